@@ -17,14 +17,14 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// lossless is how flows go by TCP under ACCurate, in the class that PFC pauses.
+// lossless is a carrier of flows over TCP under ACCurate, in the class that PFC pauses.
 func lossless(t testing.TB, v6 bool) *carrier.TCP {
 	c := byTCP(t, "accurate")
 	c.DSCP, c.IPv6 = 26, v6
 	return c
 }
 
-// ackedOf is how much of the flows under way is acknowledged, by their tags.
+// ackedOf returns how much of the flows in progress is acknowledged, by their tags.
 func ackedOf(f *Fabric) map[uint32]units.Bytes {
 	n := map[uint32]units.Bytes{}
 	for _, h := range f.traffic.hosts {
@@ -33,13 +33,14 @@ func ackedOf(f *Fabric) map[uint32]units.Bytes {
 	return n
 }
 
-// payloadShare is the share of the wire that is payload, of full segments over IPv4.
+// payloadShare returns the payload's share of the wire, for full segments over IPv4.
 func payloadShare(c *carrier.TCP) float64 {
 	return float64(c.Full()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
 }
 
-// TestACCurateOfTCP: flows by TCP in a parking lot have the rate that FRPs give them, each the
-// same whether it crosses one bottleneck or two, and beside a flow by RDMA; nothing is lost.
+// TestACCurateOfTCP: flows over TCP in a parking lot have the rate that FRPs give them. Each
+// has the same rate whether it crosses one bottleneck or two, also beside a flow over RDMA.
+// Nothing is lost.
 func TestACCurateOfTCP(t *testing.T) {
 	oneEngine(t)
 	for _, v6 := range []bool{false, true} {
@@ -78,8 +79,8 @@ func TestACCurateOfTCP(t *testing.T) {
 	}
 }
 
-// TestACCurateOfTCPIsMaxMinFair: on random trees each of random flows by TCP gets 1-α of what
-// water-filling gives it.
+// TestACCurateOfTCPIsMaxMinFair: on random trees, each of several random flows over TCP gets
+// 1-α of its water-filling rate.
 func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
 	oneEngine(t)
 	examples := 20
@@ -116,8 +117,8 @@ func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestACCurateEnds: flows by TCP that are over leave nobody with a timer, and contention points
-// with nothing: a flow that comes later has the whole link.
+// TestACCurateEnds: flows over TCP that have ended leave no timer at any host and no state at
+// contention points: a later flow has the whole link.
 func TestACCurateEnds(t *testing.T) {
 	oneEngine(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0, 0}, host: []int{10, 10, 10}}
@@ -141,8 +142,8 @@ func TestACCurateEnds(t *testing.T) {
 	}
 }
 
-// TestACCurateDoesNotDependOnWorkers: over random trees, flows by RDMA and by TCP under ACCurate
-// have the same records, and the run the same trace, with 1, 2 and 4 workers.
+// TestACCurateDoesNotDependOnWorkers: over random trees, flows over RDMA and TCP under ACCurate
+// have the same records, and the run has the same trace, with 1, 2 and 4 workers.
 func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
 	examples := 8
 	if testing.Short() {
@@ -178,7 +179,7 @@ func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// only are the records of a traffic.
+// only returns the records of one traffic.
 func only(all []records.Record, traffic int32) (some []records.Record) {
 	for _, r := range all {
 		if r.Traffic == traffic {

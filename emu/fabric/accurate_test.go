@@ -17,9 +17,9 @@ import (
 	"github.com/weftlab/weft/traces/dissector"
 )
 
-// accurateKinds is hosts and switches with ACCurate in the paper's network (§III): packets of
-// 256 bytes, PFC, FRPs above the data. Hosts have the contention points of
-// their switches' classes.
+// accurateKinds returns hosts and switches with ACCurate in the paper's network (§III):
+// packets of 256 bytes, PFC, FRPs above the data. Hosts have the contention points of their
+// switches' classes.
 func accurateKinds(cc, mark string) string {
 	return fmt.Sprintf(`  kinds:
     host: {attach: none, nic: {cc: {accurate: {%s}}, dscp: 26, mtu: 256}}
@@ -33,12 +33,12 @@ func accurateKinds(cc, mark string) string {
 `, cc, mark)
 }
 
-// shortPayload is the share of the wire that is payload, of packets with 256 bytes.
+// shortPayload is the payload's share of the wire, for packets with 256 bytes.
 var shortPayload = 256 / float64(packet.OnWire(314))
 
 // TestACCurateIsMaxMinFair: on random trees, with random flows that always send, each flow gets
-// 1-α of what water-filling gives it. Flows are messages without a pause: linger keeps them
-// from starting over with each. A flow with most of its NIC's link has up to 4% less, as it
+// 1-α of its water-filling rate. Flows are messages without a pause: linger keeps them from
+// starting over with each. A flow with most of its NIC's link has up to 4% less, because it
 // loses the time beyond one of its packets for which it waits for the NIC's other flows.
 func TestACCurateIsMaxMinFair(t *testing.T) {
 	oneEngine(t)
@@ -66,8 +66,8 @@ func TestACCurateIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestACCurateOverRouters: FRPs cross routers, over both versions of IP; a run ends, as flows
-// that are over have no timers; and workers do not matter.
+// TestACCurateOverRouters: FRPs cross routers, over both versions of IP; a run ends, because
+// ended flows have no timers; and workers do not matter.
 func TestACCurateOverRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
@@ -179,8 +179,8 @@ workload:
 	}
 }
 
-// TestACCurateLeavesSmallFlowsAlone: a flow below small sends no FRP; one above says so before
-// its first packet, as its NIC knows how much is posted.
+// TestACCurateLeavesSmallFlowsAlone: a flow below small sends no FRP; a larger one announces
+// itself before its first packet, because its NIC knows how much is posted.
 func TestACCurateLeavesSmallFlowsAlone(t *testing.T) {
 	for size, want := range map[string]bool{"3900B": false, "4KB": true} {
 		f := New(parse(t, "duration: 1s\ntopology:\n"+accurateKinds("small: 4KB", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
@@ -207,8 +207,8 @@ workload:
 	}
 }
 
-// TestACCurateHeals: a host that vanishes is forgotten within two periods, and what it
-// had is the others'; when it is back and sends again it gets its share.
+// TestACCurateHeals: a host that vanishes is forgotten within two periods, and the
+// others get its share; when it is back and sends again it gets its share.
 func TestACCurateHeals(t *testing.T) {
 	oneEngine(t)
 	f := New(parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 4, rate: 10Gbps, delay: 100ns}}

@@ -15,9 +15,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestAckClassUnderPause: h2's own data is paused most of the time, since it goes to h3,
-// behind a slow link. What h1 sends to h2 has to be acknowledged meanwhile. A pause of the data's class holds acknowledgements up unless
-// they have a class of their own, which the file or the rate control asks for.
+// TestAckClassUnderPause: h2's own data is paused most of the time, since it goes to h3, behind
+// a slow link. Data from h1 to h2 has to be acknowledged meanwhile. A pause of the data's class
+// holds acknowledgements up unless they have a separate class, which the file or the rate
+// control asks for.
 func TestAckClassUnderPause(t *testing.T) {
 	lab := func(cc, dscp string) string {
 		return fmt.Sprintf(`

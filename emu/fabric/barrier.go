@@ -10,8 +10,8 @@ import (
 
 // barrier lets parties wait for each other. Windows are microseconds long, and waking a
 // thread takes about as long, so a party spins, then offers its core to other threads
-// again and again. It sleeps only when it has waited for milliseconds: another party has
-// lost its core. Where there are fewer cores than parties it gives way at once.
+// again and again. It sleeps only after it has waited for milliseconds, which means that
+// another party has lost its core. With fewer cores than parties it gives way at once.
 type barrier struct {
 	waiting atomic.Int32
 	_       [60]byte
@@ -25,16 +25,17 @@ type barrier struct {
 func (b *barrier) init() { b.over.L = &b.mu }
 
 const (
-	// spins is how often a party looks before it offers its core, some 20 us.
+	// spins is how often a party polls before it offers its core, about 20 us.
 	spins = 10_000
-	// offers is how often it does that before it sleeps. Where no other thread wants the
-	// core that takes some 2 ms.
+	// offers is how often it offers its core before it sleeps, about 2 ms if no other
+	// thread wants the core.
 	offers = 5_000
-	// yields is how often it gives way where parties share cores.
+	// yields is how often it gives way if parties share cores.
 	yields = 100
 )
 
-// wait returns when so many parties have come. All of a turn know their number.
+// wait returns once that many parties have arrived. All parties of a turn pass the same
+// number.
 func (b *barrier) wait(parties int) {
 	if parties == 1 {
 		return

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// check is rapid.Check with a share of the usual number of checks, in percent, for
-// properties that run whole fabrics several times each. With -short, which is for the
-// race detector's run, it is a quarter of that: workers that touch the same memory do so in
-// most of the labs that are drawn, and the detector makes each ten times as slow.
+// check is rapid.Check with a percentage of the usual number of checks, for properties that
+// run whole fabrics several times each. With -short, which is for runs with the race
+// detector, it is a quarter of that: workers that touch the same memory do so in most
+// random labs, and the detector makes each ten times as slow.
 func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	t.Helper()
 	if testing.Short() {
@@ -27,12 +27,12 @@ func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	if err := checks.Set(strconv.Itoa(max(1, n*percent/100))); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = checks.Set(usual) }() // as it was
+	defer func() { _ = checks.Set(usual) }() // restores it
 	rapid.Check(t, prop)
 }
 
-// cover checks a property again until all of these have been seen at least once:
-// what is drawn at random now and then leaves one out.
+// cover repeats the check of a property until all of these have been seen at
+// least once: random draws now and then leave one out.
 func cover(t *testing.T, percent int, prop func(*rapid.T), seen map[string]bool, all ...string) {
 	t.Helper()
 	for range 10 {

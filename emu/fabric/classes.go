@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// addClasses gives the ports of a node with traffic classes their queues, and
-// the node its buffer; that of a host has no limit.
+// addClasses sets up the queues of the ports of a node with traffic classes,
+// and the node's buffer. The buffer of a host has no limit.
 func (f *Fabric) addClasses(n int) {
 	node, ports := &f.Plan.Nodes[n], f.ports[n]
 	if node.Deep == nil {
@@ -53,7 +53,8 @@ func (f *Fabric) addClasses(n int) {
 	}
 }
 
-// peerCredits is what the classes of the port at the other end of a link offer.
+// peerCredits returns the credits that the classes of the port at the other end of a link
+// offer.
 func (f *Fabric) peerCredits(node, port int) (peer credit.Configs) {
 	p := &f.Plan.Nodes[node].Ports[port]
 	if p.Link < 0 {
@@ -66,9 +67,9 @@ func (f *Fabric) peerCredits(node, port int) (peer credit.Configs) {
 	return peer
 }
 
-// controlMAC is the source address of a port's MAC control frames: that of a
-// router's port; for others, locally administered, with the numbers of the node
-// and the port.
+// controlMAC returns the source address of a port's MAC control frames: a
+// router's port uses its MAC; other ports use a locally administered address
+// with the numbers of the node and the port.
 func (f *Fabric) controlMAC(node, port int) wire.MAC {
 	if f.Plan.Nodes[node].Router != nil {
 		return f.mac(plan.End{Node: node, Port: port})

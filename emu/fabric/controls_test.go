@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDCTCPKeepsTheQueueAtK: four flows of DCTCP's fill the link and keep its queue near
-// K. Marks come back in acknowledgements, not as CNPs.
+// TestDCTCPKeepsTheQueueAtK: four DCTCP flows fill the link and keep its queue near K.
+// Marks come back in acknowledgements, not as CNPs.
 func TestDCTCPKeepsTheQueueAtK(t *testing.T) {
 	for _, preset := range []string{"paper", "hpcc"} {
 		f := build4(t, fmt.Sprintf(`
@@ -48,8 +48,8 @@ workload:
 	}
 }
 
-// TestHPCCKeepsTheLinkAtEta: once the first burst has left, flows of HPCC's use η of the
-// busiest link of their way, with next to no queue, whichever hop that link is.
+// TestHPCCKeepsTheLinkAtEta: once the first burst has left, HPCC flows use η of the
+// busiest link on their path, with next to no queue, whichever hop that link is.
 func TestHPCCKeepsTheLinkAtEta(t *testing.T) {
 	for _, c := range []struct {
 		name, generate, from, to string

@@ -28,8 +28,8 @@ workload:
   - {incast: {to: h5, from: "h[1-4]", size: 10MB}}
 `
 
-// TestCreditsOfAnIncast: 39 blocks an input port lose nothing and keep the link full, whether
-// the buffer is bounded or not, and whether packets are sent on before their end has come.
+// TestCreditsOfAnIncast: with 39 blocks for each input port nothing is lost and the link is
+// full, whether the buffer is bounded or not, and with store-and-forward as with cut-through.
 func TestCreditsOfAnIncast(t *testing.T) {
 	for _, buffer := range []string{"", "buffer: {size: 20KB}", "buffer: {preset: per-port, size: 2.5KB}", "cut-through: true"} {
 		f := run(t, parse(t, fmt.Sprintf(creditIncastLab, buffer)))
@@ -60,8 +60,8 @@ func TestCreditsOfAnIncast(t *testing.T) {
 	}
 }
 
-// TestCreditsOfAFreeWay: where hardly anything waits in the switch credit comes back as fast as it is
-// spent, whatever the period.
+// TestCreditsOfAFreeWay: if hardly anything waits in the switch, credit comes back as fast as
+// it is spent, whatever the period.
 func TestCreditsOfAFreeWay(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(creditIncastLab, ""), "buffer: 2.5KB", "buffer: 2.5KB, period: 1s", 1))
 	p.Transfers = p.Transfers[:1]
@@ -75,8 +75,8 @@ func TestCreditsOfAFreeWay(t *testing.T) {
 	}
 }
 
-// TestCreditsEnd: a run of a lab whose links have credits ends when all is sent, with all
-// credit back, and nobody says anything afterwards.
+// TestCreditsEnd: a run of a lab whose links have credits ends when everything is sent.
+// All credit is back, and no more frames are sent afterwards.
 func TestCreditsEnd(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(creditIncastLab, ""), "duration: 2ms", "", 1))
 	for i := range p.Transfers {
@@ -92,7 +92,7 @@ func TestCreditsEnd(t *testing.T) {
 	creditIsBack(t, f)
 }
 
-// creditIsBack checks that all credit of a fabric is back.
+// creditIsBack checks that all credit in a fabric has returned.
 func creditIsBack(t *testing.T, f *Fabric) {
 	t.Helper()
 	n := 0
@@ -114,8 +114,8 @@ func creditIsBack(t *testing.T, f *Fabric) {
 	}
 }
 
-// TestCreditsSpread: what holds up a link spreads back to the senders as pauses do, nothing
-// is lost, and another class does not notice.
+// TestCreditsSpread: the congestion of a link spreads back to the senders as with pauses,
+// nothing is lost, and another class does not notice.
 func TestCreditsSpread(t *testing.T) {
 	lab := strings.Replace(victimLab, "pfc: {xoff: 50KB, xon: 40KB}", "credits: {buffer: 50KB}", 1)
 	f := run(t, parse(t, fmt.Sprintf(lab, 26)))
@@ -144,8 +144,8 @@ func TestCreditsSpread(t *testing.T) {
 	}
 }
 
-// TestCreditsBesidePFC: one class of each on the same links. Either is held off by its own
-// means, and loses nothing.
+// TestCreditsBesidePFC: a class with credits and one with PFC on the same links. Each is
+// held off by its own mechanism, and loses nothing.
 func TestCreditsBesidePFC(t *testing.T) {
 	lab := strings.Replace(victimLab, "        default:", "        credited: {dscp: [27], priority: 5, weight: 1, credits: {buffer: 30KB}}\n        default:", 1)
 	lab = strings.Replace(lab, "priority: 3,", "priority: 3, weight: 1,", 1)
@@ -166,8 +166,8 @@ func TestCreditsBesidePFC(t *testing.T) {
 	}
 }
 
-// TestCreditsDeadlock: a cycle of links each of which waits for credit of the next is found
-// and named, and ends a run that nothing else would end.
+// TestCreditsDeadlock: a cycle of links, each waiting for credit of the next, is found and
+// named, and ends a run that nothing else would end.
 func TestCreditsDeadlock(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(ringLab, ""), "pfc: {xoff: 20KB, xon: 15KB}", "credits: {buffer: 20KB}", 1))
 	f := run(t, p)
@@ -195,8 +195,8 @@ func TestCreditsDeadlock(t *testing.T) {
 }
 
 // TestCreditsHeal: loss and damage of packets and of credit frames, copies, and cut links cost
-// credit for a while. In the end all is back, and a switch has dropped nothing but what was
-// damaged.
+// credit for a while. In the end all credit is back, and a switch has dropped only damaged
+// packets.
 func TestCreditsHeal(t *testing.T) {
 	for _, faults := range []string{"loss: 20%", "corrupt: 20%", "duplicate: 5%", "loss: 1%, corrupt: 1%, duplicate: 1%, jitter: 2us", "delay: 30us, loss: 5%"} {
 		f := New(parse(t, fmt.Sprintf(`
@@ -235,7 +235,7 @@ events:
 	}
 }
 
-// TestCreditsNeedOrder: what brings packets out of order is refused while a lab runs.
+// TestCreditsNeedOrder: settings that reorder packets are rejected while a lab runs.
 func TestCreditsNeedOrder(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(creditIncastLab, "")))
 	reorder, by := units.Fraction(0.1), units.Microsecond

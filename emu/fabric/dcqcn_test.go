@@ -10,8 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// dcqcnStar is hosts at a switch with the marking of Zhu et al., SIGCOMM 2015,
-// Fig. 14.
+// dcqcnStar is hosts at a switch with the marking of Zhu et al., SIGCOMM 2015, Fig. 14.
 const dcqcnStar = `
 duration: 1s
 topology:
@@ -27,22 +26,22 @@ topology:
 workload:
 %s`
 
-// lineGoodput is the payload that packets of 1024 B bring over 40 Gb/s, in Gb/s.
+// lineGoodput is the payload rate of 1024 B packets over 40 Gb/s, in Gb/s.
 const lineGoodput = 40. * 1024 / 1106
 
-// TestTwoFlowsConverge: a flow has the link when another joins, which is the
-// setting of the two-flow experiments of Zhu et al., SIGCOMM 2015, §5 (Fig. 10 to
-// 13). With the paper's parameters both react to the queue that builds up before
-// their first cuts by falling far below their share, and come back to it by additive
-// increase: 40 Mb/s each 55 us, from 5 to 18 Gb/s in 20 ms. connectx cuts less and is
-// back sooner, but its increases are of 5 Mb/s each 300 us, so the shares that the
-// first milliseconds left come together slowly.
+// TestTwoFlowsConverge: a flow has the link when another joins, as in the two-flow
+// experiments of Zhu et al., SIGCOMM 2015, §5 (Fig. 10 to 13). With the paper's
+// parameters both react to the queue that builds up before their first cuts by
+// falling far below their share, and come back to it by additive increase: 40 Mb/s
+// each 55 us, from 5 to 18 Gb/s in 20 ms. connectx cuts less and recovers sooner, but
+// it increases by 5 Mb/s each 300 us, so the shares after the first milliseconds
+// converge slowly.
 func TestTwoFlowsConverge(t *testing.T) {
 	oneEngine(t)
 	for _, c := range []struct {
 		preset     string
 		full, even units.Time // since the second flow began: when the link is full again, and the shares are within 20%
-		fairness   float64    // of what both brought afterwards
+		fairness   float64    // of both goodputs afterwards
 	}{{"paper", 30 * ms, 5 * ms, 0.99}, {"connectx", 10 * ms, 5 * ms, 0.99}} {
 		f := New(parse(t, fmt.Sprintf(dcqcnStar, c.preset, 3, `
   - {write: {name: first, from: h1, to: h3, size: 10MB, count: unlimited}}
@@ -85,8 +84,8 @@ func TestTwoFlowsConverge(t *testing.T) {
 }
 
 // TestFlowsComeAndGo is the check of DCQCN in Taheri et al., CoNEXT 2020, Fig. 19a,
-// with steps of 50 ms in place of 1 s: one to four flows at 40 Gb/s and back to one
-// have equal shares, 40, 20, 13.3 and 10 Gb/s.
+// with steps of 50 ms instead of 1 s: as the number of flows at 40 Gb/s goes from
+// one to four and back to one, they have equal shares: 40, 20, 13.3 and 10 Gb/s.
 func TestFlowsComeAndGo(t *testing.T) {
 	oneEngine(t)
 	if testing.Short() {
@@ -95,7 +94,7 @@ func TestFlowsComeAndGo(t *testing.T) {
 	const step = 50 * ms
 	var work strings.Builder
 	for i := range 4 {
-		// The last to come goes first.
+		// The last flow to join leaves first.
 		fmt.Fprintf(&work, "  - {write: {from: h%d, to: h5, size: 100KB, count: unlimited, at: %v, for: %v}}\n", i+1, units.Time(i)*step, units.Time(7-2*i)*step)
 	}
 	f := New(parse(t, fmt.Sprintf(dcqcnStar, "paper", 5, work.String())))
@@ -116,9 +115,9 @@ func TestFlowsComeAndGo(t *testing.T) {
 }
 
 // TestIncastsRestWithShortQueues: K senders to one, once they have recovered from
-// their first burst, fill the link and keep the queue of the order of Kmax/2: 2 to
-// 16 senders, 40 Gb/s. Taheri et al., CoNEXT 2020, Fig. 11, see it vary around
-// 100 KB for 10.
+// their first burst, fill the link and keep a queue of the order of Kmax/2: 2 to
+// 16 senders, 40 Gb/s. Taheri et al., CoNEXT 2020, Fig. 11, see it vary around 100
+// KB for 10.
 func TestIncastsRestWithShortQueues(t *testing.T) {
 	oneEngine(t)
 	senders := []int{2, 4, 10, 16}
@@ -157,8 +156,8 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 	}
 }
 
-// settled runs a lab of the DCQCN paper and gives the goodputs from then until
-// the end, and how many pauses there were.
+// settled runs a lab of the DCQCN paper and returns the goodputs between from
+// and until, and the number of pauses.
 func settled(t *testing.T, file string, seed int, from, until units.Time, changes ...string) (g map[string]float64, n uint64) {
 	t.Helper()
 	f := New(labFile(t, "papers/dcqcn/labs/"+file, seed, changes...))
@@ -171,8 +170,7 @@ func settled(t *testing.T, file string, seed int, from, until units.Time, change
 	return g, n
 }
 
-// paperSeeds are the runs of the paper's figures: each maps flows to ways
-// otherwise.
+// paperSeeds returns the runs of the paper's figures: each maps flows to paths differently.
 func paperSeeds(n int) []int {
 	if testing.Short() {
 		n = 1
@@ -194,7 +192,7 @@ func TestPFCIsUnfair(t *testing.T) {
 		}
 		least, most = min(least, g["H4"]), max(most, g["H4"])
 	}
-	// T4's bottleneck has three ports in, or two if all others come by the same.
+	// T4's bottleneck has three input ports, or two if all others use the same one.
 	if !testing.Short() && (math.Abs(least-lineGoodput/3) > 0.5 || math.Abs(most-lineGoodput/2) > 0.5) {
 		t.Errorf("H4 has %.1f to %.1f Gb/s", least, most)
 	}

@@ -9,19 +9,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Deadlock is a cycle of queues each of which is paused, or without credit, because of packets
-// that wait in the next (Hu et al., HotNets 2016): none can send until one is
-// given up.
+// Deadlock is a cycle of queues, each paused or without credit because of packets that wait in
+// the next one (Hu et al., HotNets 2016): none can send until one is given up.
 type Deadlock struct {
-	Cycle    []string   `json:"cycle"` // "s1:2": ports, each held off by the node of the next
+	Cycle    []string   `json:"cycle"` // ports ("s1:2"), each held off by the next's node
 	Priority uint8      `json:"priority"`
 	Class    string     `json:"class"`
 	Since    units.Time `json:"since"`           // when its last queue got stuck
 	Seen     units.Time `json:"seen"`            // when it was last found
-	Ended    units.Time `json:"ended,omitempty"` // when it was first found to be gone; 0 while it lasts
+	Ended    units.Time `json:"ended,omitempty"` // first check that found it gone; 0 while it lasts
 }
 
-// String is such as "s1:2 -> s2:2 -> s3:2 -> s1:2".
+// String returns the cycle, such as "s1:2 -> s2:2 -> s3:2 -> s1:2".
 func (d *Deadlock) String() string {
 	return strings.Join(append(slices.Clone(d.Cycle), d.Cycle[0]), " -> ")
 }
@@ -29,13 +28,13 @@ func (d *Deadlock) String() string {
 const (
 	// deadlockCheck is how often Run looks for deadlocks.
 	deadlockCheck = units.Millisecond
-	// A queue counts as stuck when it has been paused for this long and for
-	// the time that so many packets of its link's MTU take. Queues that push
-	// each other back in congestion get on within a few.
+	// A queue counts as stuck after a pause of stuckTime plus the time that
+	// stuckPackets packets of its link's MTU take. Queues that hold each other
+	// back in congestion move on within a few.
 	stuckTime    = units.Millisecond
 	stuckPackets = 100
-	// stalled is how long Run goes on after a deadlock when no host gets
-	// anything any more and nothing says how long to run.
+	// stalled is how long Run goes on after a deadlock if no host receives
+	// anything any more and no length of the run is given.
 	stalled = 100 * units.Millisecond
 )
 
@@ -45,8 +44,8 @@ type place struct {
 	prio       uint8
 }
 
-// CheckDeadlocks looks for deadlocks at this moment and keeps them. It gives
-// those that are new. None of the shards runs meanwhile.
+// CheckDeadlocks looks for deadlocks now and records them. It returns the new
+// ones. No shard may run meanwhile.
 func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
 	now := f.Now()
 	cycles := f.cycles(now)
@@ -66,19 +65,19 @@ func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
 	return cycles
 }
 
-// Deadlocks gives what CheckDeadlocks has found so far.
+// Deadlocks returns what CheckDeadlocks has found so far.
 func (f *Fabric) Deadlocks() []Deadlock { return f.deadlocks }
 
-// locked tells whether a deadlock lasts.
+// locked reports whether a deadlock lasts.
 func (f *Fabric) locked() bool {
 	return slices.ContainsFunc(f.deadlocks, func(d Deadlock) bool { return d.Ended == 0 })
 }
 
-// cycles finds the cycles among the queues that are stuck.
+// cycles finds the cycles among the stuck queues.
 func (f *Fabric) cycles(now units.Time) []Deadlock {
 	stuck := map[place]units.Time{}
-	next := map[place][]place{} // a queue to those that it waits for
-	waits := map[place][]int{}  // a queue to the ports by which its packets came in
+	next := map[place][]place{} // from a queue to the queues it waits for
+	waits := map[place][]int{}  // from a queue to the ports through which its packets came in
 	var order []place
 	for n, sw := range f.Switches {
 		if sw == nil || f.Plan.Nodes[n].Deep == nil {
@@ -127,9 +126,9 @@ func (f *Fabric) cycles(now units.Time) []Deadlock {
 	return found
 }
 
-// findCycle follows what queues wait for from start and gives the first cycle
-// that it comes upon, beginning with its first queue in the plan. It notes in
-// done what needs no second look.
+// findCycle follows the waits from start and returns the first cycle that it
+// finds, beginning with its first queue in the plan. It records in done the
+// queues that need no second look.
 func findCycle(start place, next map[place][]place, done map[place]bool) []place {
 	var path []place
 	var visit func(at place) []place
@@ -163,8 +162,8 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
 }
 
-// Pauses tells whether any switch may hold off its neighbours, by pauses or for lack of
-// credit.
+// Pauses reports whether any switch may hold off its neighbours, by pauses or for lack
+// of credit.
 func (f *Fabric) Pauses() bool { return f.guard.pauses }
 
 func (f *Fabric) findPauses() bool {
@@ -187,7 +186,7 @@ func (f *Fabric) findPauses() bool {
 	return false
 }
 
-// delivered counts the packets that hosts have got.
+// delivered counts the packets that hosts have received.
 func (f *Fabric) delivered() (n uint64) {
 	for _, s := range f.Stations {
 		n += s.Delivered
@@ -195,7 +194,7 @@ func (f *Fabric) delivered() (n uint64) {
 	return n
 }
 
-// Text describes a deadlock for people.
+// Text returns a readable description of a deadlock.
 func (d *Deadlock) Text() string {
 	end := "and lasts"
 	if d.Ended > 0 {

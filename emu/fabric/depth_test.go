@@ -51,8 +51,8 @@ func (s PortStatus) class(t *testing.T, name string) ClassStatus {
 	panic("unreachable")
 }
 
-// victimLab is three switches in a row. Host a sends faster than c's link;
-// host b sends to d and shares only the way with it.
+// victimLab is three switches in a row. Host a sends faster than c's link; host
+// b sends to d and shares only the path with it.
 const victimLab = `
 duration: 50ms
 topology:
@@ -85,9 +85,9 @@ workload:
 `
 
 // TestPauseSpreadsToTheHosts: nothing is lost in the fabric, the pause spreads
-// back to both senders, and the victim gets about what the culprit gets,
-// though its own way is free (Stephens et al., INFOCOM 2014; Zhu et al.,
-// SIGCOMM 2015, §2.2). In another class it does not notice.
+// back to both senders, and the victim gets about as much as the culprit,
+// though its own path is free (Stephens et al., INFOCOM 2014; Zhu et al.,
+// SIGCOMM 2015, §2.2). In another class it is not affected.
 func TestPauseSpreadsToTheHosts(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(victimLab, 26)))
 	if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
@@ -121,7 +121,7 @@ func TestPauseSpreadsToTheHosts(t *testing.T) {
 	}
 }
 
-// TestCheckPause: the answers to why there was no pause.
+// TestCheckPause checks the explanations of why there was no pause.
 func TestCheckPause(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(victimLab, 0)))
 	check := func(name string) PauseCheck {
@@ -185,7 +185,7 @@ topology:
 	}
 }
 
-// drawDepth makes settings of switches with classes of every kind.
+// drawDepth makes random settings of switches with classes of every kind.
 func drawDepth(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	pfc := pick("pfc", "", "credits: {buffer: 2KB}, ", "credits: {buffer: 7KB, update: 64B, period: 30us}, ", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
@@ -217,8 +217,8 @@ func drawDepth(t *rapid.T) string {
 		order, pick("bulk weight", "", "weight: 1, "), trim, mark)
 }
 
-// drawDeepLab makes a random lab of switches in depth with traffic in all their
-// classes.
+// drawDeepLab makes a random lab of switches with depth and with traffic in all
+// their classes.
 func drawDeepLab(t *rapid.T) string {
 	generators := []string{"star: {hosts: 4, %s}", "dumbbell: {left: 3, right: 2, %s}", "leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, %s}", "parking-lot: {hops: 3, %s}"}
 	link := fmt.Sprintf("rate: %dMbps, delay: %dns, loss: %v%%, corrupt: %d%%", rapid.IntRange(100, 2000).Draw(t, "rate"), rapid.IntRange(0, 9000).Draw(t, "delay"),
@@ -244,9 +244,9 @@ workload:
 		rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "dscp"))
 }
 
-// lostLossless names a lossless class of a switch that has dropped something
-// for lack of room, though it names no limit and no watchdog guards it; "" if
-// there is none. The headroom is what the lab file's defaults make of the links.
+// lostLossless returns the name of a lossless class of a switch that has dropped
+// packets for lack of room, although it has no limit and no watchdog; "" if
+// there is none. The headroom is the lab file's default for the links.
 func lostLossless(f *Fabric) string {
 	for n := range f.Plan.Nodes {
 		node := &f.Plan.Nodes[n]
@@ -268,8 +268,8 @@ func lostLossless(f *Fabric) string {
 }
 
 // TestLosslessFabrics: over links that lose no pause frames, a lossless class
-// with the headroom that the lab file gives it by default loses nothing in any
-// switch, whatever the topology, the rates, the thresholds and the traffic.
+// with the default headroom of the lab file loses nothing in any switch,
+// whatever the topology, the rates, the thresholds and the traffic.
 func TestLosslessFabrics(t *testing.T) {
 	paused := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -298,9 +298,9 @@ func TestLosslessFabrics(t *testing.T) {
 	}
 }
 
-// TestDepthIsSound: whatever the switches are asked to do, every packet is
-// accounted for at any time, and neither the number of workers nor the times at
-// which somebody looks change anything.
+// TestDepthIsSound: whatever the settings of the switches, every packet is
+// accounted for at any time, and neither the number of workers nor the times of
+// inspections change anything.
 func TestDepthIsSound(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
@@ -322,17 +322,17 @@ func TestDepthIsSound(t *testing.T) {
 	cover(t, 100, prop, seen, "trimmed", "returned", "marked", "paused", "queue-full", "header-full")
 }
 
-// soundness is what runSound goes by.
+// soundness is the parameters of runSound.
 type soundness struct {
 	workers int                                       // at most
 	watch   func(t rapid.TB, f *Fabric) (stop func()) // of every second run; may be nil
-	outcome func(f *Fabric) []any                     // which all runs have in common
-	first   func(f *Fabric)                           // looks at the first run
+	outcome func(f *Fabric) []any                     // must be the same in all runs
+	first   func(f *Fabric)                           // inspects the first run
 }
 
-// runSound runs a lab once without looking before its end, and then in one shard and
-// in several, with looks in between: every packet is accounted for each time, and
-// the outcome is the same.
+// runSound runs a lab once without inspection before its end, and then in one shard
+// and in several with inspections in between: every packet is accounted for each
+// time, and the outcome is the same.
 func runSound(rt *rapid.T, text string, s soundness) {
 	p, err := spec.Parse("lab.yaml", []byte(text))
 	if err != nil {
@@ -342,7 +342,7 @@ func runSound(rt *rapid.T, text string, s soundness) {
 	for n := 0; n <= s.workers; n++ {
 		f, err := newParallel(p, max(n, 1))
 		if err != nil {
-			continue // links that are too short to be cut
+			continue // links too short to be cut
 		}
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		stop := func() {}
@@ -377,8 +377,7 @@ func runSound(rt *rapid.T, text string, s soundness) {
 	}
 }
 
-// TestADeepHopDoesNotAllocate: packets through switches with everything make
-// no garbage.
+// TestADeepHopDoesNotAllocate: packets through switches with all features make no garbage.
 func TestADeepHopDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
@@ -415,7 +414,7 @@ workload:
 	step()
 	a := f.Accounts()
 	if n := testing.AllocsPerRun(10, step); n > 50 {
-		// The check for deadlocks at every millisecond makes a few.
+		// The check for deadlocks every millisecond makes a few allocations.
 		t.Errorf("%.1f allocations in a millisecond", n)
 	}
 	if b := f.Accounts(); b.Trimmed == a.Trimmed || b.Consumed == a.Consumed || b.Marked == a.Marked {
@@ -424,7 +423,7 @@ workload:
 }
 
 // ringLab is three switches in a ring whose static routes send every flow two
-// hops clockwise: each link waits for the next (%s is for a watchdog).
+// hops clockwise, so that each link waits for the next (%s is for a watchdog).
 const ringLab = `
 duration: 100ms
 topology:
@@ -455,7 +454,7 @@ workload:
 `
 
 // TestDeadlock: a cyclic dependency deadlocks and is named; nothing moves any
-// more and nothing is lost. A watchdog frees it, and what it drops is counted.
+// more and nothing is lost. A watchdog breaks it, and its drops are counted.
 func TestDeadlock(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(ringLab, "")))
 	const cycle = "s1:s2 -> s2:s3 -> s3:s1 -> s1:s2"
@@ -488,8 +487,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestADeadlockEndsARun: without a duration a run ends when nothing is left to
-// happen but a deadlock.
+// TestADeadlockEndsARun: without a duration a run ends when only a deadlock is left.
 func TestADeadlockEndsARun(t *testing.T) {
 	p := parse(t, fmt.Sprintf(ringLab, ""))
 	f := New(p)

@@ -8,8 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// Directory knows where every MAC and IP address of the fabric is. A packet's
-// destination is looked up once, when it enters; switches forward by it.
+// Directory maps every MAC and IP address of the fabric to its endpoint. A
+// packet's destination is looked up once, when it enters; switches forward by
+// it.
 type Directory struct {
 	byMAC map[wire.MAC]packet.Endpoint
 	byIP  map[netip.Addr]packet.Endpoint
@@ -36,15 +37,15 @@ func (d *Directory) add(e packet.Endpoint, mac wire.MAC, addresses []netip.Prefi
 	}
 }
 
-// MAC gives the Ethernet address of the station that has an IP address.
+// MAC returns the Ethernet address of the station with an IP address.
 func (d *Directory) MAC(ip netip.Addr) (wire.MAC, bool) {
 	m, ok := d.macs[ip]
 	return m, ok
 }
 
-// Resolve finds the station that a frame is for, which has been parsed into p,
-// as Find does, and sets To. From is where the frame enters. MAC control frames
-// are for the port at the other end of the link.
+// Resolve finds the destination of a frame that has been parsed into p, as Find
+// does, and sets To. From is where the frame enters. MAC control frames are for
+// the port at the other end of the link.
 func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint) packet.Endpoint {
 	p.To = 0
 	mac := wire.ReadMAC(frame)
@@ -63,10 +64,10 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint
 	return e
 }
 
-// Find finds the station that a packet is for: by its MAC address, else (a host
-// that uses a MAC of its own making) by its IP address, which may be the zero
-// Addr; Flood for groups and for what nobody is known to have. Where it is for a
-// router, to is the number of its IP destination, packet.Packet.To, else 0. From
+// Find returns the destination of a packet: by its MAC address, else by its IP
+// address (for a host that made up its own MAC), which may be the zero Addr. It
+// returns Flood for groups and for unknown destinations. If the destination is a
+// router, to is the number of the IP destination, packet.Packet.To, else 0. From
 // is where the packet enters.
 func (d *Directory) Find(mac wire.MAC, dst netip.Addr, from packet.Endpoint) (e packet.Endpoint, to int32) {
 	if mac.Multicast() {

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// aclLab is two NICs that send to a third, where the switch drops by identification, as
-// RoGUE's authors have it for their figure 9.
+// aclLab is two NICs that send to a third, with drops by identification at the switch,
+// as RoGUE's authors did for their figure 9.
 const aclLab = `
 seed: %d
 topology:
@@ -24,13 +24,13 @@ workload:
   - {incast: {to: h3, from: [h1, h2], verb: write, size: %s, count: %d, ip: %d}}
 `
 
-// TestDropMatchOfNICs: a NIC counts the identifications of all that it sends by one, the
-// packets that it sends again too, so that a rule drops exactly every so many, in every
-// run, whatever the seed and the number of workers.
+// TestDropMatchOfNICs: a NIC increments the identification with every packet that it
+// sends, retransmissions included, so that a rule drops exactly one packet in every so
+// many, in every run, whatever the seed and the number of workers.
 func TestDropMatchOfNICs(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
-		every  uint64 // one is dropped of so many
+		every  uint64 // one packet in this many is dropped
 		ip     int
 		size   string
 		number int

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/switches/buffer"
 )
 
-// edgeHost joins an edge service to a station: it is the host that the service is at.
+// edgeHost joins an edge service to a station. It is the edge.Host of the service.
 type edgeHost struct {
 	edge.Port // the service's side of outlet
 	station   *Station
@@ -24,26 +24,27 @@ type edgeHost struct {
 	outlet    *edge.Outlet
 	timer     sim.Timer
 
-	// The path that Address has found last. Where an address is does not change in a run.
+	// The path that Address found last. The location of an address does not change during a
+	// run.
 	to, from netip.Addr
 	path     nicemu.Path
 
-	unwrapped, finished uint64 // packets that came out of tunnels, and those whose copies did
+	unwrapped, finished uint64 // packets that came out of tunnels, and packets whose copies did
 
 	backlogs []backlog   // by the queue of the real host's device
 	waiting  units.Bytes // in all of them
-	room     units.Bytes // most that is to wait there
-	high     units.Bytes // and of one
+	room     units.Bytes // limit of waiting
+	high     units.Bytes // limit of one backlog
 	full     func(now units.Time, queue int, full bool)
 }
 
-// backlog is what waits in the service of what came by one queue of a device.
+// backlog is what waits in the service and came from one queue of the device.
 type backlog struct {
 	bytes units.Bytes
 	full  bool
 }
 
-// addEdge gives an interface of a host its edge service, if it is to have one.
+// addEdge adds the edge service of a host's interface, if it has one.
 func (f *Fabric) addEdge(s *Station) {
 	node := &f.Plan.Nodes[s.Node]
 	if node.Edge.Settings == nil || s.Port.Link() == nil {
@@ -69,8 +70,8 @@ func (f *Fabric) addEdge(s *Station) {
 	s.Port.SetFeeder(h.outlet)
 }
 
-// feedBy has a NIC feed the station's port, through the edge service or beside it where
-// there is one.
+// feedBy makes a NIC feed the station's port. With an edge service, the NIC feeds the
+// port through the service or beside it.
 func (s *Station) feedBy(n *nic) nicemu.Port {
 	if s.edge == nil {
 		s.Port.SetFeeder(n)
@@ -82,8 +83,8 @@ func (s *Station) feedBy(n *nic) nicemu.Port {
 	return s.edge.outlet.NIC(n)
 }
 
-// enter takes a packet that the host sends. Its In is the queue of the device that it
-// came by, until it leaves the service.
+// enter takes a packet that the host sends. Until it leaves the service, its In is
+// the device queue that it came from.
 func (h *edgeHost) enter(now units.Time, p *packet.Packet) {
 	queue := p.In
 	h.station.Admit(now, p)
@@ -91,10 +92,10 @@ func (h *edgeHost) enter(now units.Time, p *packet.Packet) {
 	h.service.Send(now, p)
 }
 
-// Next gives the port a packet of the service.
+// Next returns a packet of the service for the port.
 func (h *edgeHost) Next(now units.Time, prio uint8) *packet.Packet { return h.service.Next(now, prio) }
 
-// Fire is the service's timer.
+// Fire runs the service's timer.
 func (h *edgeHost) Fire(now units.Time) { h.service.Fire(now) }
 
 // Arm implements edge.Host, as do the methods below.
@@ -201,7 +202,7 @@ func (h *edgeHost) Waits(now units.Time, p *packet.Packet) { h.wait(now, p, p.Si
 
 func (h *edgeHost) Leaves(now units.Time, p *packet.Packet) { h.wait(now, p, -p.Size) }
 
-// wait accounts for n bytes more that wait of what came as p.
+// wait adds n bytes to the backlog that p belongs to.
 func (h *edgeHost) wait(now units.Time, p *packet.Packet, n units.Bytes) {
 	if int(p.In) >= len(h.backlogs) {
 		return
@@ -216,11 +217,11 @@ func (h *edgeHost) wait(now units.Time, p *packet.Packet, n units.Bytes) {
 	}
 }
 
-// Watch has f called when more than high bytes wait in the edge service of what came by
-// one of the queues of the host's device, and when that has fallen to half of it again.
-// The bound is lower while much waits of all queues, so that the host's own queue, by
-// whose limit services drop, has room for what comes until a queue is held. It does
-// nothing without an edge service. Another call changes the bound.
+// Watch makes the station call f when more than high bytes from one queue of the host's
+// device wait in the edge service, and again when they have fallen to half of that. The
+// bound is lower while much waits across all queues. This leaves room in the host's own
+// queue, by whose limit services drop, for what arrives before a queue is held. Watch
+// does nothing without an edge service. Another call changes the bound.
 func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, queue int, full bool)) {
 	h := s.edge
 	if h == nil {
@@ -237,12 +238,12 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 	}
 }
 
-// HasEdge tells whether the station has an edge service.
+// HasEdge reports whether the station has an edge service.
 func (s *Station) HasEdge() bool { return s.edge != nil }
 
-// EdgeOf gives the edge service of the first interface of a host that has one, for programs
-// that know the service: see its package. It is used by what the host's engine runs, or
-// while that does not run.
+// EdgeOf returns the edge service of the first interface of a host that has one, for
+// programs that know the service: see its package. Use it from code that the host's engine
+// runs, or while that engine does not run.
 func (f *Fabric) EdgeOf(host string) (edge.Service, error) {
 	h, err := f.firstEdge(host)
 	if err != nil {
@@ -264,8 +265,8 @@ func (f *Fabric) firstEdge(host string) (*edgeHost, error) {
 	return nil, fmt.Errorf("%s has no edge service: write for example edge: eqds for it in the lab file", host)
 }
 
-// GoEdge starts a program on a host, as Go does for those that use its NIC: a process of the
-// engine that runs the host, with the edge service that EdgeOf gives.
+// GoEdge starts a program on a host, as Go does for programs that use its NIC: a process of
+// the engine that runs the host, with the edge service that EdgeOf returns.
 func (f *Fabric) GoEdge(host string, program func(p *sim.Process, s edge.Service)) (*sim.Process, error) {
 	h, err := f.firstEdge(host)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// TestEdgeTakesPatterns: an edge service has flows of patterns by TCP and UDP as it has
-// those of programs: each gets the rate of a flow, none holds up another, and what does not
-// fit is dropped and, by TCP, sent again.
+// TestEdgeTakesPatterns: an edge service handles pattern flows over TCP and UDP like those
+// of programs: each gets the rate of a flow, none holds up another, and what does not fit
+// is dropped and, with TCP, sent again.
 func TestEdgeTakesPatterns(t *testing.T) {
 	for _, c := range []struct {
 		queue  string

@@ -22,7 +22,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// advice is what a switch of these tests tells the sender of a flow: a rate.
+// advice is the message of a switch in these tests to the sender of a flow: a rate.
 type advice struct {
 	key  packet.FlowKey
 	rate units.Rate
@@ -36,8 +36,8 @@ func (a *advice) About() packet.FlowKey { return a.key }
 
 var advising = packet.NewMessageProtocol(packet.MessageProtocol{Name: "advice", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 50001, New: func() packet.Body { return &advice{} }})
 
-// obedient is a rate control that sends at the rate that it was told, and until then at that
-// of the line.
+// obedient is a rate control that sends at the rate it was told, and until then at the line
+// rate.
 type obedient struct {
 	cc.Deaf
 	rate   units.Rate
@@ -75,13 +75,14 @@ func (o *obedience) New(f cc.Flow) cc.Control {
 	return &obedient{}
 }
 
-// adviser is a congestion point that advises each flow by the size of its packets.
+// adviser is a congestion point that sends each flow a rate that depends on the size of its
+// packets.
 type adviser struct {
 	congestion.Passive
 	env congestion.Env
 }
 
-// advised is the rate for packets of a size.
+// advised returns the rate for packets of a size.
 func advised(size units.Bytes) units.Rate { return units.Rate(size) * 10_007 }
 
 func (a *adviser) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
@@ -120,8 +121,7 @@ func init() {
 	})
 }
 
-// wireRates is the rate on the wire, from some time on, of what modelled flows send by a
-// port.
+// wireRates measures the rates on the wire, from some time on, of modelled flows at a port.
 type wireRates struct {
 	from        units.Time
 	first, last map[int32]units.Time
@@ -147,7 +147,7 @@ func (w *wireRates) Observe(now units.Time, _ *port.Port, dir port.Direction, p 
 	}
 	if _, ok := w.first[p.Flow]; !ok {
 		w.first[p.Flow] = now
-		w.bytes[p.Flow] = -packet.OnWire(p.Size) // the last one's gap is not over
+		w.bytes[p.Flow] = -packet.OnWire(p.Size) // the last packet's gap is not over
 	}
 	w.last[p.Flow] = now
 	w.bytes[p.Flow] += packet.OnWire(p.Size)
@@ -157,9 +157,9 @@ func (w *wireRates) rate(flow int32) float64 {
 	return float64(w.bytes[flow]) * 8 / (w.last[flow] - w.first[flow]).Seconds()
 }
 
-// TestLimitHoldsEachFlowToItsRate: flows that offer more are sent at the limit, to a
-// thousandth, whatever their packets' size; one that offers less is neither slowed nor
-// held up by them; and what is left when the senders stop still leaves, and then the run
+// TestLimitHoldsEachFlowToItsRate: flows that offer more are sent at the limit, within a
+// thousandth, whatever their packets' size. A flow that offers less is neither slowed
+// nor held up by them. When the senders stop, the rest still leaves, and then the run
 // ends.
 func TestLimitHoldsEachFlowToItsRate(t *testing.T) {
 	f := New(parse(t, `
@@ -216,9 +216,9 @@ workload:
 	}
 }
 
-// TestLimitHearsMessages: what a switch says of a flow reaches the rate control of that
-// flow at its sender, of ordinary flows and of the NIC's beside them, though both hear the
-// same protocol; the status shows it.
+// TestLimitHearsMessages: the messages of a switch about a flow reach the rate control of
+// that flow at its sender, for ordinary flows and for the NIC's beside them, though both
+// use the same protocol; the status shows it.
 func TestLimitHearsMessages(t *testing.T) {
 	lab := `
 duration: 40ms
@@ -267,7 +267,7 @@ workload:
 	}
 }
 
-// stationOf is the first station of a host.
+// stationOf returns the first station of a host.
 func stationOf(f *Fabric, host string) *Station {
 	n, _ := f.Plan.Node(host)
 	return f.Station(n, 0)
@@ -286,9 +286,9 @@ func gauges(list []gauge.Value) map[string]float64 {
 	return m
 }
 
-// TestLimitDoesNotDependOnWorkersOrCaptures: the same trace, with one engine and with
-// two, looked at or not; and every packet is accounted for, though the table of flows is
-// too small and queues overflow.
+// TestLimitDoesNotDependOnWorkersOrCaptures: the trace is the same with one engine and
+// with two, captured or not; and every packet is accounted for, though the table of
+// flows is too small and queues overflow.
 func TestLimitDoesNotDependOnWorkersOrCaptures(t *testing.T) {
 	lab := `
 duration: 30ms
@@ -361,7 +361,7 @@ workload:
 	}
 }
 
-// TestNICAndEdgeTakeTurns: in one class of a port they have halves of it.
+// TestNICAndEdgeTakeTurns: the NIC and the edge service each get half of a class of a port.
 func TestNICAndEdgeTakeTurns(t *testing.T) {
 	f := build4(t, `
 duration: 20ms
@@ -380,8 +380,8 @@ workload:
 	}
 }
 
-// TestLimitKnowsTheWay: a rate control that asks for it is told of the way to where a
-// flow goes, of modelled flows too.
+// TestLimitKnowsTheWay: a rate control that asks for it is told the path of a flow,
+// also for modelled flows.
 func TestLimitKnowsTheWay(t *testing.T) {
 	f := build4(t, `
 duration: 1ms
@@ -402,9 +402,9 @@ workload:
 	}
 }
 
-// toll is an edge service that does all that one may: it holds back every packet and the
-// NIC's too, sends a message of its own for each to the same place, drops some, takes
-// messages that arrive, and looks at what else does.
+// toll is an edge service that does everything that one may do: it holds back every
+// packet, including the NIC's, sends its own message for each to the same place, drops
+// some, takes messages that arrive, and looks at everything else that arrives.
 type toll struct {
 	edge.Flowless
 	*tollSettings
@@ -425,7 +425,7 @@ type tollSettings struct {
 	Every int `yaml:"every,omitempty" json:"every" jsonschema_description:"which packets are answered for"`
 }
 
-var tolls []*toll // as they were made
+var tolls []*toll // in order of creation
 
 func (s *tollSettings) Validate(units.Rate) error {
 	var c registry.Check
@@ -460,7 +460,7 @@ func (s *toll) Send(now units.Time, p *packet.Packet) {
 	s.env.Arm(now + 3*units.Microsecond)
 }
 
-// station is the one that has an address; the first whose number differs from the own.
+// peer returns the IPv4 address of the station that a packet is for.
 func (s *toll) peer(p *packet.Packet) (to netip.Addr) { return tollPeers[p.Dest] }
 
 func (s *toll) push(p *packet.Packet) {
@@ -529,8 +529,8 @@ func (s *toll) Line(_ units.Time, r units.Rate)                 { s.line = r }
 func (s *toll) Held() (int, units.Bytes)                        { return s.count, s.bytes }
 func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values }
 
-// TestEdgeServiceOfAnother: a service that somebody else registers may hold, drop, make,
-// take and look at packets, and take the NIC's; all are accounted for and captured.
+// TestEdgeServiceOfAnother: a service registered from outside may hold, drop, make, take
+// and look at packets, and take the NIC's; all are accounted for and captured.
 func TestEdgeServiceOfAnother(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		f := build4(t, `
@@ -579,8 +579,8 @@ workload:
 
 var tollPeers []netip.Addr
 
-// TestBacklogs: a queue of a real host's device is to be held while too much waits of what
-// came by it, and with less while much waits of all; never for ever.
+// TestBacklogs: a queue of a real host's device is held while too much of what came from
+// it waits, and at a lower bound while much waits of all queues; never for ever.
 func TestBacklogs(t *testing.T) {
 	f := build4(t, `
 topology:
@@ -615,7 +615,7 @@ topology:
 			t.Errorf("with %d KB waiting queue %d is full: %v", waits[c.queue], c.queue, held[c.queue])
 		}
 	}
-	// As senders do: on until they are held.
+	// Like senders: on until they are held.
 	for q := range 16 {
 		for !held[q] {
 			move(q, 1)
@@ -630,7 +630,7 @@ topology:
 			t.Errorf("queue %d is empty and held", q)
 		}
 	}
-	move(40, 1) // by a queue that nobody watches
+	move(40, 1) // from a queue that is not watched
 	packets, bytes := s.Queued(0)
 	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
 		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// edges are the edge services, in the order of the plan.
+// edges returns the edge services, in the order of the plan.
 func (f *Fabric) edges() (all []*edgeHost) {
 	for _, s := range f.Stations {
 		if s.edge != nil {
@@ -19,22 +19,23 @@ func (f *Fabric) edges() (all []*edgeHost) {
 	return all
 }
 
-// wantsEdge judges a flow of an edge service by its names: that of the interface, "" where
-// it is not known yet, and that of a modelled flow, "" of others.
+// wantsEdge reports whether the series includes a flow of an edge service. port is the
+// name of the interface, "" if it is not known yet. name is the name of a modelled flow,
+// "" for others.
 func (s *FlowSeries) wantsEdge(p *plan.Plan, node int, port, name string) bool {
 	return len(s.Flows) == 0 || slices.ContainsFunc(s.Flows, func(pattern string) bool {
 		return matchesName(pattern, p.Nodes[node].Name) || matchesName(pattern, port) || name != "" && matchesName(pattern, name)
 	})
 }
 
-// edgeFlows are the flows of an edge service that are sampled.
+// edgeFlows are the sampled flows of an edge service.
 type edgeFlows struct {
 	passing
 	host  *edgeHost
-	visit func(x *edge.Flow) bool // looks at a flow in a sample
+	visit func(x *edge.Flow) bool // handles a flow in a sample
 }
 
-// followEdge begins to look at the flows of an edge service.
+// followEdge starts to follow the flows of an edge service.
 func followEdge(p *flows, h *edgeHost, order int32, columns []int) *edgeFlows {
 	name := p.fabric.Plan.PortName(h.station.Node, h.station.Index)
 	e := &edgeFlows{passing: newPassing(p, name, order, columns), host: h}
@@ -57,17 +58,17 @@ func (e *edgeFlows) look(x *edge.Flow) bool {
 	return true
 }
 
-// rests tells that a flow has done nothing since its last row.
+// rests reports whether a flow has done nothing since its last row.
 func (f *flow) rests(x *edge.Flow) bool {
 	return f.begun && f.sent == x.TxBytes && f.dropped == x.Dropped
 }
 
-// readEdge is what a row says of a flow of an edge service.
+// readEdge returns the reading of a flow of an edge service.
 func (f *flow) readEdge(x *edge.Flow) series.FlowReading {
 	return series.FlowReading{Rate: x.Rate, Waiting: x.Bytes, Sent: x.TxBytes - f.sent, Dropped: x.Dropped - f.dropped}
 }
 
-// flow finds what is known of a flow.
+// flow returns the state of a flow; nil if it has no rows.
 func (e *edgeFlows) flow(x *edge.Flow) *flow {
 	return e.find(x.Number, func() (series.Flow, bool) {
 		name := e.host.station.fabric.edgeFlow(e.host.station, x)
@@ -75,8 +76,8 @@ func (e *edgeFlows) flow(x *edge.Flow) *flow {
 	})
 }
 
-// gone keeps the last row of a flow that is forgotten, for the next sample. In virtual time
-// other shards may run meanwhile: it touches nothing of theirs.
+// gone keeps the last row of a forgotten flow for the next sample. In virtual time other
+// shards may run meanwhile, so it touches nothing of theirs.
 func (e *edgeFlows) gone(_ units.Time, x *edge.Flow) {
 	if e.Closed() {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// edgeLab has flows that come, go and are dropped at limiters with small tables, beside
-// limiters with a rate control, and a NIC's.
+// edgeLab has flows that come, go and are dropped at limiters with small tables,
+// besides limiters with a rate control and those of a NIC.
 const edgeLab = `
 duration: 6ms
 topology:
@@ -32,10 +32,10 @@ workload:
   - {write: {name: w, from: h3, to: h6, size: 100KB}}
 `
 
-// TestEdgeFlowSeries: the flows of edge services have rows that do not depend on workers or
-// on which clock takes them, and change nothing. They add up to what the services sent and
-// dropped, though flows are forgotten between two samples, and beside them are the queue
-// pairs.
+// TestEdgeFlowSeries: the rows of flows of edge services depend neither on workers nor on
+// which clock takes them, and change nothing. They add up to what the services sent and
+// dropped, though flows are forgotten between two samples. The queue pairs have rows beside
+// them.
 func TestEdgeFlowSeries(t *testing.T) {
 	plain := build4(t, edgeLab, 0)
 	runUntil(t, plain, 6*ms)
@@ -89,7 +89,7 @@ func TestEdgeFlowSeries(t *testing.T) {
 		s := statusOf(f, h)
 		out := float64(s.TxBytes)
 		if h == "h3" {
-			// The NIC's packets go beside.
+			// The NIC's packets do not pass the service.
 			out = 0
 			flows, _ := f.EdgeFlowsOf(h)
 			for _, x := range flows {
@@ -107,7 +107,7 @@ func TestEdgeFlowSeries(t *testing.T) {
 	}
 }
 
-// edgeRows records flows until the end of the lab, and gives the text.
+// edgeRows records flows until the end of the lab, and returns the text.
 func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 	t.Helper()
 	if err := s.Check(f.Plan); s.Wall == false && err != nil {
@@ -122,8 +122,8 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 	return out.String()
 }
 
-// TestEdgeFlowGauges: a row has the rate, what waits, and the gauges of the flow's rate
-// control at that instant, as the flow's status has them.
+// TestEdgeFlowGauges: a row has the rate, the bytes waiting, and the gauges of the
+// flow's rate control at that instant, as in the flow's status.
 func TestEdgeFlowGauges(t *testing.T) {
 	f, looked := build4(t, edgeLab, 0), 0
 	rows, quantities, _ := recordFlows(t, f, FlowSeries{Flows: []string{"slow"}, Every: 100 * us}, advanceTo(t, f, 6*ms))
@@ -182,8 +182,8 @@ func TestEdgeFlowChoice(t *testing.T) {
 	}
 }
 
-// TestEdgeFlowBound: of an interface no more flows have rows at a time than may; the others
-// are counted.
+// TestEdgeFlowBound: only a bounded number of an interface's flows have rows at a time; the
+// others are counted.
 func TestEdgeFlowBound(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 5
@@ -236,8 +236,8 @@ workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poiss
 	}
 }
 
-// TestEdgeFlowSamplingDoesNotAllocate: the engine's thread takes samples of flows that it
-// knows without leaving work for the garbage collector.
+// TestEdgeFlowSamplingDoesNotAllocate: the engine's thread samples known flows without
+// leaving work for the garbage collector.
 func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
@@ -257,8 +257,8 @@ func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestEdgeFlowThatAges: a flow that is old by the next sample has one more row, with what it
-// sent until then, and then no more, though nobody forgets it.
+// TestEdgeFlowThatAges: a flow that has aged by the next sample has one more row, with what
+// it sent until then, and no more after that, though it is not forgotten.
 func TestEdgeFlowThatAges(t *testing.T) {
 	f := New(parse(t, `
 duration: 1ms
@@ -279,8 +279,8 @@ workload: [{cbr: {name: x, from: h1, to: h2, rate: 200Mbps, size: 100B, for: 250
 	}
 }
 
-// TestEdgeFlowsTakePlaces: a flow that is forgotten gives its place to others when its last
-// row is written.
+// TestEdgeFlowsTakePlaces: a forgotten flow makes room for others when its last row is
+// written.
 func TestEdgeFlowsTakePlaces(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 1

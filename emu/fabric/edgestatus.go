@@ -14,24 +14,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// EdgeStatus is the edge service of a host's interface at one moment.
+// EdgeStatus is the state of the edge service of a host's interface at one moment.
 type EdgeStatus struct {
 	Service      string        `json:"service"` // as in the lab file
 	Preset       string        `json:"preset,omitempty"`
-	QueuePackets int           `json:"queue_packets"` // that it holds
+	QueuePackets int           `json:"queue_packets"` // packets that it holds
 	QueueBytes   units.Bytes   `json:"queue"`
 	Gauges       []gauge.Value `json:"gauges,omitempty"`
 
-	// Flows are at most MaxEdgeFlows of those that it tells apart, the oldest first.
+	// Flows are at most MaxEdgeFlows of the flows that it tells apart, oldest first.
 	Flows        []EdgeFlow `json:"flows,omitempty"`
 	FlowsLeftOut int        `json:"flows_left_out,omitempty"` // how many more there are
 }
 
-// MaxEdgeFlows is how many flows of an edge service a status has: sampling a lab
-// every second must not hold its engines for long, and metrics must not grow without bound.
+// MaxEdgeFlows is the maximum number of flows in the status of an edge service: sampling a
+// lab every second must not hold its engines for long, and metrics must not grow without
+// bound.
 const MaxEdgeFlows = 16
 
-// Add adds what another service counts. Gauges that are no counts are left out.
+// Add adds the counts of another service. Gauges that are not counts are left out.
 func (s *EdgeStatus) Add(e *EdgeStatus) {
 	s.QueuePackets += e.QueuePackets
 	s.QueueBytes += e.QueueBytes
@@ -56,7 +57,7 @@ func (h *edgeHost) status(now units.Time) *EdgeStatus {
 	return s
 }
 
-// flows gives the flows that the service knows, the oldest first, at most so many.
+// flows returns the flows that the service knows, oldest first, at most so many.
 func (h *edgeHost) flows(now units.Time, most int) (all []EdgeFlow) {
 	h.service.EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged && len(all) < most {
@@ -67,21 +68,21 @@ func (h *edgeHost) flows(now units.Time, most int) (all []EdgeFlow) {
 	return all
 }
 
-// EdgeFlow is a flow that an edge service tells apart, at one moment, with its counts since
-// it is known.
+// EdgeFlow is the state of a flow that an edge service tells apart, at one moment, with its
+// counts since the service first saw it.
 type EdgeFlow struct {
 	Port     string     `json:"port"`             // "h1:eth0"
 	Flow     string     `json:"flow,omitempty"`   // name of a modelled flow
-	From     netip.Addr `json:"from,omitzero"`    // of others
-	To       netip.Addr `json:"to,omitzero"`      // likewise; neither is there of flows that share a queue
-	Peer     string     `json:"peer,omitempty"`   // the interface that has To, such as "h2:eth0"
+	From     netip.Addr `json:"from,omitzero"`    // of other flows
+	To       netip.Addr `json:"to,omitzero"`      // likewise; flows that share a queue have neither
+	Peer     string     `json:"peer,omitempty"`   // the interface with To, such as "h2:eth0"
 	Protocol string     `json:"proto,omitempty"`  // tcp, udp, icmp, icmp6 or its number
 	SrcPort  uint16     `json:"source,omitempty"` // port of TCP and UDP
 	DstPort  uint16     `json:"destination,omitempty"`
 	QP       uint32     `json:"qp,omitempty"`    // destination queue pair of RoCEv2
-	Class    string     `json:"class,omitempty"` // of the packet that is next, or of the last one
+	Class    string     `json:"class,omitempty"` // of the next packet, or of the last one
 
-	Rate         units.Rate    `json:"rate"` // at which it may send, on the wire; 0 is without limit
+	Rate         units.Rate    `json:"rate"` // allowed, on the wire; 0 means no limit
 	QueuePackets int           `json:"queue_packets"`
 	QueueBytes   units.Bytes   `json:"queue"`
 	TxPackets    uint64        `json:"tx_packets"`
@@ -90,8 +91,8 @@ type EdgeFlow struct {
 	Gauges       []gauge.Value `json:"gauges,omitempty"` // of its rate control
 }
 
-// EdgeFlowsOf gives the flows that the edge services of a host know, or that of an
-// interface such as "h1:eth0". "" is all.
+// EdgeFlowsOf returns the flows that the edge services of a host know, or only
+// those of an interface such as "h1:eth0". "" means all hosts.
 func (f *Fabric) EdgeFlowsOf(name string) ([]EdgeFlow, error) {
 	node, port := -1, -1
 	if name != "" {
@@ -144,8 +145,8 @@ func (f *Fabric) edgeFlow(s *Station, x *edge.Flow) EdgeFlow {
 	return e
 }
 
-// Name is that of a modelled flow, or says between which addresses a flow is, such as
-// "tcp 10.0.0.1:5201 > 10.0.0.2:40000". It has no comma.
+// Name returns the name of a modelled flow, or the protocol and addresses of another
+// flow, such as "tcp 10.0.0.1:5201 > 10.0.0.2:40000". It has no comma.
 func (e *EdgeFlow) Name() string {
 	if e.Flow != "" {
 		return e.Flow
@@ -153,7 +154,7 @@ func (e *EdgeFlow) Name() string {
 	return e.Ends()
 }
 
-// Ends says between which addresses a flow is.
+// Ends returns the protocol and addresses of a flow.
 func (e *EdgeFlow) Ends() string {
 	if !e.To.IsValid() {
 		return "all others"

@@ -14,16 +14,16 @@ import (
 )
 
 // encoder makes the wire bytes of packets of modelled flows, which have none
-// until somebody looks. The payload begins with the flow's number, the packet's
-// number in it (4 bytes each) and the time it was sent in nanoseconds (8), as
-// far as it has room; the rest is zero. A trimmed packet is the beginning of
-// what the whole one was.
+// until they are looked at. The payload begins with the flow's number, the
+// packet's number in the flow (4 bytes each) and the time it was sent in
+// nanoseconds (8 bytes), as far as it has room; the rest is zero. A trimmed
+// packet is the beginning of the whole one.
 type encoder struct {
 	fabric *Fabric
 	buf    gopacket.SerializeBuffer
 }
 
-// frame gives the bytes of p, good until the next call.
+// frame returns the bytes of p, valid until the next call.
 func (e *encoder) frame(p *packet.Packet) []byte {
 	if e.buf == nil {
 		e.buf = gopacket.NewSerializeBuffer()
@@ -56,13 +56,12 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	binary.BigEndian.PutUint64(head[8:], uint64(p.Born/units.Nanosecond))
 	copy(payload, head[:])
 	eth := &layers.Ethernet{SrcMAC: hardwareAddr(p.Src), DstMAC: hardwareAddr(p.Dst), EthernetType: layers.EthernetType(p.Ether)}
-	// The fields come from a packet that was built to be valid; there is no
-	// error left for serialisation to find.
+	// The packet was built to be valid, so serialisation cannot fail.
 	_ = gopacket.SerializeLayers(e.buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp, gopacket.Payload(payload))
 	return e.buf.Bytes()[:p.Size]
 }
 
-// address is the first address of one family that a station has.
+// address returns the first address of one family that a station has.
 func (e *encoder) address(s *Station, version uint8) net.IP {
 	for _, a := range e.fabric.Plan.Nodes[s.Node].Ports[s.Index].Addresses {
 		if a.Addr().Is4() == (version == 4) {

@@ -11,7 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// endLabs have workers whose last events are at different times, and no duration.
+// endLabs are labs without a duration whose workers have their last events at different
+// times.
 var endLabs = map[string]string{
 	"plain ports": `
 topology:
@@ -38,8 +39,8 @@ workload:
 `,
 }
 
-// TestProcessesEndTogether: a run that ends with its last event says the same of averages
-// over time, pauses, rates and gauges in one, two and four workers.
+// TestProcessesEndTogether: a run that ends with its last event reports the same averages
+// over time, pauses, rates and gauges with one, two and four workers.
 func TestProcessesEndTogether(t *testing.T) {
 	for name, text := range endLabs {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// BenchmarkEQDS is what a packet of a modelled flow costs from a host through a switch to
-// another one, without an edge service and in a tunnel, at 80% of the links.
+// BenchmarkEQDS measures the cost of a packet of a modelled flow from one host through a
+// switch to another, without an edge service and in a tunnel, at 80% of the links.
 func BenchmarkEQDS(b *testing.B) {
 	for _, edge := range []string{"none", "eqds", "{eqds: {preset: rts}}", "{eqds: {credit-per-pull: 8}}", "{eqds: {preset: rts, credit-per-pull: 8}}"} {
 		b.Run(edge, func(b *testing.B) {

@@ -20,14 +20,14 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// trimmingQueues are switches that keep 8 packets and trim the rest, in front of the classes of
-// control packets and of what is trimmed.
+// trimmingQueues is switches that keep 8 packets and trim the rest, with a higher class for
+// control packets and trimmed packets.
 const trimmingQueues = "classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
 
-// plainQueues are switches with 14 packets, which drop.
+// plainQueues is switches that keep 14 packets and drop the rest.
 const plainQueues = "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 22KB}}"
 
-// overEQDS is TCP in tunnels: packets are shorter.
+// overEQDS returns TCP for tunnels: packets are shorter.
 func overEQDS(t testing.TB, control string, ipv6 bool) *carrier.TCP {
 	c := byTCP(t, control)
 	c.IPv6 = ipv6
@@ -35,7 +35,7 @@ func overEQDS(t testing.TB, control string, ipv6 bool) *carrier.TCP {
 	return c
 }
 
-// edgeGauge is the sum of a gauge over all edge services.
+// edgeGauge returns the sum of a gauge over all edge services.
 func edgeGauge(t testing.TB, f *Fabric, name string) (sum float64) {
 	t.Helper()
 	for _, s := range f.Stations {
@@ -57,7 +57,7 @@ func edgeGauge(t testing.TB, f *Fabric, name string) (sum float64) {
 	return sum
 }
 
-// atRest holds that a fabric with tunnels is at rest: no packet is missing, none waits.
+// atRest checks that a fabric with tunnels is at rest: no packet is missing, none waits.
 func atRest(t testing.TB, f *Fabric) {
 	t.Helper()
 	live := 0
@@ -69,9 +69,9 @@ func atRest(t testing.TB, f *Fabric) {
 	}
 }
 
-// TestEQDSIncast: flows of TCP and of UDP that would fill the link alone share it alike, the
-// queue in the network stays below 15 packets, and next to nothing of the link is lost; with
-// both back ends and over both versions of IP.
+// TestEQDSIncast: flows over TCP and UDP that would each fill the link share it equally, the
+// queue in the network stays below 15 packets, and almost none of the link's capacity is
+// lost; with both back ends and over both versions of IP.
 func TestEQDSIncast(t *testing.T) {
 	for _, c := range []struct {
 		name, edge, depth string
@@ -83,7 +83,7 @@ func TestEQDSIncast(t *testing.T) {
 		{"trimming, 4 packets a PULL, IPv6", "{eqds: {credit-per-pull: 4}}", trimmingQueues, true, false},
 		{"trimming, 8 packets a PULL", "{eqds: {credit-per-pull: 8}}", trimmingQueues, false, false},
 		{"rts, 8 packets a PULL", "{eqds: {preset: rts, credit-per-pull: 8}}", plainQueues, false, false},
-		// Control packets take more than the share of the link that PULLs leave.
+		// Control packets take more than the share of the link that PULLs leave free.
 		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,19 +98,19 @@ func TestEQDSIncast(t *testing.T) {
 				}
 				l.flows[from] = []pattern.Flow{{From: from, To: h[16], Size: size}}
 			}
-			// UDP sends at the rate of its link: it drops what the EQIF has no room for.
+			// UDP sends at the rate of its link: it drops what does not fit in the EQIF.
 			p.Traffic = []plan.Traffic{
 				{Name: "tcp", Pattern: tcp, TCP: overEQDS(t, "cubic", c.ipv6)},
 				{Name: "udp", Pattern: udp, UDP: &carrier.UDP{Rate: 2 * units.Gbps, Size: 1380, IPv6: c.ipv6}},
 			}
 			f, all, _ := carry(t, p, 1)
 			atRest(t, f)
-			// Until the UDP flows end each of 16 has its share.
+			// Until the UDP flows end, each of the 16 has its share.
 			var first, last units.Time = units.Never, 0
 			done := 0
 			for _, r := range all {
 				if r.Retransmitted == 0 && r.State == records.Failed {
-					continue // of UDP: something was dropped
+					continue // UDP: something was dropped
 				}
 				done++
 				first, last = min(first, r.End), max(last, r.End)
@@ -129,7 +129,7 @@ func TestEQDSIncast(t *testing.T) {
 			if edgeGauge(t, f, "waiting") != 0 || edgeGauge(t, f, "dropped") == 0 {
 				t.Errorf("%v waits at edges, %v was dropped there", edgeGauge(t, f, "waiting"), edgeGauge(t, f, "dropped"))
 			}
-			// What the receiver has got of TCP, in frames on its link.
+			// What the receiver got over TCP, in frames on its link.
 			bytes := float64(counters.TxBytes+24*counters.TxPackets) * 8
 			if use := bytes / 10e9 / last.Seconds(); use < 0.95 && !c.drops {
 				t.Errorf("the link was used for %.3f of the time", use)
@@ -148,8 +148,9 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestEQDSDoesNotDependOnWorkers: whatever goes on in the network, each flow of TCP and RDMA
-// ends, records have the same bytes and the run the same trace, however many workers.
+// TestEQDSDoesNotDependOnWorkers: whatever happens in the network, each flow over TCP and
+// RDMA ends, records have the same bytes and the run has the same trace, with any number of
+// workers.
 func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 	plain := "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 60KB}}"
 	for _, c := range []struct{ name, lab string }{
@@ -190,8 +191,7 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestEQDSPassesBy: what goes to hosts without EQDS, and what comes from them, goes as if
-// there were none.
+// TestEQDSPassesBy: packets to and from hosts without EQDS travel as if there were no EQDS.
 func TestEQDSPassesBy(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
 	h := hostsOf(p)
@@ -213,8 +213,8 @@ func TestEQDSPassesBy(t *testing.T) {
 	}
 }
 
-// TestEQDSSlowsQueuePairs: queue pairs whose packets wait at the edge get CNPs from there and
-// share the receiver's link. With lossless what does not fit waits in the NIC.
+// TestEQDSSlowsQueuePairs: queue pairs whose packets wait at the edge get CNPs from it and
+// share the receiver's link. With lossless, what does not fit waits in the NIC.
 func TestEQDSSlowsQueuePairs(t *testing.T) {
 	for _, c := range []struct {
 		edge  string
@@ -249,7 +249,7 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 			for _, r := range all {
 				first, last = min(first, r.End), max(last, r.End)
 			}
-			// 16 MB at 10 Gb/s, with the headers of packets of 1 KB, at 0.99.
+			// 16 MB at 10 Gb/s, with the headers of 1 KB packets, at 0.99.
 			if ideal := 16e6 * 8 / 10e9 * 1142 / 1024 / 0.99; !c.drops && (last.Seconds() > 1.05*ideal || float64(first) < 0.9*float64(last)) {
 				t.Errorf("the first is over at %v, the last at %v, want %.4f s", first, last, ideal)
 			}
@@ -257,8 +257,8 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 	}
 }
 
-// TestEQDSSurvivesAFailure: tunnels go on when a link that some of their paths use is gone
-// for a while, and when the receiver's own is.
+// TestEQDSSurvivesAFailure: tunnels survive a temporary failure of a link on some of their
+// paths, and of the receiver's own link.
 func TestEQDSSurvivesAFailure(t *testing.T) {
 	for _, link := range []string{"leaf1:spine1", "h8:eth0"} {
 		p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+fmt.Sprintf(`
@@ -277,8 +277,8 @@ events:
 	}
 }
 
-// TestEQDSOnTheWire: a capture shows tunnels' packets, and in them those of the host, without
-// a fault in any.
+// TestEQDSOnTheWire: a capture shows the tunnels' packets, and in them the host's packets,
+// all without errors.
 func TestEQDSOnTheWire(t *testing.T) {
 	p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
 	h := hostsOf(p)
@@ -316,8 +316,8 @@ func TestEQDSOnTheWire(t *testing.T) {
 	}
 }
 
-// TestEQDSKeepsItsMTU: the MTU of a link with tunnels at an end cannot be changed in a run,
-// that of others can, and so can all else.
+// TestEQDSKeepsItsMTU: the MTU of a link with a tunnel end cannot be changed during a run.
+// The MTU of other links can, and so can everything else.
 func TestEQDSKeepsItsMTU(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
 	f := New(p)

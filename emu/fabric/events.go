@@ -8,10 +8,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// script carries out the plan's events in their order, as far as they concern
-// one shard. A direction of a link that joins two shards concerns both, and
-// the state of a link concerns all: their flows may stand still. Where nodes have
-// engines of their own they come to the same point before (Shard.runFenced).
+// script carries out the events of the plan that concern one shard, in order. A
+// direction of a link between two shards concerns both, and the state of a link
+// concerns all: their flows may stall. Where nodes have their own engines, these
+// reach the same point first (Shard.runFenced).
 type script struct {
 	fabric *Fabric
 	shard  *Shard
@@ -39,7 +39,7 @@ func (f *Fabric) addEvents() {
 	}
 }
 
-// Fire carries out all events that are due.
+// Fire carries out all due events.
 func (s *script) Fire(now units.Time) {
 	for len(s.events) > 0 && s.events[0].At <= now {
 		s.carryOut(s.events[0])

@@ -18,9 +18,9 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Fabric is a running network. Each node belongs to one logical process, and that to
-// one shard. Except where noted, what a method touches belongs to the goroutines that run the shards'
-// engines: it is called by them, or while none of them runs.
+// Fabric is a running network. Each node belongs to one logical process, and each process to
+// one shard. Except where noted, the state that a method touches belongs to the goroutines that
+// run the shards' engines: call it from them, or while none of them runs.
 type Fabric struct {
 	Plan   *plan.Plan
 	Shards []*Shard
@@ -37,7 +37,7 @@ type Fabric struct {
 	lookahead  units.Time     // between shards
 	directory  Directory
 	endpoints  []plan.End // stations, then the ports of routers
-	routers    *routers   // nil in a fabric without
+	routers    *routers   // nil without routers
 	flowEnds   [][2]*Station
 	nics       []*nic     // in the order of nodes and ports
 	transfers  []transfer // by transfer of the plan
@@ -48,16 +48,16 @@ type Fabric struct {
 	recordings []*Recording // of a run in virtual time
 	traffic    traffic      // of patterns
 
-	// LinkChanged is told when the settings of a link's direction have
-	// changed, so that a real host's shaper can follow. May be nil. It is
-	// called by the shard that the direction leaves from.
+	// LinkChanged is called when the settings of a link's direction have
+	// changed, so that a real host's shaper can follow. May be nil. The shard
+	// that the direction leaves from calls it.
 	LinkChanged func(link, direction int)
-	// Failed is told of an event that could not be carried out. May be nil.
+	// Failed is called for an event that could not be carried out. May be nil.
 	Failed func(error)
 }
 
-// New builds the fabric of a plan at time zero with one engine. It panics where
-// NewParallel fails.
+// New builds the fabric of a plan at time zero with one engine. It panics if
+// NewParallel would fail.
 func New(p *plan.Plan) *Fabric {
 	f, err := NewSharded(p, 1)
 	if err != nil {
@@ -66,10 +66,10 @@ func New(p *plan.Plan) *Fabric {
 	return f
 }
 
-// NewParallel builds the fabric of a plan for virtual time, which at most workers threads
-// run; 0 is as many as suit the lab and the cores that the process may use. Each node is a
-// logical process, but for a small lab, which has one engine. Results depend on neither. It
-// fails when a NIC has no room for the transfers that the plan has for it.
+// NewParallel builds the fabric of a plan for virtual time, run by at most workers threads;
+// 0 means as many as suit the lab and the cores that the process may use. Each node is a
+// logical process, except in a small lab, which has one engine. Results depend on neither.
+// It fails if a NIC has no room for its transfers of the plan.
 func NewParallel(p *plan.Plan, workers int) (*Fabric, error) {
 	if workers < 0 || workers > MaxWorkers {
 		return nil, fmt.Errorf("%d workers: there are 1 to %d", workers, MaxWorkers)
@@ -98,9 +98,9 @@ func newParallel(p *plan.Plan, workers int) (*Fabric, error) {
 	return build(p, shards, processOf)
 }
 
-// NewSharded builds the fabric of a plan in n shards, each with one engine. If there are
-// several it is for the wall clock. It fails when the plan cannot be cut into that many
-// parts, and where NewParallel does.
+// NewSharded builds the fabric of a plan in n shards, each with one engine. Several
+// shards are for the wall clock. It fails if the plan cannot be cut into that many
+// parts, and in the cases in which NewParallel fails.
 func NewSharded(p *plan.Plan, n int) (*Fabric, error) {
 	shardOf, err := partition(p, n)
 	if err != nil {
@@ -223,8 +223,8 @@ func (f *Fabric) addStation(n, i int) *Station {
 }
 
 // cutThroughHead is what a cut-through switch waits for before it sends a
-// packet on: preamble and start delimiter, and the 64 bytes in which the
-// headers that it goes by are.
+// packet on: preamble and start delimiter, and the 64 bytes that contain the
+// headers it needs.
 const cutThroughHead = 8 + 64
 
 func (f *Fabric) addLink(l int) {
@@ -250,20 +250,20 @@ func (f *Fabric) addLink(l int) {
 	f.Links = append(f.Links, dir)
 }
 
-// Port gives the port of a node, as in the plan.
+// Port returns the port of a node, by their indices in the plan.
 func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] }
 
-// Station gives the station of a host's port, nil for a switch's.
+// Station returns the station of a host's port; nil for a switch's.
 func (f *Fabric) Station(node, index int) *Station { return f.stations[node][index] }
 
-// Endpoints gives the port that has each packet.Endpoint: those of hosts, then
-// those of routers.
+// Endpoints returns the port of each packet.Endpoint: the ports of hosts, then
+// the ports of routers.
 func (f *Fabric) Endpoints() []plan.End { return f.endpoints }
 
-// Directory knows where every address is.
+// Directory returns the directory of all addresses.
 func (f *Fabric) Directory() *Directory { return &f.directory }
 
-// Now is the emulated time that the fabric has reached.
+// Now returns the emulated time that the fabric has reached.
 func (f *Fabric) Now() (now units.Time) {
 	for _, s := range f.Shards {
 		now = max(now, s.now())
@@ -271,17 +271,17 @@ func (f *Fabric) Now() (now units.Time) {
 	return now
 }
 
-// nowAt is the emulated time that a node has reached.
+// nowAt returns the emulated time that a node has reached.
 func (f *Fabric) nowAt(node int) units.Time { return f.engineOf(node).Now() }
 
-// engineOf is the engine of what belongs to a node.
+// engineOf returns the engine of a node.
 func (f *Fabric) engineOf(node int) *sim.Engine { return f.processOf[node].engine }
 
-// ShardOf is the shard that a node belongs to.
+// ShardOf returns the shard that a node belongs to.
 func (f *Fabric) ShardOf(node int) *Shard { return f.processOf[node].shard }
 
-// Exchange hands over everything between processes and shards. None of them runs
-// meanwhile.
+// Exchange hands over everything between processes and shards. None of them may
+// run meanwhile.
 func (f *Fabric) Exchange() {
 	for _, s := range f.Shards {
 		s.Post(func(int, units.Time) {})
@@ -292,8 +292,8 @@ func (f *Fabric) Exchange() {
 	}
 }
 
-// Events counts the events that the engines have handled. Unlike results it
-// depends on the number of workers and on who is watching.
+// Events counts the events that the engines have handled. Unlike results, the
+// count depends on the number of workers and on who is watching.
 func (f *Fabric) Events() (n uint64) {
 	for _, s := range f.Shards {
 		n += s.fired()
@@ -301,8 +301,8 @@ func (f *Fabric) Events() (n uint64) {
 	return n
 }
 
-// Lookahead is how long a packet takes at least from one shard to another;
-// units.Never when none can.
+// Lookahead returns the least time that a packet takes from one shard to
+// another; units.Never if none can.
 func (f *Fabric) Lookahead() units.Time { return f.lookahead }
 
 // Set changes one or both directions of a link.
@@ -352,7 +352,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 	return nil
 }
 
-// hasCredits tells whether a class of a link has credits, in either direction.
+// hasCredits reports whether a class of a link has credits, in either direction.
 func (f *Fabric) hasCredits(link int) bool {
 	for _, end := range f.Plan.Links[link].Ends {
 		for _, c := range f.Plan.Nodes[end.Node].Ports[end.Port].Classes {
@@ -364,7 +364,7 @@ func (f *Fabric) hasCredits(link int) bool {
 	return false
 }
 
-// lookaheadOf is how long a link that joins two processes has to take.
+// lookaheadOf returns the least delay of a link that joins two processes.
 func (f *Fabric) lookaheadOf(link int) units.Time {
 	ends := f.Plan.Links[link].Ends
 	if s := f.ShardOf(ends[0].Node); s == f.ShardOf(ends[1].Node) {
@@ -389,8 +389,8 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 	}
 }
 
-// Trace is a hash of everything that every port did, and when: two runs with
-// the same trace were the same run.
+// Trace returns a hash of everything that every port did, and when: two runs
+// with the same trace were the same run.
 func (f *Fabric) Trace() uint64 {
 	var h uint64
 	for n, node := range f.ports {

@@ -35,9 +35,9 @@ func run(t testing.TB, p *plan.Plan) *Fabric {
 	return f
 }
 
-// TestARunIsAFunctionOfFileAndSeed: the same file and seed give the same
-// trace, packet by packet and picosecond by picosecond; another seed, another
-// loss or another microsecond of delay does not.
+// TestARunIsAFunctionOfFileAndSeed: the same file and seed give the same trace,
+// packet by packet and picosecond by picosecond; another seed, loss rate or
+// microsecond of delay gives a different one.
 func TestARunIsAFunctionOfFileAndSeed(t *testing.T) {
 	text := func(seed int, delay, loss string) string {
 		return fmt.Sprintf(`
@@ -74,7 +74,7 @@ workload:
 	}
 }
 
-// drawLab makes a random topology with every kind of trouble and random
+// drawLab makes a random topology with every kind of link impairment and random
 // traffic across it.
 func drawLab(t *rapid.T) string {
 	generators := []string{
@@ -111,7 +111,7 @@ workload:
 
 // TestNoPacketIsLostTrackOf: whatever the topology, the links and the traffic,
 // at any moment every packet has been delivered, dropped for a reason, or is
-// held where holding is counted; and the pool agrees.
+// counted as held; and the pool agrees.
 func TestNoPacketIsLostTrackOf(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := drawLab(rt)
@@ -141,8 +141,8 @@ func TestNoPacketIsLostTrackOf(t *testing.T) {
 	})
 }
 
-// TestShortestWays: in a fat-tree every host reaches every other, over the
-// shortest way, and all equal ways are used.
+// TestShortestWays: in a fat-tree every host reaches every other, over a
+// shortest path, and all equal paths are used.
 func TestShortestWays(t *testing.T) {
 	f := New(parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4}}}\n"))
 	p := f.Plan
@@ -156,15 +156,14 @@ func TestShortestWays(t *testing.T) {
 			if len(group) == 0 {
 				t.Errorf("%s has no way to %s", p.Nodes[n].Name, p.Nodes[st.Node].Name)
 			}
-			// The pod decides: edge and aggregation switches have two ways
-			// up and one way down, the core one way to each pod.
+			// The pod decides: edge and aggregation switches have two ways up
+			// and one down, the core has one to each pod.
 			if name := p.Nodes[n].Name; strings.HasPrefix(name, "core") && len(group) != 1 {
 				t.Errorf("%s has %d ways to %s, want 1", name, len(group), p.Nodes[st.Node].Name)
 			}
 		}
 	}
-	// h1 and h16 are in different pods: 2 ways up from the edge, each with 2
-	// to the core.
+	// h1 and h16 are in different pods: 2 paths up from the edge, each with 2 to the core.
 	edge, _ := p.Node("edge1")
 	to, _ := p.Node("h16")
 	for id, st := range f.Stations {
@@ -176,7 +175,7 @@ func TestShortestWays(t *testing.T) {
 	}
 }
 
-// sink is a real host that keeps what it is delivered.
+// sink is a real host that keeps what is delivered to it.
 type sink struct {
 	pool *packet.Pool
 	got  []string
@@ -187,8 +186,8 @@ func (s *sink) Deliver(_ units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
-// broadcast has the first host send a frame to all, and holds that every other host gets
-// it exactly once.
+// broadcast makes the first host send a frame to all, and checks that every other host
+// gets it exactly once.
 func (f *Fabric) broadcast(t *testing.T) {
 	t.Helper()
 	sinks := make([]*sink, len(f.Stations))
@@ -207,7 +206,7 @@ func (f *Fabric) broadcast(t *testing.T) {
 			t.Errorf("host %d got %d copies, want %d", i+1, len(s.got), want)
 		}
 	}
-	// No copy went where nobody is.
+	// No copy went to a port without a host.
 	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || a.Dropped != 0 {
 		t.Errorf("%+v", a)
 	}
@@ -221,8 +220,8 @@ func TestBroadcastReachesAllOnce(t *testing.T) {
 	}
 }
 
-// TestDestinationByMACThenIP: a frame goes where its MAC is known, else where
-// its IP address is, else everywhere.
+// TestDestinationByMACThenIP: a frame goes to its MAC if that is known, else to
+// its IP address, else everywhere.
 func TestDestinationByMACThenIP(t *testing.T) {
 	f := New(parse(t, `
 topology: {generate: {star: {hosts: 4}}}
@@ -242,7 +241,7 @@ workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {fro
 		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
 		}
-		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC of the host's own making
+		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC that the host made up
 		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
 		}
@@ -256,8 +255,8 @@ workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {fro
 	}
 }
 
-// TestModelledPacketsTakeTheWayOfRealOnes: what an encoder writes of a
-// modelled packet parses to the same fields and the same flow hash.
+// TestModelledPacketsTakeTheWayOfRealOnes: the encoder's bytes of a modelled
+// packet parse to the same fields and the same flow hash.
 func TestModelledPacketsTakeTheWayOfRealOnes(t *testing.T) {
 	f := New(parse(t, `
 duration: 1s
@@ -337,8 +336,7 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
 	}
 }
 
-// TestAHopDoesNotAllocate: a million packet-hops through a running fabric make
-// no garbage.
+// TestAHopDoesNotAllocate: a million packet-hops through a running fabric make no garbage.
 func TestAHopDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
@@ -378,8 +376,8 @@ func permutation(t testing.TB, k, gbps int) *plan.Plan {
 	return parse(t, fmt.Sprintf("duration: 1h\ntopology: {kinds: {switch: {queue: {limit: 200KB}}, host: {queue: {limit: 200KB}}}, generate: {fat-tree: {k: %d, rate: 100Gbps, delay: 1us}}}\nworkload:\n", k)+flows.String())
 }
 
-// measure runs a fabric for b.N times 10 us of emulated time, after a start
-// in which queues find their length.
+// measure runs a fabric for b.N times 10 us of emulated time, after a start in
+// which queues reach their length.
 func measure(b *testing.B, f *Fabric) {
 	hops := func() (n uint64) {
 		for _, node := range f.ports {
@@ -404,9 +402,9 @@ func measure(b *testing.B, f *Fabric) {
 	b.ReportMetric(float64(hops()-start)/b.Elapsed().Seconds()/1e6, "Mhops/s")
 }
 
-// BenchmarkFabric is the cost of packet-hops in fat-trees with a permutation
-// of constant-rate flows, at loads that leave the queues short and that fill
-// those where flows meet.
+// BenchmarkFabric measures the cost of packet-hops in fat-trees with a
+// permutation of constant-rate flows, at loads that leave the queues short and
+// at loads that fill those where flows meet.
 func BenchmarkFabric(b *testing.B) {
 	for _, c := range []struct{ k, gbps int }{{4, 20}, {8, 20}, {8, 40}, {8, 100}, {16, 20}} {
 		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, withWorkers(b, permutation(b, c.k, c.gbps), 1)) })

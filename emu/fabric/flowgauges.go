@@ -10,11 +10,11 @@ import (
 )
 
 // FlowGauge is one gauge of the flows of a NIC, which are its RC and UC queue pairs in
-// RTS: what they allow (rate, window), and what their rate control shows.
+// RTS: the rate and window that they allow, and the gauges of their rate control.
 type FlowGauge struct {
 	Name  string     `json:"name"`
 	Unit  gauge.Unit `json:"unit,omitempty"`
-	Flows int        `json:"flows"` // that have a value now
+	Flows int        `json:"flows"` // with a value now
 	Min   float64    `json:"min"`
 	Mean  float64    `json:"mean"`
 	Max   float64    `json:"max"`
@@ -29,7 +29,7 @@ func (g *FlowGauge) add(v float64) {
 	g.Mean += (v - g.Mean) / float64(g.Flows)
 }
 
-// flowGauges sums the flows of a NIC up: those gauges that any of them has now.
+// flowGauges summarises the flows of a NIC: the gauges that any of them has now.
 func (n *nic) flowGauges() (out []FlowGauge) {
 	all := []FlowGauge{{Name: "rate", Unit: gauge.BitsPerSecond}, {Name: "window", Unit: gauge.Bytes}}
 	settings := n.Settings()
@@ -57,7 +57,7 @@ func (n *nic) flowGauges() (out []FlowGauge) {
 		}
 	})
 	for i, g := range all {
-		// A gauge of rate control that has the name of one of the first two says the same.
+		// A gauge of rate control with the name of one of the first two has the same value.
 		if g.Flows > 0 && (i < 2 || g.Name != all[0].Name && g.Name != all[1].Name) {
 			out = append(out, g)
 		}

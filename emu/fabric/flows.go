@@ -21,9 +21,8 @@ const (
 	modelledTTL       = 64
 )
 
-// addFlow makes the source and the record of one modelled flow. It leaves
-// from and arrives at the hosts' first connected interfaces that have an
-// address of the flow's family.
+// addFlow makes the source and the record of one modelled flow. The flow runs
+// between the hosts' first connected interfaces with an address of its family.
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
 	from, to, first := f.path(flow.From, flow.To, flow.IPv6)
@@ -48,7 +47,7 @@ func (f *Fabric) addFlow(i int) {
 	}
 	t.Hash = packet.FlowHash(hashWord(src), hashWord(dst), t.Proto, t.SrcPort, t.DstPort)
 	if flow.IPv6 {
-		// As Linux does it (net.ipv6.auto_flowlabels; RFC 6437 §3).
+		// As in Linux (net.ipv6.auto_flowlabels; RFC 6437 §3).
 		t.Label = max(uint32(t.Hash)&wire.MaxFlowLabel, 1)
 	}
 	nodes := f.Plan.Nodes
@@ -59,8 +58,9 @@ func (f *Fabric) addFlow(i int) {
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
-// path finds the stations between which modelled traffic of two hosts goes, and
-// the port that its packets go to first. The plan has been checked to have one.
+// path returns the stations at the ends of modelled traffic between two hosts,
+// and the port that its packets go to first. The plan has been checked to have
+// a path.
 func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
 	if f.routers == nil {
 		from, to = f.flowEnd(a, v6), f.flowEnd(b, v6)
@@ -73,7 +73,7 @@ func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
 	return f.stations[x.Node][x.Port], f.stations[y.Node][y.Port], first
 }
 
-// flowEnd finds the station of a host for one family; the plan has been
+// flowEnd returns the station of a host for one family; the plan has been
 // checked to have one.
 func (f *Fabric) flowEnd(node int, v6 bool) *Station {
 	for i, s := range f.stations[node] {
@@ -85,8 +85,8 @@ func (f *Fabric) flowEnd(node int, v6 bool) *Station {
 	panic("a plan with a flow of a host without an address: " + f.Plan.Nodes[node].Name)
 }
 
-// hashWord folds an address as Parse does for real packets, so that a
-// modelled flow takes the way a real one with the same numbers would take.
+// hashWord folds an address as Parse does for real packets, so that a modelled
+// flow takes the same path as a real one with the same numbers.
 func hashWord(a netip.Addr) uint64 {
 	b := a.As16()
 	if a.Is4() {
@@ -95,7 +95,7 @@ func hashWord(a netip.Addr) uint64 {
 	return packet.FoldIPv6(b[:])
 }
 
-// Results gives the records of all modelled flows so far.
+// Results returns the records of all modelled flows so far.
 func (f *Fabric) Results() []workload.Result {
 	out := make([]workload.Result, len(f.Records))
 	for i, r := range f.Records {

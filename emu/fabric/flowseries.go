@@ -17,32 +17,33 @@ import (
 )
 
 // FlowSeries says which flows are sampled, and how often: queue pairs, flows that edge
-// services tell apart, and modelled flows by TCP and NDP.
+// services tell apart, and modelled flows over TCP and NDP.
 type FlowSeries struct {
-	// Flows are patterns as in lab files. One that matches a host ("h1"), its NIC
-	// ("h1:eth0") or a queue pair ("h1:eth0#17") takes queue pairs that send or receive;
-	// one that matches a modelled transfer ("h1-h2") takes those of them that send.
-	// Without patterns all are taken that send. A queue pair has rows from when it
-	// first sends (requests or READ responses), or receives, until it is destroyed.
+	// Flows are patterns as in lab files. A pattern that matches a host ("h1"), its NIC
+	// ("h1:eth0") or a queue pair ("h1:eth0#17") selects queue pairs that send or receive. One
+	// that matches a modelled transfer ("h1-h2") selects the sending queue pairs of the
+	// transfer. Without patterns all sending queue pairs are selected. A queue pair has rows
+	// from when it first sends (requests or READ responses), or receives, until it is
+	// destroyed.
 	//
-	// Of flows of edge services a pattern matches the host, the interface, or the name of
-	// a modelled flow. They have rows from their first packet until they are forgotten,
+	// For flows of edge services, a pattern matches the host, the interface, or the name of a
+	// modelled flow. They have rows from their first packet until they are forgotten, at most
 	// maxPassing of an interface at a time.
 	//
-	// Of flows by TCP and NDP a pattern matches the host that sends, its interface or the traffic.
-	// They have rows while their connection is there, maxPassing of an interface and a
-	// traffic at a time.
+	// For flows over TCP and NDP, a pattern matches the sending host, its interface or the
+	// traffic. They have rows while their connection exists, at most maxPassing of an interface
+	// and a traffic at a time.
 	Flows  []string
 	Every  units.Time
-	Length units.Time // of the run; 0 = not known
+	Length units.Time // of the run; 0 if not known
 	Wall   bool       // under the wall clock
 }
 
-// maxFlowPatterns bounds what each new queue pair is compared with.
+// maxFlowPatterns bounds the patterns that each new queue pair is compared with.
 const maxFlowPatterns = 100
 
-// Check judges a series of flows of a plan before the run. The error names what to
-// change.
+// Check validates a series of flows of a plan before the run. The error names what
+// to change.
 func (s FlowSeries) Check(p *plan.Plan) error {
 	if len(s.Flows) > maxFlowPatterns {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
@@ -75,13 +76,13 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 	return series.CheckFlows(flows, s.Every, length, s.Wall)
 }
 
-// goesByTCP tells whether a traffic has flows by TCP or NDP.
+// goesByTCP reports whether a traffic has flows over TCP or NDP.
 func goesByTCP(t plan.Traffic) bool { return t.TCP != nil || t.NDP != nil }
 
-// hasFlows tells whether a node may have queue pairs or flows of an edge service.
+// hasFlows reports whether a node may have queue pairs or flows of an edge service.
 func hasFlows(n plan.Node) bool { return n.NIC != nil || n.Edge.Settings != nil }
 
-// checkFlowPattern refuses a pattern that nothing can match.
+// checkFlowPattern rejects a pattern that cannot match anything.
 func checkFlowPattern(p *plan.Plan, pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return fmt.Errorf("%q is not a pattern: a [ needs its ]", pattern)
@@ -144,8 +145,8 @@ const (
 	ifUsed // sends or receives
 )
 
-// wants judges a queue pair of a node by its names: number is "h1:eth0#17", or "" where
-// it is not known yet.
+// wants returns when a queue pair of a node has rows, by its names: number is
+// "h1:eth0#17", or "" if it is not known yet.
 func (s *FlowSeries) wants(p *plan.Plan, node int, number, transfer string) taken {
 	if len(s.Flows) == 0 {
 		return ifSends
@@ -163,13 +164,13 @@ func (s *FlowSeries) wants(p *plan.Plan, node int, number, transfer string) take
 	return all
 }
 
-// RecordFlows begins a series of flows at time zero, as Record does one of queues; s has
+// RecordFlows starts a series of flows at time zero, as Record does for queues; s has
 // been checked.
 func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	gauges, columns := f.gaugeColumns()
 	ring := 1 << 12
 	if s.Wall {
-		// Room for an instant of as many flows, or for a busy disk.
+		// Room for one instant of that many flows, or for a busy disk.
 		ring = min(max(1<<16, 2*maxPassing*(len(f.edges())+len(f.traffic.streams))), 1<<18)
 	}
 	recorder := series.NewFlows(series.FlowOptions{Gauges: gauges, Wait: !s.Wall, Ring: ring})
@@ -219,9 +220,9 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	return r
 }
 
-// gaugeColumns gives the gauges of the rate controls of all NICs, then edge services, then
-// hosts with flows by TCP or NDP, each name and unit once, and by each of these which of them are
-// its own, in their order.
+// gaugeColumns returns the gauges of the rate controls of all NICs, then edge services, then
+// hosts with flows over TCP or NDP, each name and unit once. For each of these, in order,
+// columns says which gauges it has.
 func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	var lists [][]gauge.Gauge
 	for _, n := range f.nics {
@@ -232,7 +233,7 @@ func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 		lists = append(lists, h.service.FlowGauges())
 	}
 	for _, h := range f.traffic.streams {
-		var own []gauge.Gauge // by NDP there are none
+		var own []gauge.Gauge // NDP has none
 		if h.traffic.TCP != nil {
 			own = h.traffic.TCP.Control.Gauges()
 		}
@@ -241,12 +242,12 @@ func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	return series.GaugeColumns(series.OfControl, lists)
 }
 
-// flows are those that one goroutine samples.
+// flows are the flows that one goroutine samples.
 type flows struct {
 	*series.FlowTap
 	fabric    *Fabric
 	series    *FlowSeries
-	transfers map[*nicemu.QP]string // is not written any more
+	transfers map[*nicemu.QP]string // read-only
 	nics      []*flowsOf
 	edges     []*edgeFlows
 	tcp       []*tcpFlows
@@ -254,7 +255,7 @@ type flows struct {
 	begun     int // how many queue pairs have had rows
 
 	rows   []series.FlowSample // of one instant
-	of     []*flow             // whose they are
+	of     []*flow             // the flow of each row
 	values []float64           // of gauges, of all rows
 	own    []float64           // of one flow
 	last   units.Time
@@ -270,7 +271,7 @@ type flowsOf struct {
 	ended   []*flow // since the last sample, with their last rows
 }
 
-// count is how many flows have had rows, and how many could have none.
+// count returns how many flows have had rows, and how many were left out.
 func (p *flows) count() (n, leftOut int) {
 	n = p.begun
 	for _, e := range p.edges {
@@ -282,19 +283,19 @@ func (p *flows) count() (n, leftOut int) {
 	return n, leftOut
 }
 
-// flow is a queue pair, a flow of an edge service or one by TCP or NDP that was looked at.
+// flow is the state of a queue pair, or of a flow of an edge service or over TCP or NDP.
 type flow struct {
 	series.Flow
 	taken           taken
 	begun           bool
 	acked, received uint64     // at its last row
 	resent          uint64     // likewise
-	sent, dropped   uint64     // likewise, of an edge service's
+	sent, dropped   uint64     // likewise, of a flow of an edge service
 	at              units.Time // of its last row, or of the sample before its first
 	row             series.FlowSample
 }
 
-// Last implements sampled: also instants without rows count.
+// Last implements sampled. Instants without rows count too.
 func (p *flows) Last() units.Time { return p.last }
 
 // sample implements sampled.
@@ -319,7 +320,7 @@ func (p *flows) sample(now units.Time, _ bool) {
 		e.sample(now)
 	}
 	if !p.Put(now, p.rows) {
-		return // the next rows stand for this interval as well
+		return // the next rows cover this interval as well
 	}
 	for i := range p.rows {
 		x, row := p.of[i], &p.rows[i]
@@ -339,7 +340,7 @@ func (p *flows) sample(now units.Time, _ bool) {
 	p.last = now
 }
 
-// look finds what is known of a queue pair.
+// look returns the state of a queue pair, and creates it for a new one.
 func (n *flowsOf) look(q *nicemu.QP) *flow {
 	x := n.known[q]
 	if x == nil {
@@ -351,7 +352,7 @@ func (n *flowsOf) look(q *nicemu.QP) *flow {
 	return x
 }
 
-// read gives a queue pair's row, if it has one.
+// read returns a queue pair's row, if it has one.
 func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample, bool) {
 	if x.taken == notTaken {
 		return series.FlowSample{}, false
@@ -383,7 +384,7 @@ func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample
 	}, true
 }
 
-// gone keeps the last row of a queue pair that is destroyed, for the next sample.
+// gone keeps the last row of a destroyed queue pair for the next sample.
 func (n *flowsOf) gone(q *nicemu.QP) {
 	x := n.look(q)
 	delete(n.known, q)

@@ -27,7 +27,7 @@ workload:
   - {send: {name: d, from: h2, to: h1, size: 100KB, service: uc, count: 4}}
 `
 
-// recordFlows runs a fabric with a series of flows, and gives its rows and its text.
+// recordFlows runs a fabric with a series of flows, and returns its rows and its text.
 func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []series.FlowRow, quantities []series.FlowQuantity, text string) {
 	t.Helper()
 	if err := s.Check(f.Plan); err != nil {
@@ -54,7 +54,7 @@ func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []seri
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// A flow of an edge service that was forgotten and came again is another.
+	// A flow of an edge service that was forgotten and comes again is another flow.
 	again := slices.ContainsFunc(rows, func(r series.FlowRow) bool { return r.Name != "" })
 	if len(flows) != r.Things && !(again && len(flows) < r.Things) {
 		t.Errorf("%d flows have rows, the recording says %d", len(flows), r.Things)
@@ -62,7 +62,7 @@ func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []seri
 	return rows, x.Quantities(), text
 }
 
-// advanceTo runs a fabric.
+// advanceTo runs a fabric up to a time.
 func advanceTo(t *testing.T, f *Fabric, until units.Time) func() {
 	return func() {
 		if err := f.Run(context.Background(), until); err != nil {
@@ -71,7 +71,7 @@ func advanceTo(t *testing.T, f *Fabric, until units.Time) func() {
 	}
 }
 
-// payloads adds up what rows say was acknowledged and received by each flow.
+// payloads adds up how much of each flow the rows show as acknowledged and received.
 func payloads(rows []series.FlowRow) (acked, received map[string]float64) {
 	acked, received = map[string]float64{}, map[string]float64{}
 	for _, r := range rows {
@@ -82,8 +82,8 @@ func payloads(rows []series.FlowRow) (acked, received map[string]float64) {
 	return acked, received
 }
 
-// TestFlowSeries: rows do not depend on workers and change nothing, and add up to what
-// the transfers' records say, over READs, UC and two rate controls.
+// TestFlowSeries: rows do not depend on workers and change nothing, and add up to the
+// transfers' records, over READs, UC and two rate controls.
 func TestFlowSeries(t *testing.T) {
 	plain := New(parse(t, flowLab))
 	advanceTo(t, plain, 3*ms)()
@@ -136,7 +136,7 @@ func TestFlowSeries(t *testing.T) {
 	}
 }
 
-// checkFlowRows looks at what single rows of flowLab say.
+// checkFlowRows checks single rows of flowLab.
 func checkFlowRows(t *testing.T, rows []series.FlowRow) {
 	t.Helper()
 	var limited, windows, rtts int
@@ -165,7 +165,7 @@ func checkFlowRows(t *testing.T, rows []series.FlowRow) {
 }
 
 // TestFlowChoice: patterns choose flows by transfer, host, NIC and queue pair. A pattern
-// of a host takes what only receives as well.
+// of a host also takes queue pairs that only receive.
 func TestFlowChoice(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"a":             "a h1:eth0",
@@ -206,7 +206,7 @@ func TestFlowChoice(t *testing.T) {
 }
 
 // TestFlowsThatComeAndGo: a queue pair that is made and destroyed between two samples has
-// a row with all that it did, and one that lives longer has rows until it is destroyed.
+// a row with everything it did, and one that lives longer has rows until it is destroyed.
 func TestFlowsThatComeAndGo(t *testing.T) {
 	f := New(parse(t, `
 topology:
@@ -274,8 +274,8 @@ func sorted(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestFlowGauges: a NIC's status sums its flows up, those that are connected and send or
-// receive, as their own statuses say them.
+// TestFlowGauges: a NIC's status summarises the flows that are connected and send or
+// receive, in agreement with their own statuses.
 func TestFlowGauges(t *testing.T) {
 	f := New(parse(t, flowLab))
 	advanceTo(t, f, 1050*us)()

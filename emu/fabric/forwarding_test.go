@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sentBy gives the packets that a switch's ports with links to others of the
-// names have sent.
+// sentBy returns the packets sent by a switch's ports with links to nodes of
+// the given names.
 func (f *Fabric) sentBy(t testing.TB, sw, to string, n int) (counts []uint64) {
 	t.Helper()
 	for i := 1; i <= n; i++ {
@@ -27,8 +27,8 @@ func (f *Fabric) sentBy(t testing.TB, sw, to string, n int) (counts []uint64) {
 	return counts
 }
 
-// TestModesInAFabric: one flow of either version of IP over four spines, which
-// are switches or routers: by each mode it takes them as it should.
+// TestModesInAFabric: one flow of either IP version over four spines, which are
+// switches or routers: each mode uses them as intended.
 func TestModesInAFabric(t *testing.T) {
 	const packets = 10_000
 	for mode, judge := range map[string]func(counts []uint64) bool{
@@ -76,8 +76,8 @@ func used(counts []uint64) (n int) {
 	return n
 }
 
-// TestEntropyOverTiers: in a fat-tree, source ports in a row take all paths
-// between two pods, each as often as the others.
+// TestEntropyOverTiers: in a fat-tree, consecutive source ports use all paths
+// between two pods, each equally often.
 func TestEntropyOverTiers(t *testing.T) {
 	for _, k := range []int{4, 8} {
 		m := k / 2
@@ -111,15 +111,16 @@ topology:
 	}
 }
 
-// TestFlowletsKeepOrderInAFabric: over ways of different delay, flowlets with a
-// gap beyond the difference keep the order of bursty flows, which use all ways.
+// TestFlowletsKeepOrderInAFabric: over paths of different delay, flowlets with
+// a gap beyond the difference keep the order of bursty flows, which use all
+// paths.
 func TestFlowletsKeepOrderInAFabric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delays := [3]int{}
 		for i := range delays {
 			delays[i] = rapid.IntRange(0, 100).Draw(t, "delay in us")
 		}
-		// 20 us for what waits where flows meet.
+		// 20 us for queueing where flows meet.
 		gap := max(delays[0], delays[1], delays[2]) - min(delays[0], delays[1], delays[2]) + 20
 		f := New(parse(t, fmt.Sprintf(`
 seed: %d
@@ -150,8 +151,8 @@ workload:
 	})
 }
 
-// TestWatchingChangesNoWays: draws and turns depend on who comes first at one
-// instant, and that does not depend on who watches.
+// TestWatchingChangesNoWays: random draws and turns depend on the order of
+// packets at one instant, and that order does not depend on captures.
 func TestWatchingChangesNoWays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := parse(t, drawWays(rt))

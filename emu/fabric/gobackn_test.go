@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// goBackN is one RC flow over a switch, of which packets with data are lost on
-// the first link with probability p, and acknowledgements on the way back with
+// goBackN is one RC flow over a switch. Packets with data are lost on the first
+// link with probability p, and acknowledgements on the path back with
 // probability back.
 type goBackN struct {
 	delay   units.Time // of each of the two links
@@ -24,28 +24,28 @@ const (
 	gbnAck    = 8 * (14 + 20 + 8 + 12 + 4 + 4 + 24) / gbnRate    // s: an ACK or NAK
 )
 
-// window is N: how many packets leave from a lost one, which counts, to when its
-// NAK is there. The packet behind the lost one is what is answered; it and the NAK
-// are stored and sent on by the switch.
+// window returns N: how many packets leave from a lost one, included, until its
+// NAK arrives. The packet behind the lost one is what is answered; the switch
+// stores and forwards it and the NAK.
 func (g goBackN) window() float64 {
 	return math.Ceil((gbnPacket + 2*gbnPacket + 2*gbnAck + 4*g.delay.Seconds()) / gbnPacket)
 }
 
-// cost is the expected number of packets that leave for each that is delivered,
-// and its variance. Time goes by in packets, as the sender never rests.
+// cost returns the expected number of packets that leave for each delivered one,
+// and its variance. Time is counted in packets, because the sender never rests.
 //
-// The packets of a loss are N: the lost one and those that the receiver drops
-// behind it. Textbooks say that of every loss, which comes to (1-p)/(1-p+pN) of the
-// line. But a responder answers a gap by one NAK and is then silent until the
-// packet comes that it expects (IBTA §9.7.4.1), so that a packet that is lost again is missed by the timeout alone: after T packets, from
-// when the NAK came or the timeout before expired. With geometrically many such
-// losses
+// A loss costs N packets: the lost one and those that the receiver drops behind
+// it. Textbooks assume that for every loss, which gives (1-p)/(1-p+pN) of the
+// line. But a responder answers a gap with one NAK and is then silent until the
+// expected packet arrives (IBTA §9.7.4.1), so only the timeout detects that a
+// packet is lost again: T packets after the NAK arrived or the previous timeout
+// expired. With geometrically many such losses
 //
 //	cost = 1 + p·(N + T·p/(1-p))
 //
-// If the NAK is lost, the timeout runs since the last acknowledgement, which one
-// packet in 64 asks for (ask-every): that before the loss comes N-1 packets after
-// it was sent, 32.5 packets before the loss on average.
+// If the NAK is lost, the timeout runs from the last acknowledgement, which one
+// packet in 64 asks for (ask-every). The one before the loss arrives N-1 packets
+// after its packet was sent, on average 32.5 packets before the loss.
 func (g goBackN) cost() (mean, variance float64) {
 	p, n := g.p, g.window()
 	t := transport.AckTimeout(g.timeout).Seconds() / gbnPacket
@@ -59,7 +59,7 @@ func (g goBackN) cost() (mean, variance float64) {
 	return 1 + mean, squares - mean*mean
 }
 
-// goodput runs the flow and gives what is delivered, as a share of the line.
+// goodput runs the flow and returns what is delivered, as a share of the line.
 func (g goBackN) goodput(t *testing.T, length units.Time) float64 {
 	t.Helper()
 	f, err := newParallel(parse(t, fmt.Sprintf(`
@@ -81,14 +81,14 @@ workload:
 	if r.Failed > 0 {
 		t.Errorf("%d messages failed: %s", r.Failed, r.FirstFailure)
 	}
-	// The first packet arrives after the way there.
+	// The first packet arrives after the delay of the path.
 	return float64(r.Received) / 1024 * gbnPacket / (length.Seconds() - 2*g.delay.Seconds() - 2*gbnPacket)
 }
 
-// TestGoBackNGoodput: goodput against loss is what the formula says, within four
-// standard deviations of what chance does in a run of that length, and 0.1% for
-// the pipe, whose content at the end is not counted. With seven retries none of
-// these flows fails.
+// TestGoBackNGoodput: goodput against loss follows the formula, within four
+// standard deviations for a run of that length, and 0.1% for the pipe, whose
+// content at the end is not counted. With seven retries none of these flows
+// fails.
 func TestGoBackNGoodput(t *testing.T) {
 	oneEngine(t)
 	const short, long = units.Microsecond, 20 * units.Microsecond // 5 and 81 us of round trip
@@ -98,7 +98,7 @@ func TestGoBackNGoodput(t *testing.T) {
 	}
 	rows = append(rows,
 		goBackN{short, 8, 1e-2, 0},                                                               // 1 ms
-		goBackN{short, 4, 1e-2, 1e-2}, goBackN{short, 4, 1e-2, 0.2}, goBackN{long, 6, 1e-3, 0.5}, // the way back loses too
+		goBackN{short, 4, 1e-2, 1e-2}, goBackN{short, 4, 1e-2, 0.2}, goBackN{long, 6, 1e-3, 0.5}, // also on the path back
 	)
 	length := 100 * ms
 	if testing.Short() {

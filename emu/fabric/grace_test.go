@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// TestGraceIsALimit: a run whose flows are over before its grace ends with them, recorded
-// or not; one whose flows are not ends with the grace.
+// TestGraceIsALimit: a run whose flows end before its grace period is over ends with
+// them, recorded or not; otherwise it ends with the grace period.
 func TestGraceIsALimit(t *testing.T) {
 	for size, want := range map[units.Bytes]units.Time{1000: 0, 1e9: 2 * units.Millisecond} {
 		for _, recorded := range []bool{false, true} {

@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// row is what scripts/experiments/incast.yaml measures of a run.
+// row holds what scripts/experiments/incast.yaml measures in a run.
 type row struct {
 	dropped, retransmitted, timeouts, pauses, marked, cnps uint64
 
@@ -54,11 +54,11 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 	return r
 }
 
-// TestIncastInThreeRows holds what the three labs of an incast are there to show:
-// without PFC the senders lose and repeat themselves; with it nothing is lost and
-// those who have nothing to do with the incast pay for it; DCQCN ends the pauses,
-// and with them that, but for who was there during the first burst. A path of its
-// own gives a victim 37 Gb/s.
+// TestIncastInThreeRows checks what the three labs of an incast are there to
+// show: without PFC the senders lose packets and send them again. With PFC
+// nothing is lost, but flows unrelated to the incast suffer. DCQCN ends the
+// pauses and so this harm, except to flows that were there during the first
+// burst. On a separate path a victim gets 37 Gb/s.
 func TestIncastInThreeRows(t *testing.T) {
 	oneEngine(t)
 	lossy := incastRow(t, "scripts/labs/incast-lossy.yaml")

@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sprayed runs one flow for a time over two ways of different length, among which a
-// switch chooses for each packet, behind a link that loses. It gives what was received and
-// how many packets were sent again for each that came.
+// sprayed runs one flow for a time over two paths of different length, among which a
+// switch chooses for each packet, behind a link that loses packets. It returns how much
+// was received and how many packets were sent again for each that arrived.
 func sprayed(t *testing.T, recovery string, loss float64, length units.Time) (received uint64, again float64) {
 	t.Helper()
 	f, err := NewSharded(parse(t, fmt.Sprintf(`
@@ -42,8 +42,9 @@ workload:
 }
 
 // TestIRNNeedsNeitherOrderNorLosslessness: without PFC, with 1% of loss and packets
-// sprayed over ways of different length, go-back-N hardly gets anywhere. IRN does, better
-// when it is told how far packets may overtake each other: by 3 us, which is 3 packets.
+// sprayed over paths of different length, go-back-N makes hardly any progress. IRN does,
+// and more if it is told how far packets may overtake each other: by 3 us, which is 3
+// packets.
 func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
 	oneEngine(t)
 	const length = 20 * ms
@@ -62,8 +63,8 @@ func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
 	}
 }
 
-// TestIRNWithRateControls: all verbs get through 1% of loss without PFC under every rate
-// control, and as the paper's comparisons set it up.
+// TestIRNWithRateControls: all verbs survive 1% of loss without PFC under every rate
+// control, and in the configuration of the paper's comparisons.
 func TestIRNWithRateControls(t *testing.T) {
 	oneEngine(t)
 	const length = 10 * ms

@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tree is a random fabric of switches in a tree, so that there is one way between any two
-// hosts, and flows between them.
+// tree is a random fabric of switches in a tree, so that there is one path between any
+// two hosts, and flows between them.
 type tree struct {
 	parent []int // of each switch; -1 of the first
 	home   []int // switch of each host
-	// up are the rates in Gb/s of the links of switches to their parents, host those of
-	// the hosts'.
+	// up are the rates in Gb/s of the links from switches to their parents, host those
+	// of the links to hosts.
 	up, host []int
 	flows    [][2]int // hosts
 }
@@ -43,7 +43,8 @@ func drawTree(t *rapid.T, rates []int) tree {
 	return x
 }
 
-// lab is the tree as a lab file: hosts and switches of kinds that the text before says.
+// lab returns the tree as a lab file. The text before it says which kinds of hosts and
+// switches it has.
 func (x *tree) lab(kinds string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "duration: 1s\ntopology:\n%s  nodes:\n", kinds)
@@ -69,7 +70,7 @@ func (x *tree) lab(kinds string) string {
 	return b.String()
 }
 
-// way is the directed links of a flow, by name, with their rates in Gb/s.
+// way returns the directed links of a flow, by name, with their rates in Gb/s.
 func (x *tree) way(flow int) map[string]int {
 	from, to := x.flows[flow][0], x.flows[flow][1]
 	links := map[string]int{fmt.Sprintf("h%d>", from): x.host[from], fmt.Sprintf(">h%d", to): x.host[to]}
@@ -92,9 +93,9 @@ func (x *tree) way(flow int) map[string]int {
 	return links
 }
 
-// maxMin gives the max-min fair rate of each flow in Gb/s, by water-filling (Bertsekas and
-// Gallager, Data Networks, §6.5.2): the link that has the least for each of its flows that
-// are still open fixes them, until all are.
+// maxMin returns the max-min fair rate of each flow in Gb/s, by water-filling (Bertsekas
+// and Gallager, Data Networks, §6.5.2): the link with the least for each of its open flows
+// fixes their rates, until no flow is open.
 func (x *tree) maxMin() []float64 {
 	rates := make([]float64, len(x.flows))
 	left, open := map[string]float64{}, map[string]map[int]bool{}

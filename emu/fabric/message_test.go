@@ -46,9 +46,9 @@ workload:
   - {cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 1ms}}
 `
 
-// TestMessages: packets of protocols that systems bring are switched, routed, duplicated,
-// captured, trimmed and accounted for like others, over IPv4, IPv6 and Ethernet, and reach
-// their receivers.
+// TestMessages: packets of protocols that come with other systems are switched, routed,
+// duplicated, captured, trimmed and accounted for like others, over IPv4, IPv6 and
+// Ethernet, and reach their receivers.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, address, classes, duplicate string
@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 		for i, protocol := range remarks {
 			for _, version := range []uint8{4, 6} {
 				if protocol.Ether != 0 && (version == 6 || c.address != "") {
-					continue // no IP: no versions, and no router takes it
+					continue // no IP: no versions, and routers do not take it
 				}
 				t.Run(fmt.Sprintf("%s/%s over IPv%d", c.name, protocol.Name, version), func(t *testing.T) {
 					checkMessages(t, fmt.Sprintf(messageLab, c.address, c.classes, c.duplicate), c.workers, i, version, c.name)
@@ -148,7 +148,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 	}
 }
 
-// checkMessageFrame holds the bytes of a packet to gopacket's reading of them.
+// checkMessageFrame compares the bytes of a packet with gopacket's reading of them.
 func checkMessageFrame(t *testing.T, p *packet.Packet) {
 	frame := new(renderer).render(p, nil)
 	if units.Bytes(len(frame)) != p.Size {
@@ -168,7 +168,7 @@ func checkMessageFrame(t *testing.T, p *packet.Packet) {
 	if p.Trimmed || p.Proto != wire.ProtoUDP && p.Proto != wire.ProtoICMP && p.Proto != wire.ProtoICMPv6 {
 		return
 	}
-	// Whoever sums up what IP carries with its checksum gets 0.
+	// The sum of the IP payload with its checksum is 0.
 	rest := frame[p.L3:]
 	if p.Version == 4 {
 		rest = rest[wire.IPv4Header:]

@@ -19,8 +19,8 @@ import (
 	"github.com/weftlab/weft/traces/dissector"
 )
 
-// onNative starts a program on a host with its native EQIF. What it returns is the test's
-// error: it runs on the engine's goroutine.
+// onNative starts a program on a host with its native EQIF. An error that the
+// program returns fails the test: it runs on the engine's goroutine.
 func onNative(t *testing.T, f *Fabric, host string, program func(p *sim.Process, n *eqds.Native) error) {
 	t.Helper()
 	_, err := f.GoEdge(host, func(p *sim.Process, s edge.Service) {
@@ -38,8 +38,9 @@ func onNative(t *testing.T, f *Fabric, host string, program func(p *sim.Process,
 }
 
 // TestNativeDoesNotDependOnWorkers: programs on 32 hosts, whose engines run at the same time,
-// send messages of bytes to each other, over a network that loses packets: each comes whole,
-// at the same time whatever the number of workers, and every packet is accounted for.
+// send messages of bytes to each other over a network that loses packets. Each message
+// arrives complete, at the same time with any number of workers, and every packet is
+// accounted for.
 func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 	const hosts, rounds, size = 32, 4, 20_000
 	lab := fmt.Sprintf("topology: {kinds: {host: {attach: none, edge: eqds}, link: {loss: 0.5%%}, switch: {%s}}, generate: {star: {hosts: %d, rate: 10Gbps, delay: 1us}}}", trimmingQueues, hosts)
@@ -107,8 +108,8 @@ func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestNativeOnTheWire: tshark finds messages in tunnels, with all their bytes and without a
-// fault, over both versions of IP.
+// TestNativeOnTheWire: tshark finds the messages in tunnels with all their bytes and no
+// errors, over both versions of IP.
 func TestNativeOnTheWire(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none, edge: eqds}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
 	f := New(p)
@@ -172,7 +173,8 @@ func TestNativeOnTheWire(t *testing.T) {
 	}
 }
 
-// TestGoEdgeErrors: hosts without an edge service, and with another one, are told apart.
+// TestGoEdgeErrors: a host without an edge service and a host with another one give
+// different errors.
 func TestGoEdgeErrors(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}, link: {rate: 1Gbps}}, generate: {star: {hosts: 2}}, nodes: {h2: {edge: {limit: {rate: 1Mbps}}}}}"))
 	for host, want := range map[string]string{"h1": "h1 has no edge service: write for example edge: eqds", "s1": "there is no host s1", "h9": "there is no host h9"} {

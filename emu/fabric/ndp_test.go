@@ -23,10 +23,11 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// byNDP is how flows go by NDP, whose control packets are in the class of trimmed ones.
+// byNDP returns the NDP carrier of the tests: control packets are in the class of trimmed
+// packets.
 func byNDP() *carrier.NDP { return &carrier.NDP{Config: ndp.Default(), ControlDSCP: 46} }
 
-// trimming is switches whose queues of data have 8 packets of 1514 bytes, and trim.
+// trimming is switches whose data queues hold 8 packets of 1514 bytes, and trim.
 const trimming = "{buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}"
 
 // TestFlowsByNDP: flows of any size, alone on their path, take little more than the ideal
@@ -56,8 +57,8 @@ func TestFlowsByNDP(t *testing.T) {
 }
 
 // TestNDPIncast: many small flows to one host at once, over queues of 8 packets that trim.
-// The receiver's link is busy from the first packet to the last but for the share that is
-// not pulled, and no timeout is needed, also where headers come back.
+// The receiver's link is busy from the first packet to the last, except for the share that
+// is not pulled, and no timeout is needed, not even where headers are returned.
 func TestNDPIncast(t *testing.T) {
 	for _, c := range []struct {
 		senders  int
@@ -91,11 +92,12 @@ func TestNDPIncast(t *testing.T) {
 	}
 }
 
-// jumbo is trimming for links with an MTU of 9000, as the paper has them.
+// jumbo is trimming for links with an MTU of 9000, as in the paper.
 const jumbo = "buffer: {size: 4MB}, classes: {default: {limit: 72112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}"
 
-// TestNDPPermutation: every host sends to another one, over all paths by turns: the links of
-// hosts are 95% busy with data and more. The paper has 92% and more for fat-trees, as remembered.
+// TestNDPPermutation: every host sends to another one, over all paths in turn: the links of
+// hosts are at least 95% busy with data. The paper's figure for fat-trees, quoted from memory,
+// is 92% and more.
 func TestNDPPermutation(t *testing.T) {
 	for _, c := range []struct {
 		name, topology, forwarding string
@@ -106,7 +108,7 @@ func TestNDPPermutation(t *testing.T) {
 		{"k=4", "fat-tree: {k: 4", "round-robin", 256, false, 0.95},
 		{"k=8", "fat-tree: {k: 8", "round-robin", 256, false, 0.95},
 		{"the sender chooses spines", "leaf-spine: {leaves: 4, spines: 4, hosts-per-leaf: 4", "{entropy: {field: udp-source-port}}", 4, true, 0.95},
-		// Where each packet falls by chance, short queues overflow now and then.
+		// If each packet's path is random, short queues overflow now and then.
 		{"k=8 at random", "fat-tree: {k: 8", "random", 256, false, 0.87},
 	} {
 		p := parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}, link: {mtu: 9000}, switch: {forwarding: %s, %s}}, generate: {%s, rate: 10Gbps, delay: 1us}}}", c.forwarding, jumbo, c.topology))
@@ -126,7 +128,7 @@ func TestNDPPermutation(t *testing.T) {
 		if err := f.Run(context.Background(), length); err != nil {
 			t.Fatal(err)
 		}
-		// On the wire, of the time of a full link.
+		// On the wire, as a share of a full link.
 		share := func(acked units.Bytes) float64 {
 			return float64((10 * units.Gbps).TimeOf(acked)) / float64(length) * 9038 / float64(x.Full())
 		}
@@ -153,8 +155,8 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestNDPDoesNotDependOnWorkers: whatever goes on, records have the same bytes and the run
-// the same trace with 1, 2 and 4 workers, and every flow is done.
+// TestNDPDoesNotDependOnWorkers: records have the same bytes and the run the same trace
+// with 1, 2 and 4 workers, whatever happens, and every flow is done.
 func TestNDPDoesNotDependOnWorkers(t *testing.T) {
 	short := trimming[1 : len(trimming)-1]
 	for _, c := range []struct{ name, lab string }{
@@ -200,8 +202,8 @@ func TestNDPDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestNDPBesideLoss: with 1% of all packets lost every flow ends, and what is lost is made
-// good by timeouts.
+// TestNDPBesideLoss: with 1% of all packets lost every flow ends, and timeouts repair the
+// losses.
 func TestNDPBesideLoss(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none}, link: {loss: 1%}, switch: "+trimming+"}, generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}}")
 	h := hostsOf(p)
@@ -224,7 +226,7 @@ func TestNDPBesideLoss(t *testing.T) {
 	}
 }
 
-// TestNDPFails: a flow whose way is gone fails after its retries, and says why.
+// TestNDPFails: a flow whose path is gone fails after its retries, and says why.
 func TestNDPFails(t *testing.T) {
 	p := parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
@@ -254,8 +256,8 @@ events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 	}
 }
 
-// TestNDPOnTheWire: tshark finds nothing wrong with checksums and headers of a flow, and sees
-// its window, its NACKs and its PULLs, as the counters have them.
+// TestNDPOnTheWire: tshark finds no errors in the checksums and headers of a flow, and sees
+// its window, its NACKs and its PULLs, in agreement with the counters.
 func TestNDPOnTheWire(t *testing.T) {
 	lua, err := registry.Dissectors.Find("ndp")
 	if err != nil {
@@ -312,7 +314,7 @@ func TestNDPOnTheWire(t *testing.T) {
 	}
 }
 
-// TestNDPSeries: flows by NDP have rows, whose acknowledged bytes sum up to the flows'.
+// TestNDPSeries: flows over NDP have rows, whose acknowledged bytes add up to the flows'.
 func TestNDPSeries(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
 	h := hostsOf(p)
@@ -344,8 +346,8 @@ func TestNDPSeries(t *testing.T) {
 	}
 }
 
-// BenchmarkNDP runs 128 flows by NDP, of each host of a fat-tree to another, and says what a
-// packet's hop costs in processor time, as BenchmarkTCP does.
+// BenchmarkNDP runs 128 flows over NDP, from each host of a fat-tree to another, and reports
+// the processor time of a packet's hop, as BenchmarkTCP does.
 func BenchmarkNDP(b *testing.B) {
 	p := parse(b, fmt.Sprintf("topology: {kinds: {host: {attach: none}, switch: {forwarding: random, %s}, generate: {fat-tree: {k: 8, rate: 10Gbps, delay: 1us}}}", trimming[1:]))
 	h := hostsOf(p)

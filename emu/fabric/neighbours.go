@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// Neighbours is where a station's packets go on its link, for a host that does
-// not ask by ARP or neighbour discovery.
+// Neighbours returns the next hops of a station's packets on its link, for a
+// host that does not use ARP or neighbour discovery.
 func (f *Fabric) Neighbours(s *Station) Neighbours { return Neighbours{f, s} }
 
 // Neighbours implements tuntap.Neighbours.
@@ -19,8 +19,8 @@ type Neighbours struct {
 	station *Station
 }
 
-// MAC gives the Ethernet address of who has an IP address, or of the router
-// that leads there.
+// MAC returns the Ethernet address of the host with an IP address, or of the
+// router that leads there.
 func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	f, s := n.fabric, n.station
 	if f.routers == nil {
@@ -28,7 +28,7 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	}
 	next, ok := f.routers.reach.Next(s.Node, s.Index, ip)
 	if !ok {
-		// Perhaps by a route that a program in the host has added.
+		// A program in the host may have added a route.
 		next, ok = f.routers.first(s.Node, s.Index)
 	}
 	if !ok {
@@ -37,7 +37,7 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	return f.mac(next), true
 }
 
-// first is the first port of a router in the domain of a host's interface.
+// first returns the first router port in the domain of a host's interface.
 func (r *routers) first(node, port int) (plan.End, bool) {
 	e, ok := r.firsts[r.reach.Domain[node][port]]
 	return e, ok
@@ -48,8 +48,8 @@ func (f *Fabric) mac(e plan.End) wire.MAC {
 	return wire.ReadMAC(m[:])
 }
 
-// aim prepares a packet of a switch's own, which has the Dest of a station and
-// no bytes, for the way through routers.
+// aim prepares a packet that a switch itself generated, which has the Dest of a
+// station and no bytes, for the path through routers.
 func (f *Fabric) aim(node int, p *packet.Packet) {
 	r, s := f.routers, f.station(p.Dest)
 	if r == nil || s == nil {
@@ -65,7 +65,7 @@ func (f *Fabric) aim(node int, p *packet.Packet) {
 	}
 }
 
-// turn prepares a packet that has been turned round for its way back through
+// turn prepares a packet that has been turned round for the path back through
 // routers: as an Ethernet frame it goes to the station that sent it last.
 func (f *Fabric) turn(p *packet.Packet) {
 	r := f.routers
@@ -86,7 +86,7 @@ func (f *Fabric) turn(p *packet.Packet) {
 	}
 }
 
-// station is the station that an endpoint is; nil for others.
+// station returns the station of an endpoint; nil for other endpoints.
 func (f *Fabric) station(e packet.Endpoint) *Station {
 	if e < 0 || int(e) >= len(f.Stations) {
 		return nil
@@ -94,8 +94,8 @@ func (f *Fabric) station(e packet.Endpoint) *Station {
 	return f.Stations[e]
 }
 
-// number is the packet.To of a station's first address of a version of IP, 0
-// when it has none.
+// number returns the packet.To of a station's first address of an IP version, 0
+// if it has none.
 func (f *Fabric) number(s *Station, version uint8) int32 {
 	a, ok := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], version == 6)
 	if !ok {

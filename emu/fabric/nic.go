@@ -11,14 +11,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// nic joins an emulated NIC to a station: its timer is the engine's, its packets
-// enter and leave the fabric there.
+// nic joins an emulated NIC to a station: it uses a timer of the engine, and its
+// packets enter and leave the fabric at the station.
 type nic struct {
 	*nicemu.Device
 	station *Station
 }
 
-// Next gives the port a packet that enters the fabric as it leaves the port.
+// Next returns a packet for the port. The packet enters the fabric as it leaves the port.
 func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
 	p := n.Device.Next(now, prio)
 	if p != nil {
@@ -27,7 +27,7 @@ func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// addNIC gives an interface of a host its NIC, if it is to have one.
+// addNIC adds the NIC of a host's interface, if it has one.
 func (f *Fabric) addNIC(s *Station) error {
 	node := &f.Plan.Nodes[s.Node]
 	if node.NIC == nil || s.Port.Link() == nil {
@@ -60,7 +60,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	return nil
 }
 
-// pathTo finds where a station's packets to an address go.
+// pathTo returns where a station's packets to an address go.
 func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
 	mac, ok := f.Neighbours(s).MAC(to)
 	if !ok {
@@ -76,8 +76,8 @@ func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
 	return path, true
 }
 
-// tripTo is the way from a station to an address and back, as a rate control wants to
-// know it when a flow begins.
+// tripTo returns the path from a station to an address and back, as a rate control
+// needs it when a flow begins.
 func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
 	f := s.fabric
 	e, ok := f.directory.byIP[to]
@@ -88,7 +88,7 @@ func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
 	return s.trip(f.stations[end.Node][end.Port], size, ack)
 }
 
-// trip is the way to another station and back; the zero Path if there is none.
+// trip returns the path to another station and back; the zero Path if there is none.
 func (s *Station) trip(peer *Station, size, ack units.Bytes) cc.Path {
 	if peer == nil {
 		return cc.Path{}
@@ -107,8 +107,8 @@ func (s *Station) trip(peer *Station, size, ack units.Bytes) cc.Path {
 	return cc.Path{RTT: w.carries(size, 0) + w.carries(ack, 0), Bottleneck: w.slowest(), Hops: len(w)}
 }
 
-// Device gives the NIC of a host's interface, nil if it has none. It is used by
-// what the host's engine runs, or while that does not run.
+// Device returns the NIC of a host's interface, nil if it has none. Use it from
+// code that the host's engine runs, or while that engine does not run.
 func (f *Fabric) Device(node, index int) *nicemu.Device {
 	if s := f.stations[node][index]; s != nil {
 		if n, ok := s.nic.(*nic); ok {
@@ -118,7 +118,7 @@ func (f *Fabric) Device(node, index int) *nicemu.Device {
 	return nil
 }
 
-// DeviceOf gives the first NIC of the host with a name. It is used as Device says.
+// DeviceOf returns the first NIC of a host. The rules of Device apply.
 func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
 	n, err := f.firstNIC(host)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *Fabric) firstNIC(host string) (*nic, error) {
 	return nil, fmt.Errorf("there is no host %s", host)
 }
 
-// EngineOf is the engine that runs a NIC, for timers and processes beside it.
+// EngineOf returns the engine that runs a NIC, for timers and processes beside it.
 func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	for _, n := range f.nics {
 		if n.Device == d {
@@ -158,10 +158,10 @@ func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 func (n *nic) engine() *sim.Engine { return n.station.fabric.engineOf(n.station.Node) }
 
 // Go starts a program on a host: a process of the engine that runs the host, with its
-// first NIC. It has that name in messages. Until it ends, what the host's NICs have
-// is its own: programs on other hosts may run at the same time, where there are
-// several shards. Like Device, Go is called by what the host's engine runs, or while
-// that does not run.
+// first NIC. In messages the process has the host's name. Until it ends, the state of
+// the host's NICs belongs to it: with several shards, programs on other hosts may run
+// at the same time. Like Device, call Go from code that the host's engine runs, or
+// while that engine does not run.
 func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device)) (*sim.Process, error) {
 	n, err := f.firstNIC(host)
 	if err != nil {
@@ -170,9 +170,9 @@ func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device))
 	return n.engine().Go(host, func(p *sim.Process) { program(p, n.Device) }), nil
 }
 
-// StopProcesses stops all processes that have not ended. Call it before
-// you drop a fabric that has run in virtual time, with processes that wait: their goroutines would
-// stay for ever. The wall clock's driver does that by itself.
+// StopProcesses stops all processes that have not ended. Call it before dropping a fabric that
+// has run in virtual time with waiting processes: their goroutines would stay for ever. The
+// driver of the wall clock calls it itself.
 func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {
 		for _, p := range s.processes {

@@ -26,11 +26,11 @@ workload:
   - permutation: {size: 10MB}
 `
 
-// BenchmarkPermutation is what a packet's hop costs with NICs at both ends.
+// BenchmarkPermutation measures the cost of a packet's hop with NICs at both ends.
 func BenchmarkPermutation(b *testing.B) { benchmarkNICs(b, permutationLab) }
 
-// BenchmarkTelemetry is what in-band telemetry adds to that: each packet is acknowledged,
-// with room for five hops that switches fill in, and without.
+// BenchmarkTelemetry measures what in-band telemetry adds to that: each packet is
+// acknowledged, with room for five hops that switches fill in, and without.
 func BenchmarkTelemetry(b *testing.B) {
 	for _, hops := range []int{0, 5} {
 		b.Run(fmt.Sprintf("hops=%d", hops), func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// leaves notes when data packets of one length begin to leave a port.
+// leaves records when data packets of one length begin to leave a port.
 type leaves struct {
 	size units.Bytes
 	at   []units.Time
@@ -25,7 +25,7 @@ func (l *leaves) Observe(now units.Time, _ *port.Port, dir port.Direction, p *pa
 	}
 }
 
-// between gives the gaps between those that left in a span of time.
+// between returns the gaps between the packets that left in a span of time.
 func (l *leaves) between(from, to units.Time) (gaps []units.Time) {
 	for i := 1; i < len(l.at); i++ {
 		if l.at[i-1] >= from && l.at[i] <= to {
@@ -35,8 +35,8 @@ func (l *leaves) between(from, to units.Time) (gaps []units.Time) {
 	return gaps
 }
 
-// connect joins a queue pair of a's NIC to one of b's, and gives the first with
-// a region of n bytes for WRITEs there.
+// connect joins a queue pair of a's NIC to one of b's, and returns the first
+// with a region of n bytes for WRITEs there.
 func connect(t *testing.T, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nicemu.MR, *nicemu.MR) {
 	t.Helper()
 	check := func(err error) {
@@ -65,8 +65,8 @@ func connect(t *testing.T, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nic
 }
 
 // TestLineFollowsTheLink: when the link that leaves a host gets another rate, by
-// an event or by hand, the NIC's rate control has it for its line, and paces by
-// that from the next packet on.
+// an event or by hand, the NIC's rate control uses it as its line rate, and
+// paces by it from the next packet on.
 func TestLineFollowsTheLink(t *testing.T) {
 	const ms = units.Millisecond
 	for _, byHand := range []bool{false, true} {
@@ -120,7 +120,8 @@ events:
 }
 
 // TestLineFollowsASlowFlow: a flow that DCQCN has slowed down keeps its rate when
-// the line becomes slower but not as slow, and is capped when it does.
+// the line becomes slower but stays above it, and is capped when the line falls
+// below it.
 func TestLineFollowsASlowFlow(t *testing.T) {
 	f := New(parse(t, `
 duration: 2ms
@@ -156,9 +157,9 @@ topology:
 	}
 }
 
-// TestLinkFails: while a link on their way is down queue pairs time out and try
-// again. They recover when it comes up in time, and fail when their retries are
-// used up.
+// TestLinkFails: while a link on their path is down queue pairs time out and
+// try again. They recover when it comes up in time, and fail when their retries
+// are used up.
 func TestLinkFails(t *testing.T) {
 	const timeout, retries = 4096 * units.Nanosecond << 8, 3
 	for _, verb := range []string{"write", "read", "send"} {
@@ -196,7 +197,7 @@ events:
 						t.Errorf("not failed: %+v", r)
 					}
 					// The first timeout begins with the last progress: what was asked for still
-					// comes by a direction that is up.
+					// arrives in a direction that is up.
 					if took := f.Now() - units.Millisecond; took < retries*timeout || took > (retries+1)*timeout+2*units.Millisecond {
 						t.Errorf("gave up after %v, with %d retries of %v", took, retries, timeout)
 					}

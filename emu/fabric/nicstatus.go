@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// NICStatus is one NIC at one moment, with its counts since the start.
+// NICStatus is the state of one NIC at one moment, with its counts since the start.
 type NICStatus struct {
 	Name     string       `json:"name"` // "h1:eth0", as its port
 	Node     string       `json:"node"`
@@ -25,15 +25,15 @@ type NICStatus struct {
 	GIDs     []netip.Addr `json:"gids"`                // by index
 	MTU      int          `json:"mtu"`                 // largest path MTU
 	LineRate units.Rate   `json:"line_rate"`           // of the port
-	DSCP     uint8        `json:"dscp"`                // of packets whose address vector names no traffic class
-	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent where they have that of their data
+	DSCP     uint8        `json:"dscp"`                // for packets whose address vector has no traffic class
+	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent if they use that of their data
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
-	Layer    *LayerStatus `json:"layer,omitempty"`     // software above its queue pairs; absent where there is none
+	Layer    *LayerStatus `json:"layer,omitempty"`     // software above its queue pairs; absent if there is none
 	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
-	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent where there are none
-	States   QPStates     `json:"queue_pairs"`         // how many there are in each state
-	Limited  int          `json:"limited_queue_pairs"` // that rate control holds below the line rate now
+	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent if there are none
+	States   QPStates     `json:"queue_pairs"`         // number in each state
+	Limited  int          `json:"limited_queue_pairs"` // held below the line rate by rate control now
 
 	CQs  int `json:"cqs"`
 	SRQs int `json:"srqs"`
@@ -42,23 +42,23 @@ type NICStatus struct {
 	MRs  int `json:"mrs"`
 	MWs  int `json:"mws"`
 
-	Flows    []FlowGauge `json:"flows,omitempty"` // rates and windows, and what rate control shows
+	Flows    []FlowGauge `json:"flows,omitempty"` // rates, windows and gauges of rate control
 	Counters NICCounters `json:"counters"`
 }
 
-// LayerStatus is the layer above a NIC's queue pairs.
+// LayerStatus is the state of the layer above a NIC's queue pairs.
 type LayerStatus struct {
 	Name string      `json:"name"` // as in the lab file
 	Work []LayerWork `json:"work"` // since the start
 }
 
-// LayerWork is how often a layer has done something.
+// LayerWork counts one kind of a layer's work.
 type LayerWork struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`
 }
 
-// layerStatus is that of a NIC; nil without a layer.
+// layerStatus returns the state of a NIC's layer; nil without a layer.
 func layerStatus(n *nic) *LayerStatus {
 	layer, choice := n.Layer(), n.Settings().Layer
 	if layer == nil {
@@ -82,7 +82,7 @@ type Delays struct {
 // QPStates counts queue pairs by qp.State.
 type QPStates [qp.Err + 1]int
 
-// Total is how many there are.
+// Total returns the number of queue pairs.
 func (s QPStates) Total() (n int) {
 	for _, k := range s {
 		n += k
@@ -90,8 +90,8 @@ func (s QPStates) Total() (n int) {
 	return n
 }
 
-// MarshalJSON writes an object with the names of the states, also of those in
-// which there is none.
+// MarshalJSON writes an object with the names of all states, including those
+// without queue pairs.
 func (s QPStates) MarshalJSON() ([]byte, error) {
 	return marshalNumbers(len(s), func(i int) (string, uint64) { return qp.State(i).String(), uint64(s[i]) }), nil
 }
@@ -108,11 +108,10 @@ func (s *QPStates) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// NICCounters is the values of a NIC's counters, in the order of
-// nicemu.CounterInfos.
+// NICCounters are the values of a NIC's counters, in the order of nicemu.CounterInfos.
 type NICCounters []uint64
 
-// Of gives the counter of a name; 0 if there is none.
+// Of returns the counter with a name; 0 if there is none.
 func (c NICCounters) Of(name string) uint64 {
 	for i, info := range nicemu.CounterInfos() {
 		if info.Name == name && i < len(c) {
@@ -127,8 +126,7 @@ func (c NICCounters) MarshalJSON() ([]byte, error) {
 	return marshalNumbers(len(c), func(i int) (string, uint64) { return nicemu.CounterInfos()[i].Name, c[i] }), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Names that are not known are left
-// out.
+// UnmarshalJSON reads what MarshalJSON writes. It ignores unknown names.
 func (c *NICCounters) UnmarshalJSON(b []byte) error {
 	var m map[string]uint64
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -159,28 +157,28 @@ func marshalNumbers(n int, at func(int) (string, uint64)) []byte {
 	return b.Bytes()
 }
 
-// QPStatus is one queue pair at one moment. Timers that do not run are absent.
+// QPStatus is the state of one queue pair at one moment. Timers that do not run are absent.
 type QPStatus struct {
 	NIC   string `json:"nic"` // "h1:eth0"
 	QPN   uint32 `json:"qpn"`
 	Type  string `json:"type"`  // RC, UC or UD
 	State string `json:"state"` // of ibv_qp_state: RESET, INIT, RTR, RTS, SQD, SQE, ERR
 
-	// Of RC and UC from RTR on.
+	// Only for RC and UC, from RTR on.
 	Local         netip.Addr `json:"local,omitzero"`
 	Remote        netip.Addr `json:"remote,omitzero"`
-	Peer          string     `json:"peer,omitempty"` // the interface that has Remote, such as "h2:eth0"
+	Peer          string     `json:"peer,omitempty"` // the interface with Remote, such as "h2:eth0"
 	RemoteQPN     uint32     `json:"remote_qpn,omitempty"`
 	PathMTU       int        `json:"path_mtu,omitempty"`
 	DSCP          uint8      `json:"dscp"`
 	UDPSourcePort uint16     `json:"udp_source_port,omitempty"`
-	Class         string     `json:"class,omitempty"` // of the host's port that its packets are of
+	Class         string     `json:"class,omitempty"` // class of its packets at the host's port
 
-	// Of the requester.
-	SQPSN          uint32      `json:"sq_psn"`                // the PSN to be sent next for the first time
-	Unacknowledged uint32      `json:"sq_una"`                // the oldest PSN that is not acknowledged; sq_psn if none is
-	Sends          int         `json:"sends"`                 // work requests that are posted and not completed
-	Fetches        int         `json:"fetches"`               // READs and atomics of them under way
+	// The requester.
+	SQPSN          uint32      `json:"sq_psn"`                // the next PSN to send for the first time
+	Unacknowledged uint32      `json:"sq_una"`                // the oldest unacknowledged PSN; sq_psn if there is none
+	Sends          int         `json:"sends"`                 // work requests posted and not completed
+	Fetches        int         `json:"fetches"`               // READs and atomics of these under way
 	InFlight       units.Bytes `json:"in_flight"`             // payload of SENDs and WRITEs sent and not acknowledged
 	Timeout        units.Time  `json:"ack_timeout,omitempty"` // RC: the local ACK timeout
 	AckTimer       units.Time  `json:"ack_timer,omitempty"`   // RC: until it expires
@@ -188,58 +186,58 @@ type QPStatus struct {
 	Retries        Retries     `json:"retries,omitzero"`      // RC
 	RNRRetries     Retries     `json:"rnr_retries,omitzero"`  // RC
 
-	// Of the responder.
-	RQPSN    uint32 `json:"rq_psn"`   // the PSN that is expected next
+	// The responder.
+	RQPSN    uint32 `json:"rq_psn"`   // the next expected PSN
 	Receives int    `json:"receives"` // posted to its own receive queue and not begun
-	Replies  int    `json:"replies"`  // READs and atomics whose response is not sent whole
+	Replies  int    `json:"replies"`  // READs and atomics whose response is not completely sent
 
-	Bitmaps *Bitmaps `json:"bitmaps,omitempty"` // of a loss recovery that keeps packets out of order
+	Bitmaps *Bitmaps `json:"bitmaps,omitempty"` // of loss recovery that keeps packets out of order
 
 	// Rate control.
-	Rate     units.Rate    `json:"rate"`             // at which it may send now, on the wire: that of the line where nothing limits it
+	Rate     units.Rate    `json:"rate"`             // allowed now, on the wire; the line rate if nothing limits it
 	LineRate units.Rate    `json:"line_rate"`        // of the port
-	Window   units.Bytes   `json:"window,omitempty"` // most that may be in flight; 0 is without limit
+	Window   units.Bytes   `json:"window,omitempty"` // most bytes in flight; 0 means no limit
 	Gauges   []gauge.Value `json:"gauges,omitempty"` // of rate control, if there is one
 	Control  string        `json:"cc"`               // rate control, as in the lab file
 	CNPDue   bool          `json:"cnp_due,omitempty"`
 
-	// Counts since it was made.
+	// Counts since it was created.
 	TxPackets   uint64            `json:"tx_packets"` // requests and READ responses sent, for the first time or again
 	TxBytes     uint64            `json:"tx_bytes"`   // of frames, without FCS
-	RxPackets   uint64            `json:"rx_packets"` // all that came
+	RxPackets   uint64            `json:"rx_packets"` // all that arrived
 	RxBytes     uint64            `json:"rx_bytes"`
-	Marked      uint64            `json:"marked"` // of them with CE
+	Marked      uint64            `json:"marked"` // with CE, among those received
 	CNPsSent    uint64            `json:"cnps_sent"`
 	CNPsHandled uint64            `json:"cnps_handled"`
-	Counters    map[string]uint64 `json:"counters,omitempty"` // its part of the NIC's counters, where that is not 0
+	Counters    map[string]uint64 `json:"counters,omitempty"` // its share of the NIC's counters, without zeros
 }
 
-// Bitmaps are what loss recovery costs a NIC for each queue pair.
+// Bitmaps are the memory that loss recovery needs in a NIC for each queue pair.
 type Bitmaps struct {
 	Count int         `json:"count"`
 	Bits  int         `json:"bits"`  // of each
 	Bytes units.Bytes `json:"bytes"` // of all
-	Kept  int         `json:"kept"`  // packets that are out of order now and kept
+	Kept  int         `json:"kept"`  // packets kept out of order now
 }
 
-// Retries is how often something is tried again.
+// Retries counts the remaining retries.
 type Retries struct {
-	Left  uint8 `json:"left"`  // means nothing where Limit is without one
-	Limit uint8 `json:"limit"` // of RNR retries 7 is without limit
+	Left  uint8 `json:"left"`  // meaningless if Limit means no limit
+	Limit uint8 `json:"limit"` // for RNR retries, 7 means no limit
 }
 
-// NICs gives every NIC, in the order of the plan.
+// NICs returns the state of every NIC, in the order of the plan.
 func (f *Fabric) NICs() []NICStatus { return f.nicStatus(f.nics) }
 
-// NICsOf gives the NICs of a host, or the one of an interface such as "h1:eth0".
-// "" is all.
+// NICsOf returns the NICs of a host, or the one of an interface such as
+// "h1:eth0". "" means all.
 func (f *Fabric) NICsOf(name string) ([]NICStatus, error) {
 	list, err := f.nicsOf(name)
 	return f.nicStatus(list), err
 }
 
-// QPsOf gives the queue pairs of a host's NICs, or of that of an interface, by
-// rising number. "" is all hosts, in the order of the plan.
+// QPsOf returns the queue pairs of a host's NICs, or of an interface's NIC, by
+// rising number. "" means all hosts, in the order of the plan.
 func (f *Fabric) QPsOf(name string) ([]QPStatus, error) {
 	list, err := f.nicsOf(name)
 	if err != nil {
@@ -356,7 +354,7 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) QPStatus {
 	return s
 }
 
-// addPath says where a queue pair's packets go.
+// addPath fills in where a queue pair's packets go.
 func (f *Fabric) addPath(s *QPStatus, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
@@ -366,7 +364,7 @@ func (f *Fabric) addPath(s *QPStatus, n *nic, attr *qp.Attr, x *nicemu.QPStatus)
 	}
 }
 
-// holderOf names the port that has an address, "" if none has it.
+// holderOf returns the name of the port with an address, "" if there is none.
 func (f *Fabric) holderOf(a netip.Addr) string {
 	e, ok := f.directory.byIP[a]
 	if !ok {
@@ -376,7 +374,7 @@ func (f *Fabric) holderOf(a netip.Addr) string {
 	return f.Plan.PortName(end.Node, end.Port)
 }
 
-// className is the name of a class of a station's port, "" if there is none.
+// className returns the name of a class of a station's port, "" if there is none.
 func (s *Station) className(priority uint8) string {
 	if c := s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
 		return c.Name
@@ -384,8 +382,7 @@ func (s *Station) className(priority uint8) string {
 	return ""
 }
 
-// running is how long a timer still runs that ends at a time; 0 if it does not
-// run.
+// running returns how long a timer that ends at end still runs; 0 if it does not run.
 func running(now, end units.Time) units.Time {
 	if end == units.Never {
 		return 0

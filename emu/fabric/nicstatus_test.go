@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// congested is an incast that marks, pauses and loses, with READs beside it.
+// congested is an incast with marks, pauses and losses, with READs beside it.
 const congested = `
 seed: 3
 duration: 4ms
@@ -44,8 +44,8 @@ func runUntil(t *testing.T, f *Fabric, until units.Time) {
 	}
 }
 
-// TestLookingAtNICs: whoever looks at NICs and queue pairs during a run changes
-// nothing, and what is seen agrees with what the ports and records count.
+// TestLookingAtNICs: reading the status of NICs and queue pairs during a run
+// changes nothing, and agrees with the counts of the ports and records.
 func TestLookingAtNICs(t *testing.T) {
 	plain := build4(t, congested, 0)
 	runUntil(t, plain, 4*units.Millisecond)
@@ -100,7 +100,7 @@ func checkQP(t *testing.T, q *QPStatus) {
 	}
 }
 
-// agree holds a run's NICs to its queue pairs, transfers and ports.
+// agree compares a run's NICs with its queue pairs, transfers and ports.
 func agree(t *testing.T, f *Fabric) {
 	t.Helper()
 	pairs, _ := f.QPsOf("")
@@ -148,7 +148,7 @@ func agree(t *testing.T, f *Fabric) {
 	}
 }
 
-// TestNICsByName: a host's, one interface's, all, and whose there are none.
+// TestNICsByName: the NICs of a host, of one interface, of all, and of nodes without any.
 func TestNICsByName(t *testing.T) {
 	f := build4(t, `
 topology:
@@ -206,7 +206,7 @@ workload:
 	}
 }
 
-// TestStatusAsJSON: all counters are there, in their order, and what is read is
+// TestStatusAsJSON: all counters are there, in their order, and reading returns
 // what was written.
 func TestStatusAsJSON(t *testing.T) {
 	f := build4(t, congested, 0)
@@ -253,7 +253,7 @@ func TestStatusAsJSON(t *testing.T) {
 	}
 }
 
-// gaugeOf is the value of a gauge of a queue pair's rate control; -1 if it has none.
+// gaugeOf returns the value of a gauge of a queue pair's rate control; -1 if it has none.
 func gaugeOf(q *QPStatus, name string) float64 {
 	for _, g := range q.Gauges {
 		if g.Name == name {

@@ -11,15 +11,16 @@ import (
 )
 
 // minLookahead is the shortest delay of a link that may join two processes or
-// shards. With less they would wait for each other more than they work.
+// shards. With less, they would spend more time waiting for each other than
+// working.
 const minLookahead = 100 * units.Nanosecond
 
-// partition gives each node one of n shards. Nodes that are joined by links
-// shorter than minLookahead stay together. Hosts are dealt out in their order,
-// as many to each shard; then every switch joins the shard that most of its
-// neighbours are in, from the hosts upwards, and the less loaded one where that
-// is undecided. So the pods of a fat-tree and the leaves of a leaf-spine fabric
-// stay whole.
+// partition assigns each node to one of n shards. Nodes that are joined by
+// links shorter than minLookahead stay together. Hosts are dealt out in order,
+// the same number to each shard. Then, from the hosts upwards, every switch
+// joins the shard that contains most of its neighbours, or in a tie the less
+// loaded one. This keeps the pods of a fat-tree and the leaves of a leaf-spine
+// fabric whole.
 func partition(p *plan.Plan, n int) ([]int, error) {
 	shardOf := make([]int, len(p.Nodes))
 	if n == 1 {
@@ -47,19 +48,19 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	return shardOf, nil
 }
 
-// MaxWorkers is how many threads may carry a fabric.
+// MaxWorkers is the maximum number of threads that run a fabric.
 const MaxWorkers = 64
 
-// CheckWorkers tells why a plan cannot be cut into as many shards as it asks for in the
-// wall clock, nil when it can.
+// CheckWorkers returns why a plan cannot be cut into the number of shards that it asks
+// for in the wall clock, nil if it can.
 func CheckWorkers(p *plan.Plan) error {
 	_, err := partition(p, max(1, p.Engine.Workers))
 	return err
 }
 
-// fewPorts is how many ports a worker has at least: with fewer it would wait for
-// others longer than it works. A lab with fewer stays in the cache as it is, and
-// windows would only cost.
+// fewPorts is the least number of ports of a worker: with fewer, it would wait
+// for others longer than it works. A lab with fewer stays in the cache anyway,
+// and windows would only cost time.
 const fewPorts = 32
 
 func portsOf(p *plan.Plan) (n int) {
@@ -69,8 +70,8 @@ func portsOf(p *plan.Plan) (n int) {
 	return n
 }
 
-// processesOf gives each node its logical process and each of these one of at most n
-// shards: fewer where links without a delay leave fewer processes.
+// processesOf assigns each node to a logical process, and each process to one of at
+// most n shards. There are fewer if links without a delay leave fewer processes.
 func processesOf(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
 	g := group(p)
 	n = min(n, len(g.weight))
@@ -78,7 +79,7 @@ func processesOf(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
 		return g.of, make([]int, len(g.weight)), 1
 	}
 	shardOf = g.deal(n)
-	// Some may have got nothing.
+	// Some shards may have got nothing.
 	number := map[int]int{}
 	for i, s := range shardOf {
 		if _, ok := number[s]; !ok {
@@ -89,7 +90,7 @@ func processesOf(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
 	return g.of, shardOf, len(number)
 }
 
-// groups are sets of nodes that cannot be parted.
+// groups are sets of nodes that cannot be separated.
 type groups struct {
 	of     []int         // by node
 	weight []int         // by group: its ports
@@ -142,7 +143,7 @@ func group(p *plan.Plan) groups {
 	return g
 }
 
-// deal gives each group a shard.
+// deal assigns each group to a shard.
 func (g *groups) deal(n int) []int {
 	shard := make([]int, len(g.weight))
 	load := make([]int, n)
@@ -163,8 +164,8 @@ func (g *groups) deal(n int) []int {
 			dealt += h
 		}
 	}
-	// The switches that are nearest to what is dealt come first, those with
-	// the most neighbours there before others, so that each joins its own.
+	// Switches next to dealt groups come first, those with the most dealt
+	// neighbours before others, so that each joins its own.
 	for {
 		var ready []int
 		for i := range shard {
@@ -176,7 +177,7 @@ func (g *groups) deal(n int) []int {
 			break
 		}
 		slices.SortStableFunc(ready, func(a, b int) int { return cmp.Compare(g.known(b, shard), g.known(a, shard)) })
-		// All of one layer are judged by the layer below.
+		// All switches of one layer are judged by the layer below.
 		below := slices.Clone(shard)
 		for _, i := range ready {
 			votes := make([]int, n)
@@ -194,7 +195,7 @@ func (g *groups) deal(n int) []int {
 			give(i, best)
 		}
 	}
-	// Switches without any way to a host.
+	// Switches without a path to a host.
 	for i := range shard {
 		if shard[i] < 0 {
 			give(i, slices.Index(load, slices.Min(load)))
@@ -203,7 +204,7 @@ func (g *groups) deal(n int) []int {
 	return shard
 }
 
-// known is how many links of a group lead to groups that have a shard.
+// known counts the links of a group that lead to groups with a shard.
 func (g *groups) known(i int, shard []int) (n int) {
 	for j, links := range g.ties[i] {
 		if shard[j] >= 0 {
@@ -213,8 +214,8 @@ func (g *groups) known(i int, shard []int) (n int) {
 	return n
 }
 
-// coloursOf gives each process one of two colours such that no link joins two of the same;
-// nil where there is no such way.
+// coloursOf gives each process one of two colours so that no link joins two of the same;
+// nil if that is impossible.
 func coloursOf(p *plan.Plan, processOf []int) []int {
 	n := 0
 	for _, i := range processOf {

@@ -6,31 +6,31 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// maxPassing is how many flows of an edge service, or by TCP of one traffic, have rows of
-// an interface at a time: there may be a million of them. Those that come while there are
-// as many have none. Tests have another.
+// maxPassing is how many flows of an edge service, or of one traffic over TCP or NDP,
+// have rows for an interface at a time: there may be a million of them. Flows that arrive
+// while there are as many get no rows. Tests change it.
 var maxPassing = 1000
 
-// passing are flows of an interface that come and go, which are sampled: those of an edge
-// service, or those by TCP of one traffic.
+// passing samples the flows of an interface that come and go: the flows of an edge
+// service, or those of one traffic over TCP or NDP.
 type passing struct {
 	*flows
 	name    string // of the interface
 	order   int32
 	columns []int            // of the gauges of their rate control
-	known   map[uint64]*flow // by number; nil is one that has no rows
+	known   map[uint64]*flow // by number; nil for a flow without rows
 	ended   []*flow          // since the last sample, with their last rows
-	busy    int              // flows that have rows, those that have ended included
+	busy    int              // flows with rows, including those that have ended
 	now     units.Time       // of the sample
 
-	begun, leftOut int // how many have had rows, and how many could have none
+	begun, leftOut int // flows that have had rows, and flows that were left out
 }
 
 func newPassing(p *flows, name string, order int32, columns []int) passing {
 	return passing{flows: p, name: name, order: order, columns: columns, known: map[uint64]*flow{}}
 }
 
-// begin begins a sample with the last rows of flows that have ended.
+// begin starts a sample with the last rows of flows that have ended.
 func (e *passing) begin(now units.Time) {
 	e.now = now
 	for _, x := range e.ended {
@@ -39,15 +39,15 @@ func (e *passing) begin(now units.Time) {
 	}
 }
 
-// release forgets the flows that have ended, whose last rows are written.
+// release forgets the ended flows, whose last rows have been written.
 func (e *passing) release() {
 	e.busy -= len(e.ended)
 	clear(e.ended)
 	e.ended = e.ended[:0]
 }
 
-// find finds what is known of a flow; nil if it has no rows. A new one has them if it is
-// wanted.
+// find returns the state of a flow; nil if it has no rows. A new flow gets rows if it is
+// wanted and there are fewer than maxPassing.
 func (e *passing) find(number uint64, describe func() (f series.Flow, wanted bool)) *flow {
 	f, known := e.known[number]
 	if known {
@@ -85,7 +85,7 @@ func (e *passing) end(f *flow, r series.FlowReading, gauges []float64) {
 	e.ended = append(e.ended, f)
 }
 
-// row gives the row of a flow, whose gauges go into values.
+// row returns the row of a flow, whose gauges go into values.
 func (e *passing) row(f *flow, r series.FlowReading, gauges, values []float64) series.FlowSample {
 	f.begun = true
 	intoColumns(values, e.columns, gauges)

@@ -20,21 +20,21 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// traffic is what a fabric has of patterns of traffic.
+// traffic is the state of the patterns of traffic of a fabric.
 type traffic struct {
 	hosts     []*carrier.Host // by rising node
-	nics      []*carrier.NIC  // of those with flows by RDMA
-	streams   []streamHost    // of those with flows by TCP or NDP, by traffic and then by node
+	nics      []*carrier.NIC  // of hosts with flows over RDMA
+	streams   []streamHost    // hosts with flows over TCP or NDP, by traffic and then by node
 	collector *records.Collector
 	ways      map[[2]int]way // between the first switches of two hosts
-	paths     bool           // records are to have paths
+	paths     bool           // records include paths
 }
 
-// collectAt is how many events of flows wait at most to be collected, but for those of
+// collectAt is how many events of flows may wait to be collected, apart from those of
 // one window of time or batch of events.
 const collectAt = 4096
 
-// addTraffic gives hosts their agents and carriers.
+// addTraffic sets up the agents and carriers of hosts.
 func (f *Fabric) addTraffic() error {
 	logs := make([]*records.Log, len(f.Shards))
 	for i, s := range f.Shards {
@@ -59,17 +59,17 @@ func (f *Fabric) addTraffic() error {
 	return nil
 }
 
-// trafficBuilder makes what addTraffic adds.
+// trafficBuilder is the working state of addTraffic.
 type trafficBuilder struct {
 	*Fabric
 	hosts map[int]*carrier.Host       // by node
 	nics  map[int]*carrier.NIC        // likewise
 	table *carrier.Table              // nil without RDMA
-	pulls map[*Station]*carrier.Pulls // of those with flows by NDP
+	pulls map[*Station]*carrier.Pulls // of stations with flows over NDP
 }
 
-// findMembers makes the hosts, in the order of nodes, and the carriers of those whose
-// flows go by RDMA.
+// findMembers makes the hosts, in the order of nodes, and the carriers of those with
+// flows over RDMA.
 func (b *trafficBuilder) findMembers() (err error) {
 	settings := map[int]carrier.RDMA{}
 	var all, rdma []int
@@ -117,7 +117,7 @@ func (b *trafficBuilder) findMembers() (err error) {
 	return nil
 }
 
-// addMember makes the carrier of a host whose flows go by RDMA.
+// addMember makes the carrier of a host with flows over RDMA.
 func (b *trafficBuilder) addMember(node int) error {
 	n, err := b.firstNIC(b.Plan.Nodes[node].Name)
 	if err != nil {
@@ -135,8 +135,8 @@ func (b *trafficBuilder) addMember(node int) error {
 	return nil
 }
 
-// trafficStation is the interface by which a host's flows go; nil if it has none with an
-// address of a version of IP.
+// trafficStation returns the interface that a host's flows use; nil if it has none with
+// an address of an IP version.
 func (f *Fabric) trafficStation(node int, v6 bool) *Station {
 	for i, s := range f.stations[node] {
 		if p := &f.Plan.Nodes[node].Ports[i]; p.Link >= 0 {
@@ -156,7 +156,7 @@ func (f *Fabric) trafficAddress(node int, v6 bool) (netip.Addr, bool) {
 	return plan.AddressOf(&f.Plan.Nodes[node].Ports[s.Index], v6)
 }
 
-// add has the hosts of one traffic take part in it.
+// add makes the hosts of one traffic take part in it.
 func (b *trafficBuilder) add(i int) error {
 	t := &b.Plan.Traffic[i]
 	if err := t.Check(); err != nil {
@@ -212,7 +212,7 @@ func (silent) Fire(units.Time, func(pattern.Flow))                    {}
 func (silent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
 func (silent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
-// outlet is how the packets of a traffic leave a station.
+// outlet returns the outlet through which the packets of a traffic leave a station.
 func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
 	f := b.Fabric
 	return carrier.Outlet{
@@ -227,8 +227,8 @@ func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.
 	}
 }
 
-// take gives what takes the packets of a protocol at a station its turn, before those of
-// other traffics and the NIC. It tells whether a packet is of its traffic.
+// take registers receive for the packets of a protocol at a station, ahead of other
+// traffics and the NIC. receive reports whether a packet belongs to its traffic.
 func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
 	before := s.takers[m]
 	s.Take(m, func(now units.Time, p *packet.Packet) {
@@ -240,7 +240,7 @@ func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p 
 	})
 }
 
-// datagrams makes what carries the flows of a traffic by UDP at a station.
+// datagrams makes the carrier of a traffic's flows over UDP at a station.
 func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
@@ -248,7 +248,7 @@ func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[
 	return d
 }
 
-// streams makes what carries the flows of a traffic by TCP or NDP at a station.
+// streams makes the carrier of a traffic's flows over TCP or NDP at a station.
 func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[int]bool) (carrier.Carrier, error) {
 	t := &b.Plan.Traffic[i]
 	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
@@ -290,16 +290,16 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 	return d, nil
 }
 
-// SetFlowSink sets where records of flows of patterns go, in the order of their ends,
-// which is the same for any number of shards. paths asks for the way of each flow, which
-// costs time. It is called before the run; who has made the sink closes it, behind
-// EndFlows.
+// SetFlowSink sets where the records of pattern flows go. They come in the order in
+// which flows end, which is the same for any number of shards. paths asks for the path
+// of each flow, which costs time. Call SetFlowSink before the run. Whoever made the sink
+// closes it, after EndFlows.
 func (f *Fabric) SetFlowSink(s records.Sink, paths bool) {
 	f.traffic.collector.SetSink(s)
 	f.traffic.paths = paths
 }
 
-// FlowNames are what the numbers in records of flows stand for.
+// FlowNames returns the names behind the numbers in records of flows.
 func (f *Fabric) FlowNames() (n records.Names) {
 	for i := range f.Plan.Traffic {
 		n.Traffic = append(n.Traffic, f.Plan.Traffic[i].Name)
@@ -310,8 +310,8 @@ func (f *Fabric) FlowNames() (n records.Names) {
 	return n
 }
 
-// CollectFlows passes records of flows on to their sink. No shard runs meanwhile. Run
-// does it by itself; in the wall clock it is to be called every now and then, since
+// CollectFlows passes records of flows on to their sink. No shard may run meanwhile.
+// Run does so itself; in the wall clock it must be called every now and then, since
 // records wait in memory.
 func (f *Fabric) CollectFlows() error {
 	before := units.Never
@@ -322,8 +322,8 @@ func (f *Fabric) CollectFlows() error {
 	return f.flowError()
 }
 
-// EndFlows passes on what is left of records at the end of a run: those of flows that are
-// not over, as unfinished. No shard runs any more.
+// EndFlows passes on the remaining records at the end of a run, including those of
+// unfinished flows, as unfinished. No shard may run any more.
 func (f *Fabric) EndFlows() error {
 	var open []records.Record
 	for _, h := range f.traffic.hosts {
@@ -333,10 +333,10 @@ func (f *Fabric) EndFlows() error {
 	return f.flowError()
 }
 
-// FlowCount is how many flows of patterns have ended and are collected.
+// FlowCount returns the number of pattern flows that have ended and been collected.
 func (f *Fabric) FlowCount() uint64 { return f.traffic.collector.Count() }
 
-// Carriers are what NICs have met with flows of patterns, summed up.
+// Carriers returns the sum of the NICs' counters for pattern flows.
 func (f *Fabric) Carriers() (sum carrier.NICCounters) {
 	for _, n := range f.traffic.nics {
 		c := n.Counters()
@@ -361,7 +361,7 @@ func (f *Fabric) flowError() error {
 	return nil
 }
 
-// finish fills in what a fabric knows of a flow: its ideal time and, if somebody asked,
+// finish fills in what a fabric knows about a flow: its ideal time and, if requested,
 // its path.
 func (f *Fabric) finish(r *records.Record) {
 	t := &f.Plan.Traffic[r.Traffic]
@@ -378,7 +378,7 @@ func (f *Fabric) finish(r *records.Record) {
 	}
 }
 
-// wayOf is wayBetween, which it asks once for all hosts of two switches.
+// wayOf is wayBetween, computed once for all hosts of two switches.
 func (f *Fabric) wayOf(from, to *Station) way {
 	a, b := f.switchOf(from), f.switchOf(to)
 	if a < 0 || b < 0 {
@@ -401,7 +401,7 @@ func (f *Fabric) wayOf(from, to *Station) way {
 	return w
 }
 
-// switchOf is the switch that a station is at; -1 if it is at none.
+// switchOf returns the switch that a station is connected to; -1 if there is none.
 func (f *Fabric) switchOf(s *Station) int {
 	p := &f.Plan.Nodes[s.Node].Ports[s.Index]
 	if far := f.Plan.Links[p.Link].Ends[1-p.End]; f.Switches[far.Node] != nil {
@@ -410,7 +410,7 @@ func (f *Fabric) switchOf(s *Station) int {
 	return -1
 }
 
-// idealFlow is the time that a flow takes alone on its path.
+// idealFlow returns the time that a flow takes alone on its path.
 func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Bytes) units.Time {
 	if c := t.RDMA; c != nil {
 		mtu := c.MTU
@@ -430,8 +430,8 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 	if c.IPv6 {
 		header += wire.IPv6Header - wire.IPv4Header
 	}
-	// The last packet is what is left, and may be short: where it waits behind the one
-	// before, that sets the pace.
+	// The last packet holds the rest, and may be short: if it waits behind the one
+	// before, that one sets the pace.
 	packets := max(1, (size+c.Size-1)/c.Size)
 	full, last := packet.OnWire(header+c.Size), packet.OnWire(header+size-(packets-1)*c.Size)
 	rate := c.Rate
@@ -444,8 +444,9 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 	return max(w.carries(full, (packets-2)*full+last), rate.TimeOf((packets-1)*full)+w.carries(last, 0))
 }
 
-// idealStream is the time that a flow by TCP takes alone on its path: the handshake, its
-// packets as fast as the slowest link carries them, and the acknowledgement of the last.
+// idealStream returns the time that a flow over TCP takes alone on its path: the
+// handshake, its packets as fast as the slowest link carries them, and the
+// acknowledgement of the last.
 func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
 	head := wire.EthernetHeader + c.MTU - c.Full()
 	syn := packet.OnWire(head + 8) // its options are longer than those of data
@@ -457,8 +458,8 @@ func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
 	return 2*w.carries(syn, 0) + w.carries(first, last) + w.carries(packet.OnWire(head), 0)
 }
 
-// idealPulled is the time that a flow by NDP takes alone on its path: its packets as fast as
-// the slowest link carries them, and the acknowledgement of the last.
+// idealPulled returns the time that a flow over NDP takes alone on its path: its packets as
+// fast as the slowest link carries them, and the acknowledgement of the last.
 func idealPulled(w way, c *carrier.NDP, size units.Bytes) units.Time {
 	head := wire.EthernetHeader + c.HeadersLen()
 	packets := max(1, (size+c.Full()-1)/c.Full())
@@ -469,9 +470,10 @@ func idealPulled(w way, c *carrier.NDP, size units.Bytes) units.Time {
 	return w.carries(first, rest) + w.carries(packet.OnWire(head), 0)
 }
 
-// flowPath names the ports by which a flow's packets leave, host and switches; "several"
-// from where a switch may choose another for each packet, nothing where that is not known:
-// while links are down, where ways change.
+// flowPath returns the ports through which a flow's packets leave, at the host and at
+// switches; "several" from where a switch may choose another for each packet. It is empty
+// if the path is not known: without a source port, or where tables change with the state
+// of links.
 func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station) string {
 	if r.SrcPort == 0 || f.rerouting != nil {
 		return ""

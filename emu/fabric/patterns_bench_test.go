@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// steady has each host start flows of one size to others, in exponential gaps, without a
-// list of them.
+// steady makes each host start flows of one size to others, in exponential gaps, without
+// a list of them.
 type steady struct {
 	hosts []int
 	flows int // of each host
@@ -58,16 +58,16 @@ func (a *steadyAgent) Fire(now units.Time, start func(pattern.Flow)) {
 func (a *steadyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
 func (a *steadyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
-// processorTime is that of the process so far, which tells more than the clock where
-// others use the machine, in nanoseconds.
+// processorTime returns the processor time of the process so far, in nanoseconds. It
+// is more meaningful than the clock if the machine has other users.
 func processorTime() int64 {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
 	return r.Utime.Nano() + r.Stime.Nano()
 }
 
-// BenchmarkFlows runs b.N short flows between 16 hosts and says what one costs and how
-// much memory there is: go test -bench Flows/ -benchtime 1000000x.
+// BenchmarkFlows runs b.N short flows between 16 hosts and reports the cost of one and
+// the memory in use: go test -bench Flows/ -benchtime 1000000x.
 func BenchmarkFlows(b *testing.B) {
 	for _, c := range []struct {
 		name, nic string
@@ -85,7 +85,7 @@ func BenchmarkFlows(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			p := starOf(b, 16, c.nic, "")
 			h := hostsOf(p)
-			// A load of a half.
+			// A load of one half.
 			p.Traffic = []plan.Traffic{{Name: "x", Pattern: &steady{h, (b.N + 15) / 16, 2 * units.Microsecond, 1000}, RDMA: &carrier.RDMA{}}}
 			f := New(p)
 			sink := c.sink(f.FlowNames())
@@ -130,7 +130,7 @@ func BenchmarkFlows(b *testing.B) {
 	}
 }
 
-// everybody has each host send one flow to every other, all at once.
+// everybody makes each host send one flow to every other, all at once.
 type everybody struct{ hosts []int }
 
 func (e *everybody) Hosts() []int                 { return e.hosts }
@@ -159,8 +159,8 @@ func (a *everybodyAgent) Fire(now units.Time, start func(pattern.Flow)) {
 func (a *everybodyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
 func (a *everybodyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
-// BenchmarkAllToAll has each of many hosts send 1000 bytes to every other, all at once,
-// or as many at a time as limits let it: go test -bench AllToAll -benchtime 1x.
+// BenchmarkAllToAll makes each of many hosts send 1000 bytes to every other, all at
+// once, or as many at a time as limits allow: go test -bench AllToAll -benchtime 1x.
 func BenchmarkAllToAll(b *testing.B) {
 	for _, c := range []struct{ hosts, limit int }{{256, 0}, {1024, 64}} {
 		b.Run(fmt.Sprintf("%d/%d", c.hosts, c.limit), func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// meddler stands in front of a NIC: it loses packets, and hands copies of them on late.
+// meddler sits in front of a NIC: it loses packets, and passes on late copies of them.
 type meddler struct {
 	NIC
 	engine *sim.Engine
@@ -65,11 +65,10 @@ func (m *meddler) Fire(now units.Time) {
 	m.NIC.Receive(now, p)
 }
 
-// TestLateAndLost: what comes late is not taken for a flow or a part of one, also behind
-// flows that came on the same connection since, while others are under way, and when
-// another queue pair has the connection; and a flow whose last acknowledgement, or last
-// response, is lost gets an answer from whichever queue pair has the connection, when its
-// sender asks again.
+// TestLateAndLost: late packets are not taken for a flow or a part of one, also after
+// later flows on the same connection, while others are in progress, and when another
+// queue pair has the connection. If a flow's last acknowledgement, or last response, is
+// lost, whichever queue pair has the connection answers when the sender asks again.
 func TestLateAndLost(t *testing.T) {
 	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
 		for _, c := range []struct {
@@ -90,12 +89,13 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	reads := verb == workload.Read
 	p := starOf(t, 3, "{timeout: 262us}", "")
 	h := hostsOf(p)
-	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs change their connections all the time
+	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs keep changing their connections
 	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
 	const n = 400
 	for k := range n {
-		// Pairs of flows begin together, so that there are two connections, and between
-		// them those of another host, which take the queue pairs that linger no more.
+		// Pairs of flows begin together, so that there are two connections. Between
+		// them come flows of another host, which take the queue pairs that no longer
+		// linger.
 		at := units.Time(k/2) * 400 * units.Microsecond
 		f := pattern.Flow{Tag: uint32(k), From: h[0], To: h[1], Size: units.Bytes(k*977%5000 + 1), At: at}
 		g := pattern.Flow{Tag: uint32(k), From: h[2], To: h[1], Size: 3000, At: at + 200*units.Microsecond}
@@ -107,9 +107,9 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{Verb: verb, MTU: 3, Chunk: 2000}}}
 	f := New(p)
 	there, here := meddle(f, h[1]), meddle(f, h[0])
-	// Every request comes again, some time later.
+	// Every request arrives again, some time later.
 	there.late = func(*packet.Packet) []units.Time { return late }
-	// Of every other flow of h1 the packet that ends it is lost.
+	// For every second flow of h1, the packet that ends it is lost.
 	lost, seen := map[uint32]bool{}, 0
 	if lose {
 		here.lose = func(p *packet.Packet) bool {
@@ -126,7 +126,7 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	}
 	var all kept
 	f.SetFlowSink(&all, false)
-	f.traffic.collector.Finish = nil // it would ask the stations for NICs, and find meddlers
+	f.traffic.collector.Finish = nil // it would look for NICs at the stations, and find meddlers
 	runTo(t, f, units.Never)
 	if err := f.EndFlows(); err != nil {
 		t.Fatal(err)

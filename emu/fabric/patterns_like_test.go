@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// asFlows makes flows of a plan's transfers, each of one message, in their place.
+// asFlows replaces a plan's transfers, each of one message, by flows.
 func asFlows(p *plan.Plan, c *carrier.RDMA) {
 	l := &listed{hosts: hostsOf(p), flows: map[int][]pattern.Flow{}}
 	for i, t := range p.Transfers {
@@ -22,16 +22,16 @@ func asFlows(p *plan.Plan, c *carrier.RDMA) {
 		if t.Verb == workload.Read {
 			f.From, f.To = f.To, f.From
 		}
-		l.flows[t.From] = append(l.flows[t.From], f) // From posts
+		l.flows[t.From] = append(l.flows[t.From], f) // From is the poster
 	}
 	p.Transfers = nil
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: c}}
 }
 
-// TestFlowsAreLikeTransfers: an incast with PFC and a rate control, twice, by flows on
-// pooled queue pairs takes as long as by transfers, each of which has queue pairs of its
-// own, to the picosecond. Flows by WRITE have immediate data, so their last packets are
-// longer: the transfers have 4 bytes more of payload.
+// TestFlowsAreLikeTransfers: an incast with PFC and a rate control, twice: flows on
+// pooled queue pairs take exactly as long as transfers with separate queue pairs, to the
+// picosecond. Flows with WRITE have immediate data, so their last packets are longer:
+// the transfers have 4 bytes more of payload.
 func TestFlowsAreLikeTransfers(t *testing.T) {
 	const lab = `
 topology:

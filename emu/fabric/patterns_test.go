@@ -19,7 +19,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// listed is a pattern of flows that are written down, by the host that starts them.
+// listed is a pattern with an explicit list of flows, by the host that starts them.
 type listed struct {
 	hosts []int
 	flows map[int][]pattern.Flow // by rising At
@@ -70,8 +70,8 @@ func (a *lister) Completed(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
 	a.told.completed = append(a.told.completed, f)
 }
 
-// drawn is a list of flows between hosts in exponential gaps, of sizes up to most, for a
-// time. starter is who starts a flow.
+// drawn returns a list of flows between hosts in exponential gaps, of sizes up to most,
+// for a time. starter is the host that starts a flow.
 func drawn(hosts []int, seed uint64, n int, gap units.Time, most int64, reads bool) *listed {
 	l := &listed{hosts: hosts, flows: map[int][]pattern.Flow{}}
 	for i, h := range hosts {
@@ -90,7 +90,7 @@ func drawn(hosts []int, seed uint64, n int, gap units.Time, most int64, reads bo
 	return l
 }
 
-// sizeOf draws sizes that are small as often as large.
+// sizeOf draws sizes that are as often small as large.
 func sizeOf(r *rand.Rand, most int64) int64 {
 	if r.IntN(2) == 0 {
 		return r.Int64N(3000)
@@ -98,7 +98,7 @@ func sizeOf(r *rand.Rand, most int64) int64 {
 	return r.Int64N(most) + 1
 }
 
-// hostsOf are the hosts of a plan.
+// hostsOf returns the hosts of a plan.
 func hostsOf(p *plan.Plan) (hosts []int) {
 	for i, n := range p.Nodes {
 		if n.Kind == plan.Host {
@@ -114,7 +114,7 @@ type kept []records.Record
 func (k *kept) Put(r *records.Record) error { *k = append(*k, *r); return nil }
 func (k *kept) Close() error                { return nil }
 
-// carry runs a plan with traffic to its end and gives the records, in order.
+// carry runs a plan with traffic to its end and returns the records, in order.
 func carry(t testing.TB, p *plan.Plan, workers int) (*Fabric, []records.Record, string) {
 	t.Helper()
 	f, err := newParallel(p, workers)
@@ -140,7 +140,7 @@ func carry(t testing.TB, p *plan.Plan, workers int) (*Fabric, []records.Record, 
 	return f, all, text.String()
 }
 
-// starOf is hosts with NICs at one switch.
+// starOf returns hosts with NICs at one switch.
 func starOf(t testing.TB, hosts int, nic, more string) *plan.Plan {
 	return parse(t, fmt.Sprintf(`
 topology:
@@ -149,8 +149,8 @@ topology:
 %s`, nic, hosts, more))
 }
 
-// onceEach fails unless each flow of a list has one record, and its agents heard of it
-// once each.
+// onceEach fails unless each flow of a list has one record, and its agents were told
+// about it once each.
 func onceEach(t testing.TB, l *listed, all []records.Record, reads bool) {
 	t.Helper()
 	want := map[string]int{}
@@ -196,8 +196,8 @@ func onceEach(t testing.TB, l *listed, all []records.Record, reads bool) {
 	}
 }
 
-// TestFlowsOfEveryVerb: a flow alone on its path takes the ideal time, of every verb and
-// version of IP, in one message or several, of one byte, of none, of many.
+// TestFlowsOfEveryVerb: a flow alone on its path takes the ideal time, with every verb
+// and IP version, in one message or several, of one byte, of none, of many.
 func TestFlowsOfEveryVerb(t *testing.T) {
 	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
 		for _, v6 := range []bool{false, true} {
@@ -229,9 +229,9 @@ func TestFlowsOfEveryVerb(t *testing.T) {
 	}
 }
 
-// loop is a closed loop: each client asks a server, which answers; when the answer has
-// come the client asks the next server, so that what comes over all workers decides what
-// happens then.
+// loop is a closed loop: each client asks a server, which answers; after the answer the
+// client asks the next server, so that arrivals across all workers decide what happens
+// next.
 type loop struct {
 	clients, servers []int
 	rounds           int
@@ -270,7 +270,7 @@ func (c *client) ask(now units.Time, start func(pattern.Flow)) {
 	start(pattern.Flow{Tag: uint32(c.round), From: c.host, To: to, Size: 64, At: now, Group: uint64(c.host)<<32 | uint64(c.round)})
 }
 func (c *client) Arrived(now units.Time, f pattern.Flow, start func(pattern.Flow)) {
-	c.next += 1 + int(now/units.Microsecond)%3 // the time of what came decides where it goes on
+	c.next += 1 + int(now/units.Microsecond)%3 // the arrival time decides where it goes on
 	c.ask(now, start)
 }
 func (c *client) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
@@ -299,8 +299,8 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestFlowsDoNotDependOnWorkers: whatever goes on, the stream of records has the same
-// bytes and the run the same trace with 1, 2 and 4 workers.
+// TestFlowsDoNotDependOnWorkers: the stream of records has the same bytes and the run
+// the same trace with 1, 2 and 4 workers, whatever happens.
 func TestFlowsDoNotDependOnWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"dcqcn and pfc", fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", "")},
@@ -360,8 +360,8 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("%d lines and %d", len(x), len(y))
 }
 
-// TestFlowsUnderLoss: with 1% loss, copies and disorder every flow of every verb ends
-// exactly once, and its agents hear of it exactly once.
+// TestFlowsUnderLoss: with 1% loss, copies and reordering every flow of every verb
+// ends exactly once, and its agents are told exactly once.
 func TestFlowsUnderLoss(t *testing.T) {
 	for _, c := range []struct {
 		verb     workload.Verb
@@ -404,7 +404,7 @@ func TestFlowsUnderLoss(t *testing.T) {
 }
 
 // TestFlowsByUDP: a flow alone takes the ideal time, at the rate of the link and at a lower
-// one; with loss it is unfinished, and with copies and disorder it is complete once.
+// one; with loss it is unfinished, and with copies and reordering it is complete once.
 func TestFlowsByUDP(t *testing.T) {
 	for _, c := range []struct {
 		udp                  carrier.UDP
@@ -458,7 +458,7 @@ func TestFlowsByUDP(t *testing.T) {
 }
 
 // TestFlowsThatFail: a flow whose link goes down fails with the status of its queue pair,
-// others go on, and its connection is not used again; one that is under way at the end is
+// others continue, and its connection is not used again. A flow in progress at the end is
 // unfinished, with what was acknowledged.
 func TestFlowsThatFail(t *testing.T) {
 	p := starOf(t, 3, "{timeout: 131us, retries: 2}", `
@@ -498,7 +498,7 @@ events:
 	}
 }
 
-// carryUntil is carry for runs at whose end packets are under way.
+// carryUntil is carry for runs at whose end packets are still in flight.
 func carryUntil(t *testing.T, p *plan.Plan) (*Fabric, []records.Record) {
 	t.Helper()
 	f := New(p)
@@ -511,8 +511,8 @@ func carryUntil(t *testing.T, p *plan.Plan) (*Fabric, []records.Record) {
 	return f, all
 }
 
-// TestFlowsAreCollectedAtAnyTime: how often records are collected, as in the wall clock,
-// changes nothing.
+// TestFlowsAreCollectedAtAnyTime: how often records are collected, for example in the
+// wall clock, changes nothing.
 func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
 	var texts [2]string
 	for i := range texts {
@@ -548,8 +548,8 @@ func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestFlowsThroughALimiter: flows leave by a host's edge service like all other traffic,
-// which holds each to its rate.
+// TestFlowsThroughALimiter: flows leave through a host's edge service like all other
+// traffic, and it limits each to its rate.
 func TestFlowsThroughALimiter(t *testing.T) {
 	p := parse(t, `
 topology:
@@ -567,8 +567,8 @@ topology:
 	}
 }
 
-// TestPathsOfFlows: a record's path is the way that the flow's packets take, and where
-// they take several it says so.
+// TestPathsOfFlows: a record's path is the path of the flow's packets; if they take
+// several, the record says so.
 func TestPathsOfFlows(t *testing.T) {
 	for _, forwarding := range []string{"ecmp", "random"} {
 		p := parse(t, fmt.Sprintf(`

@@ -9,13 +9,13 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// PauseCheck says why a port of a switch did or did not pause its peer: how
-// near what came in through it has been to every threshold.
+// PauseCheck explains why a port of a switch did or did not pause its peer: how
+// near the bytes that came in through it have been to every threshold.
 type PauseCheck struct {
 	Port   string       `json:"port"`
 	Peer   string       `json:"peer,omitempty"`
 	Now    units.Time   `json:"now"`
-	Global bool         `json:"global"`           // PAUSE for the whole port, in place of PFC by class
+	Global bool         `json:"global"`           // PAUSE for the whole port instead of PFC by class
 	Reason string       `json:"reason,omitempty"` // why no class of the port can ever pause
 	Buffer units.Bytes  `json:"buffer"`           // size of the shared memory, 0 without a limit
 	Held   units.Bytes  `json:"held"`
@@ -32,15 +32,15 @@ type PauseClass struct {
 
 	Pauses      uint64      `json:"pauses"` // frames sent, with refreshes
 	PausingTime units.Time  `json:"pausing_time"`
-	Xoff        Nearness    `json:"xoff"`            // what waits beyond the reserve against the threshold
+	Xoff        Nearness    `json:"xoff"`            // bytes beyond the reserve, against the threshold
 	Dynamic     float64     `json:"alpha,omitempty"` // of the threshold, 0 for a static one
 	Reserve     units.Bytes `json:"reserve"`
 	Headroom    units.Bytes `json:"headroom"`
 	HeadroomMax units.Bytes `json:"headroom_max"`
 	IngressMax  units.Bytes `json:"ingress_max"`
 
-	// The queues of the class at the switch's other ports: where what came in
-	// may have waited, and what else held it down.
+	// The queues of the class at the ports of the switch, in which incoming
+	// packets may have waited, and what else held them down.
 	Queues []PauseQueue `json:"queues,omitempty"`
 }
 
@@ -57,8 +57,8 @@ type PauseQueue struct {
 
 // Nearness is how near something has come to a threshold.
 type Nearness struct {
-	Threshold units.Bytes `json:"threshold"` // at this moment; 0 is none
-	Known     bool        `json:"known"`     // anything has ever counted against it
+	Threshold units.Bytes `json:"threshold"` // at this moment; 0 means none
+	Known     bool        `json:"known"`     // whether anything has ever counted against it
 	Used      units.Bytes `json:"used"`      // at the nearest,
 	Of        units.Bytes `json:"of"`        // with the threshold then
 	At        units.Time  `json:"at"`
@@ -68,8 +68,8 @@ func nearness(a buffer.Approach, threshold units.Bytes) Nearness {
 	return Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
 }
 
-// CheckPause explains the pauses of a port of a switch. The error is for a
-// port of a host.
+// CheckPause explains the pauses of a port of a switch. It returns an error for
+// a port of a host.
 func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 	name, plan := f.Plan.PortName(node, index), &f.Plan.Nodes[node]
 	sw := f.Switches[node]
@@ -116,7 +116,7 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 	return c, nil
 }
 
-// pauseQueues gives the queues of class number i at the switch in which
+// pauseQueues returns the queues of class number i at the switch in which
 // something has waited.
 func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []PauseQueue) {
 	for j, p := range f.ports[node] {
@@ -132,8 +132,8 @@ func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []PauseQueue) {
 	return out
 }
 
-// markingFrom is the queue length from which a class marks, 0 if that does not
-// depend on its length.
+// markingFrom returns the queue length from which a class marks, 0 if marking
+// does not depend on the length.
 func markingFrom(c *class.Class) units.Bytes {
 	if m, ok := c.Mark.Settings.(congestion.MarksFrom); ok {
 		return m.MarksFrom()

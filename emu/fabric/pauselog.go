@@ -5,23 +5,23 @@ import (
 	"github.com/weftlab/weft/traces/pauses"
 )
 
-// LogPauses makes the fabric keep each pause of its ports, from now on. No engine runs
-// meanwhile.
+// LogPauses makes the fabric record each pause of its ports from now on. No engine may
+// run meanwhile.
 func (f *Fabric) LogPauses() {
 	for _, s := range f.Shards {
 		s.pauses.On = true
 	}
 }
 
-// notePause gives what a port tells of its pauses to the log of its shard.
+// notePause returns a function that records a port's pauses in the log of its shard.
 func notePause(s *Shard, node, port int) func(now units.Time, prio uint8, paused bool) {
 	return func(now units.Time, prio uint8, paused bool) {
 		s.pauses.Add(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})
 	}
 }
 
-// PauseLog gives the pauses of the ports since LogPauses, in order of their beginnings. No
-// engine runs meanwhile.
+// PauseLog returns the pauses of the ports since LogPauses, in order of their beginnings.
+// No engine may run meanwhile.
 func (f *Fabric) PauseLog() []pauses.Record {
 	logs := make([]*pauses.Log, len(f.Shards))
 	for i, s := range f.Shards {

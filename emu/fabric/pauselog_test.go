@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/traces/pauses"
 )
 
-// TestPauseLog: the pauses that are recorded are those that counters count, to the time,
-// whatever the number of workers.
+// TestPauseLog: the recorded pauses match the counters, including the times, with any
+// number of workers.
 func TestPauseLog(t *testing.T) {
 	var first []pauses.Record
 	for _, workers := range []int{1, 2, 4} {
@@ -53,7 +53,7 @@ func TestPauseLog(t *testing.T) {
 }
 
 // TestPauseLogOfRunThatEnds: a pause that has not ended lasts to the end of the run; without
-// LogPauses nothing is kept.
+// LogPauses nothing is recorded.
 func TestPauseLogOfRunThatEnds(t *testing.T) {
 	for _, log := range []bool{true, false} {
 		f := New(labFile(t, "scripts/labs/incast-pfc.yaml", 1))

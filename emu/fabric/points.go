@@ -13,10 +13,11 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// newPoint makes a congestion point; tests have others.
+// newPoint makes a congestion point; tests replace it.
 var newPoint = congestion.New
 
-// pointEnv is what a congestion point of a node's port, or of a class of it, gets.
+// pointEnv returns the environment of a congestion point of a node's port, or of a class of
+// it.
 func (f *Fabric) pointEnv(n, i int, class string, wake func(units.Time)) congestion.Env {
 	shard, name := f.ShardOf(n), f.Plan.PortName(n, i)
 	if class != "" {
@@ -29,16 +30,16 @@ func (f *Fabric) pointEnv(n, i int, class string, wake func(units.Time)) congest
 	}
 }
 
-// pointHost is the switch or host that a congestion point is at, as the point has it.
+// pointHost is the switch or host of a congestion point, as the point sees it.
 type pointHost struct {
 	fabric     *Fabric
 	node, port int
 	pool       *packet.Pool
 }
 
-// AgentAddress is the address that the messages of a plain switch come from, of IPv4 or
-// IPv6. It says which switch that was, by its number in the plan, and nobody can be
-// reached by it: it is from the blocks for benchmarks of networks (RFC 2544, RFC 5180).
+// AgentAddress returns the source address of messages from a plain switch, of IPv4 or
+// IPv6. It identifies the switch by its number in the plan, and cannot be reached: it
+// is from the blocks for benchmarks of networks (RFC 2544, RFC 5180).
 func AgentAddress(node int, version uint8) netip.Addr {
 	if version == 6 {
 		return netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 3: 0x02, 13: byte(node >> 16), 14: byte(node >> 8), 15: byte(node)})
@@ -77,7 +78,7 @@ func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *pa
 	return p
 }
 
-// near tells whether frames reach a station without routers.
+// near reports whether frames reach a station without routers.
 func (h *pointHost) near(s *Station) bool {
 	f := h.fabric
 	if f.routers == nil {
@@ -117,8 +118,9 @@ func (h *pointHost) send(p *packet.Packet) {
 	sw.Originate(now, p)
 }
 
-// sound tells whether what a point sends is a packet like all others: its wire bytes are
-// there or can be made, for captures, devices, trimming and ICMP, and it is to somebody.
+// sound reports whether a packet that a point sends is like all others: its wire bytes
+// exist or can be made, for captures, devices, trimming and ICMP, and it has a
+// destination.
 func (h *pointHost) sound(p *packet.Packet) bool {
 	f := h.fabric
 	switch {
@@ -135,7 +137,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 	case p.Flow >= 0:
 		return int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
 	case p.Flow == packet.NIC && (p.RoCE == nil || p.RoCE.Addresses == nil):
-		p.Flow = packet.Real // otherwise the pool takes it for a NIC's
+		p.Flow = packet.Real // otherwise the pool takes it for a NIC's packet
 		return false
 	case p.Flow == packet.NIC:
 		more := p.Size - headersOf(p.Version) - units.Bytes(p.RoCE.Len())
@@ -147,7 +149,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 	return p.Frame != nil && (p.L3 != 0 || p.Parse())
 }
 
-// headersOf is the length of Ethernet, IP and UDP headers.
+// headersOf returns the length of the Ethernet, IP and UDP headers.
 func headersOf(version uint8) units.Bytes {
 	if version == 6 {
 		return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
@@ -155,7 +157,7 @@ func headersOf(version uint8) units.Bytes {
 	return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
 }
 
-// fits tells whether a packet of UDP has room for its headers.
+// fits reports whether a UDP packet has room for its headers.
 func fits(p *packet.Packet) bool {
 	return (p.Version == 4 || p.Version == 6) && p.Size >= headersOf(p.Version)
 }
@@ -164,7 +166,7 @@ func hasVersion(a netip.Addr, version uint8) bool {
 	return a.Is4() && version == 4 || a.Is6() && version == 6
 }
 
-// pointGauges gives the gauges of a congestion point; nil if it has none.
+// pointGauges returns the gauges of a congestion point; nil if it has none.
 func pointGauges(c congestion.Config, values []float64) []gauge.Value {
 	if len(values) == 0 {
 		return nil
@@ -172,7 +174,7 @@ func pointGauges(c congestion.Config, values []float64) []gauge.Value {
 	return gauge.Read(pointKind(c).Gauges, values)
 }
 
-// pointKind is the kind of a congestion point; the zero Kind of none.
+// pointKind returns the kind of a congestion point; the zero Kind if there is none.
 func pointKind(c congestion.Config) congestion.Kind {
 	if c.Settings == nil {
 		return congestion.Kind{}

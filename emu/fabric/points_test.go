@@ -25,8 +25,8 @@ import (
 	"github.com/weftlab/weft/traces/capture"
 )
 
-// talker is a congestion point that answers packets with packets of its own, of every
-// kind that there may be, and some that cannot be.
+// talker is a congestion point that answers packets with its own packets, of every
+// possible kind, and some invalid ones.
 type talker struct {
 	congestion.Passive
 	env   congestion.Env
@@ -116,7 +116,7 @@ func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) pac
 	kind := talk[c.rand.IntN(len(talk))]
 	q := kind.make(c, p)
 	if q == nil {
-		return packet.Fine // to nobody that can be found
+		return packet.Fine // to a host that cannot be found
 	}
 	if kind.name != "a copy" && q.Message == nil {
 		q.Dest = c.to[c.rand.IntN(len(c.to))]
@@ -129,21 +129,21 @@ func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) pac
 	return packet.Fine
 }
 
-// withTalkers builds a fabric in which every queue of a switch has a talker, and gives
-// what they have sent.
+// withTalkers builds a fabric in which every queue of a switch has a talker, and
+// returns what they have sent.
 func withTalkers(p *plan.Plan) (f *Fabric, sent map[string]int) {
 	sent = map[string]int{}
 	defer func(make func(congestion.Config, congestion.Env) congestion.Point) { newPoint = make }(newPoint)
 	newPoint = func(_ congestion.Config, env congestion.Env) congestion.Point {
 		if strings.HasPrefix(env.Name, "h") {
-			return nil // a host's
+			return nil // of a host
 		}
 		return &talker{env: env, rand: env.Rand, sent: sent, to: []packet.Endpoint{packet.Flood, 0, 1, 2}}
 	}
 	return New(p), sent
 }
 
-// byWallClock runs a fabric of one shard by the wall clock for an emulated time.
+// byWallClock runs a fabric of one shard in the wall clock for an emulated time.
 func byWallClock(t *testing.T, f *Fabric, until units.Time) {
 	t.Helper()
 	d, err := wall.NewDriver(f.Shards[0].Engine, wall.Options{})
@@ -161,9 +161,9 @@ func byWallClock(t *testing.T, f *Fabric, until units.Time) {
 	ended.Wait()
 }
 
-// TestPacketsOfPointsAreCaptured: what congestion points send is in captures, whole
-// and well-formed, and in the accounts; what cannot be a frame is refused. In virtual
-// time and by the wall clock.
+// TestPacketsOfPointsAreCaptured: packets from congestion points are in captures,
+// whole and well-formed, and in the accounts; what cannot be a frame is refused. In
+// virtual time and in the wall clock.
 func TestPacketsOfPointsAreCaptured(t *testing.T) {
 	const modelled = `
   nodes: {s1: {kind: switch%s}, h1: {kind: host}, h2: {kind: host}, h3: {kind: host}}
@@ -197,7 +197,7 @@ duration: 30ms
 				good, bad := uint64(0), uint64(0)
 				for _, kind := range talk {
 					if n := sent[kind.name]; n == 0 && routed && kind.name == "no IP" {
-						continue // it does not get through routers
+						continue // it does not pass routers
 					} else if n == 0 {
 						t.Errorf("no packet was sent: %s", kind.name)
 					} else if kind.good {
@@ -222,7 +222,7 @@ duration: 30ms
 	}
 }
 
-// captured runs something while all ports are captured.
+// captured runs a function while all ports are captured.
 func captured(t *testing.T, f *Fabric, run func()) *bytes.Buffer {
 	t.Helper()
 	var ports []Watched
@@ -250,7 +250,7 @@ func captured(t *testing.T, f *Fabric, run func()) *bytes.Buffer {
 	return file
 }
 
-// dscpOf is the DSCP of an IP packet.
+// dscpOf returns the DSCP of an IP packet.
 func dscpOf(p gopacket.Packet) uint8 {
 	if ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4); ok {
 		return ip.TOS >> 2
@@ -259,7 +259,7 @@ func dscpOf(p gopacket.Packet) uint8 {
 	return ip.TrafficClass >> 2
 }
 
-// checkTalk reads a capture in which talkers had their say.
+// checkTalk checks a capture of a fabric with talkers.
 func checkTalk(t *testing.T, file *bytes.Buffer, routed bool) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
@@ -278,7 +278,7 @@ func checkTalk(t *testing.T, file *bytes.Buffer, routed bool) {
 		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
 		udp, _ := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		switch ether := p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet); {
-		case udp != nil && dscpOf(p) == 10: // it has been trimmed
+		case udp != nil && dscpOf(p) == 10: // trimmed
 		case info.Length != len(b):
 			t.Fatalf("%d of %d bytes: % x", len(b), info.Length, b)
 		case ether.EthernetType == 0x88b5 && len(b) == 80:

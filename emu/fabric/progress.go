@@ -11,20 +11,20 @@ type Progress struct {
 	Now  units.Time // of the shard that is furthest behind
 	Hops uint64     // packets that ports have begun to send
 
-	Flows uint64 // of patterns that are over
+	Flows uint64 // of patterns that have ended
 }
 
-// standing is what a shard says of itself while it runs, when it is asked. So the
-// run itself pays no more than a look at a flag now and then.
+// standing is what a shard reports about itself while it runs, when it is asked.
+// So the run itself pays no more than a look at a flag now and then.
 type standing struct {
 	asked atomic.Bool
 	now   atomic.Int64 // units.Time
 	hops  atomic.Uint64
-	flows atomic.Uint64 // of the first shard those of all
+	flows atomic.Uint64 // the first shard has those of all
 }
 
-// Progress gives what the shards have said since it was called last, and asks
-// them for more. Unlike all else it may be called while Run runs.
+// Progress returns what the shards have reported since the last call, and asks
+// them for more. Unlike all other methods it may be called while Run runs.
 func (f *Fabric) Progress() Progress {
 	p := Progress{Now: units.Never}
 	for _, s := range f.Shards {
@@ -36,8 +36,7 @@ func (f *Fabric) Progress() Progress {
 	return p
 }
 
-// tell answers Progress for a shard, on whose goroutine it is called between
-// two events.
+// tell answers Progress for a shard, whose goroutine calls it between two events.
 func (f *Fabric) tell(s *Shard) {
 	if !s.standing.asked.Load() {
 		return

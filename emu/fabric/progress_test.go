@@ -59,8 +59,8 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}
 	}
 }
 
-// TestRunEndsWithContext: also where little happens between two looks for
-// deadlocks, and with all accounts in balance.
+// TestRunEndsWithContext: a run ends with its context, also if little happens
+// between two checks for deadlocks, and with all accounts in balance.
 func TestRunEndsWithContext(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		f, err := newParallel(parse(t, `

@@ -27,8 +27,8 @@ workload:
   - {write: {from: [h1, h2, h3], to: h4, size: 10MB, count: unlimited}}
 `
 
-// TestQCN closes the loop: the switch samples, its messages reach the flows that they are
-// about, and the queue of a bottleneck stays about its set point with the link full and
+// TestQCN closes the loop: the switch samples, its messages reach the flows that they
+// concern, and the queue of a bottleneck stays near its set point with the link full and
 // nothing lost. Captures show the messages.
 func TestQCN(t *testing.T) {
 	oneEngine(t)
@@ -81,7 +81,7 @@ func TestQCN(t *testing.T) {
 	}
 }
 
-// TestQCNAtARouter: its messages do not cross routers, so it is refused there.
+// TestQCNAtARouter: QCN messages do not cross routers, so QCN is refused at a router.
 func TestQCNAtARouter(t *testing.T) {
 	text := strings.Replace(qcnLab, "topology:", "topology:\n  nodes: {s1: {address: auto}}", 1)
 	if _, err := spec.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "messages of QCN do not cross routers, and s1 is one") {

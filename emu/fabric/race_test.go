@@ -4,9 +4,9 @@ package fabric
 
 import "flag"
 
-// withRace says that the race detector watches. It slows random fabrics ten
-// times and more, and what it would find shows in few of them; counting
-// allocations under it means nothing.
+// withRace says that the race detector is on. It slows random fabrics by a
+// factor of ten or more, and what it can find shows in few of them; counting
+// allocations under it is meaningless.
 const withRace = true
 
 func init() { _ = flag.Set("rapid.checks", "12") }

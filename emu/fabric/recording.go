@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Recording is a series under way, of queues or of flows. The samples of an instant
-// are taken when everything that happens at that instant has happened. They are
-// those of the multiples of Every, without 0, and of the end of the run.
+// Recording is a series in progress, of queues or of flows. The samples of an
+// instant are taken after everything else at that instant has happened. They are
+// taken at the multiples of Every, without 0, and at the end of the run.
 type Recording struct {
-	// Things is how many queues are sampled. Of flows it is how many have had rows, and
-	// known after Stop.
+	// Things is the number of sampled queues. For flows it is the number of flows that
+	// have had rows, and is known after Stop.
 	Things int
-	// LeftOut is how many flows of edge services had no rows because too many others had.
-	// It is known after Stop.
+	// LeftOut is how many flows of edge services, or over TCP or NDP, had no rows because
+	// too many others had. It is known after Stop.
 	LeftOut int
 
 	fabric   *Fabric
@@ -29,7 +29,7 @@ type Recording struct {
 	sum      series.Summary
 	err      error
 	stopped  bool                      // no more samples
-	counts   []func() (n, leftOut int) // of flows that have had rows, and that had none, by part
+	counts   []func() (n, leftOut int) // flows that have had rows, and flows left out, by part
 }
 
 // recorder is a series.Recorder or a series.FlowRecorder.
@@ -38,26 +38,25 @@ type recorder interface {
 	Close()
 }
 
-// sampled is what one goroutine samples. Alone says that no other shard runs
-// beside it.
+// sampled is what one goroutine samples. alone means that no other shard runs beside it.
 type sampled interface {
 	sample(now units.Time, alone bool)
 	Last() units.Time // sample
 	Closed() bool
 }
 
-// part is what is sampled and, in the wall clock, the handler of the timer that tells it
-// when.
+// part is what is sampled and, in the wall clock, the handler of the timer that triggers
+// the samples.
 type part struct {
 	sampled
 	shard *Shard
 	every units.Time
 	next  units.Time // the next multiple of every
-	alone bool       // no shard runs beside: the far halves of links may be looked at
+	alone bool       // no other shard runs, so the far halves of links may be read
 	timer sim.Timer
 }
 
-// parts is how many goroutines sample.
+// parts returns the number of goroutines that sample.
 func (f *Fabric) parts(wall bool) int {
 	if wall {
 		return len(f.Shards)
@@ -69,12 +68,12 @@ func (f *Fabric) newRecording(every units.Time, wall bool, by recorder) *Recordi
 	return &Recording{fabric: f, recorder: by, every: every, wall: wall, done: make(chan struct{})}
 }
 
-// add gives the i-th part something to sample.
+// add adds something to sample in the i-th shard.
 func (r *Recording) add(i int, by sampled) {
 	p := &part{sampled: by, shard: r.fabric.Shards[i], every: r.every, next: r.every, alone: r.fabric.parts(r.wall) == 1}
 	r.parts = append(r.parts, p)
 	if r.wall {
-		// Registered after everything else, it fires last of an instant.
+		// Registered after everything else, it fires last in an instant.
 		p.timer = p.shard.Engine.NewTimer(p)
 		p.timer.Arm(p.next)
 	}
@@ -92,7 +91,8 @@ func (r *Recording) begin(w io.Writer) {
 }
 
 // Stop takes the last samples, at the end of the run, and returns when
-// everything is written. No shard runs meanwhile. A second call does nothing.
+// everything is written. No shard may run meanwhile. A second call does
+// nothing.
 func (r *Recording) Stop() (series.Summary, error) {
 	for _, p := range r.parts {
 		if r.stopped {
@@ -118,14 +118,15 @@ func (r *Recording) Stop() (series.Summary, error) {
 	return r.sum, r.err
 }
 
-// Ended is closed when nothing more is written: after Stop, or earlier when the
-// file is full or cannot be written. Result then says which.
+// Ended returns a channel that is closed when nothing more is written: after
+// Stop, or earlier when the file is full or cannot be written. Result then says
+// which.
 func (r *Recording) Ended() <-chan struct{} { return r.done }
 
-// Result is what became of a recording that has ended.
+// Result returns the outcome of a recording that has ended.
 func (r *Recording) Result() (series.Summary, error) { return r.sum, r.err }
 
-// Fire is the time for a sample in the wall clock.
+// Fire takes a sample in the wall clock.
 func (p *part) Fire(now units.Time) {
 	if p.Closed() {
 		return
@@ -135,9 +136,9 @@ func (p *part) Fire(now units.Time) {
 	p.timer.Arm(p.next)
 }
 
-// runSampled is run with a stop at every sample, so that what the samples say
-// depends neither on the number of shards nor on the order of events within
-// one instant.
+// runSampled is run with a stop at every sample, so that the samples depend
+// neither on the number of shards nor on the order of events within one
+// instant.
 func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 	for next := f.nextSample(); next <= until && next < units.Never; next = f.nextSample() {
 		if err := ctx.Err(); err != nil {
@@ -163,7 +164,7 @@ func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 	return f.run(ctx, until)
 }
 
-// nextSample is when the next sample is to be taken; units.Never if none is.
+// nextSample returns the time of the next sample; units.Never if there is none.
 func (f *Fabric) nextSample() units.Time {
 	next := units.Never
 	for _, r := range f.recordings {
@@ -176,8 +177,7 @@ func (f *Fabric) nextSample() units.Time {
 	return next
 }
 
-// due is the time of the earliest thing that will happen. No shard runs
-// meanwhile.
+// due returns the time of the next event. No shard may run meanwhile.
 func (f *Fabric) due() units.Time {
 	due := units.Never
 	for _, s := range f.Shards {

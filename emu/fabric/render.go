@@ -12,18 +12,18 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// renderer makes the wire bytes of packets of real programs and of NICs, and of those that
-// have a Message.
+// renderer makes the wire bytes of packets of real programs and of NICs, and of packets
+// with a Message.
 type renderer struct {
 	flows *encoder // for modelled flows in tunnels
-	whole []byte   // a packet that has been trimmed, as it was
-	inner []byte   // what a tunnel carries
+	whole []byte   // a trimmed packet before it was trimmed
+	inner []byte   // the packet in a tunnel
 }
 
-// render gives the wire bytes of a packet that HasBytes, from the destination
-// MAC, without FCS. A Frame with nothing left to do is returned as it is; all
-// else is made in buf, which needs a capacity of p.Size, or it is replaced by
-// a larger one.
+// render returns the wire bytes of a packet that HasBytes, from the destination
+// MAC, without FCS. A Frame with nothing left to do is returned as it is.
+// Anything else is made in buf, which needs a capacity of p.Size or is replaced
+// by a larger one.
 func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	var whole func([]byte, *packet.Packet) []byte
 	switch p.Flow {
@@ -40,7 +40,7 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	r.whole = whole(r.whole[:0], p)
 	buf = append(buf[:0], r.whole[:p.Size]...)
 	if p.Whole == p.Size {
-		// The switch has adjusted the length in the IP header, and that alone.
+		// The switch has adjusted only the length in the IP header.
 		if ip := buf[p.L3:]; p.Version == 6 {
 			binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header))
 		} else {
@@ -51,9 +51,9 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 }
 
 // appendRoCE appends the frame of a NIC's packet, before any of it was cut off:
-// IP without options that is not to be fragmented, UDP with the checksum 0 as
-// Linux's rdma_rxe has it in IPv6 too (RFC 6935 allows it for tunnels), and the
-// invariant CRC. A payload that is not modelled is zeros. Of a packet that has
+// IP without options, not to be fragmented; UDP with the checksum 0, which
+// Linux's rdma_rxe also uses in IPv6 (RFC 6935 allows it for tunnels); and the
+// invariant CRC. A payload that is not modelled is zeros. In a packet that has
 // been sent back the CRC is 0.
 func appendRoCE(b []byte, p *packet.Packet) []byte {
 	start, n := len(b), wire.UDPHeader+p.RoCE.Len()
@@ -71,8 +71,8 @@ func appendRoCE(b []byte, p *packet.Packet) []byte {
 	return b
 }
 
-// appendHeaders appends a frame with the headers of Ethernet and of the version of IP
-// that a packet has, if it has one, and n bytes behind them, which it gives as well.
+// appendHeaders appends a frame with the Ethernet header, the header of the packet's
+// IP version, if it has one, and n bytes behind them, which it also returns.
 func appendHeaders(b []byte, p *packet.Packet, from, to netip.Addr, n int) (grown, behind []byte) {
 	header := 0
 	switch p.Version {
@@ -97,7 +97,8 @@ func appendHeaders(b []byte, p *packet.Packet, from, to netip.Addr, n int) (grow
 	return b, ip[header:]
 }
 
-// putUDP writes the header of UDP for n bytes with it, without a checksum.
+// putUDP writes a UDP header without a checksum. n is the length of the header and the
+// payload.
 func putUDP(udp []byte, p *packet.Packet, n int) {
 	binary.BigEndian.PutUint16(udp, p.SrcPort)
 	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
@@ -105,8 +106,8 @@ func putUDP(udp []byte, p *packet.Packet, n int) {
 	udp[6], udp[7] = 0, 0
 }
 
-// putIPv4 writes the header of a packet for n bytes behind it, with the protocol that it
-// names.
+// putIPv4 writes the IPv4 header of a packet with n bytes behind it and the protocol of
+// the packet.
 func putIPv4(ip []byte, p *packet.Packet, from, to netip.Addr, n int) {
 	const dontFragment = 0x4000
 	ip[0], ip[1] = 4<<4|wire.IPv4Header/4, p.TOS

@@ -8,7 +8,7 @@ import (
 )
 
 // appendMessage appends the frame of a packet with a Message, before any of it was cut
-// off, with the ports of TCP and the checksum of UDP, TCP or ICMP.
+// off, and fills in the ports of TCP and the checksum of UDP, TCP or ICMP.
 func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 	m := p.Message
 	own := m.Body.Len()
@@ -42,15 +42,15 @@ func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 		binary.BigEndian.PutUint16(rest[at:], 0)
 		sum := wire.Checksum(rest, pseudoHeader(p, n))
 		if sum == 0 && p.Proto == wire.ProtoUDP {
-			sum = 0xffff // 0 says that there is none (RFC 768)
+			sum = 0xffff // 0 means none (RFC 768)
 		}
 		binary.BigEndian.PutUint16(rest[at:], sum)
 	}
 	return b
 }
 
-// carried gives the bytes of a packet in a tunnel, from its network header on. There is no
-// tunnel in a tunnel.
+// carried returns the bytes of a packet in a tunnel, from its network header on. Tunnels
+// do not nest.
 func (r *renderer) carried(p *packet.Packet) []byte {
 	if p.Flow >= 0 {
 		return r.flows.frame(p)[wire.EthernetHeader:]
@@ -62,7 +62,7 @@ func (r *renderer) carried(p *packet.Packet) []byte {
 	return b[p.L3:]
 }
 
-// checksumAt is where in what IP carries the checksum is; -1 if there is none that is
+// checksumAt returns the offset of the checksum in the IP payload; -1 if none is
 // known here.
 func checksumAt(p *packet.Packet) int {
 	switch p.Proto {
@@ -76,8 +76,7 @@ func checksumAt(p *packet.Packet) int {
 	return -1
 }
 
-// pseudoHeader sums up the words of the pseudo-header of n bytes (RFC 768, RFC 8200
-// §8.1).
+// pseudoHeader sums the words of the pseudo-header for n bytes (RFC 768, RFC 8200 §8.1).
 func pseudoHeader(p *packet.Packet, n int) (sum uint32) {
 	add := func(b []byte) {
 		for ; len(b) > 0; b = b[2:] {

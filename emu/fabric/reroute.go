@@ -7,28 +7,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// rerouting is what one shard knows of the state of all links, and when it
-// recomputes the tables of its switches. Every shard is told of every
-// change, so all of them compute at the same emulated time from the same
-// state.
+// rerouting is what one shard knows about the state of all links, and when it
+// recomputes the tables of its switches. Every shard is told of every change,
+// so all of them compute at the same emulated time from the same state.
 type rerouting struct {
 	fabric  *Fabric
 	shard   *Shard
 	timer   sim.Timer
 	up      [][2]bool // by link and direction, as the tables have it
-	changes []change  // that the tables do not have yet, by time
+	changes []change  // not in the tables yet, by time
 }
 
-// change is the state of a link's direction from a time on at which the
-// tables are to have it.
+// change is a state of a link's direction, and the time at which the tables adopt it.
 type change struct {
 	at              units.Time
 	link, direction int
 	up              bool
 }
 
-// addRerouting makes ready for changes of links, if the plan wants switches to
-// take notice of them.
+// addRerouting prepares for changes of links, if the plan wants switches to react to them.
 func (f *Fabric) addRerouting() {
 	if f.Plan.Reroute == units.Never {
 		return
@@ -43,12 +40,12 @@ func (f *Fabric) addRerouting() {
 	}
 }
 
-// usable tells whether packets may be sent over a link. One that is down in
-// one direction is down in both: a receiver that hears nothing says so to its
+// usable reports whether packets may be sent over a link. A link that is down
+// in one direction is down in both: a receiver that hears nothing tells its
 // peer, which stops sending (link fault signalling, IEEE 802.3 §46.3.4).
 func (r *rerouting) usable(link int) bool { return r.up[link][0] && r.up[link][1] }
 
-// note is told at now that the state of a link's direction has been set.
+// note records at now that the state of a link's direction has been set.
 func (r *rerouting) note(now units.Time, link, direction int, up bool) {
 	c := change{now + r.fabric.Plan.Reroute, link, direction, up}
 	at := len(r.changes)
@@ -59,7 +56,7 @@ func (r *rerouting) note(now units.Time, link, direction int, up bool) {
 	r.timer.Arm(r.changes[0].at)
 }
 
-// Fire lets the tables have all changes that are due, by one computation.
+// Fire applies all due changes to the tables, in one computation.
 func (r *rerouting) Fire(now units.Time) {
 	before := map[int]bool{}
 	for len(r.changes) > 0 && r.changes[0].at <= now {

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// toHost gives the ports of a switch that lead to a host, by name.
+// toHost returns the ports of a switch that lead to a host, by name.
 func (f *Fabric) toHost(t testing.TB, sw, host string) string {
 	t.Helper()
 	n, _ := f.Plan.Node(sw)
@@ -31,7 +31,7 @@ func (f *Fabric) toHost(t testing.TB, sw, host string) string {
 	return strings.Join(names, " ")
 }
 
-// tree gives the ports of a switch that are in the broadcast tree.
+// inTree returns the ports of a switch that are in the broadcast tree.
 func (f *Fabric) inTree(sw string) string {
 	n, _ := f.Plan.Node(sw)
 	var names []string
@@ -50,7 +50,7 @@ func (f *Fabric) advance(t rapid.TB, until units.Time) {
 	}
 }
 
-// link is the number of the link at a port.
+// linkAt returns the number of the link at a port.
 func (f *Fabric) linkAt(t testing.TB, port string) int {
 	t.Helper()
 	node, index, err := f.Plan.Endpoint(port)
@@ -68,8 +68,8 @@ func (f *Fabric) change(t testing.TB, port string, state plan.State) {
 	}
 }
 
-// TestReroute follows tables through events of the file: a time after each
-// change, and not before, they are those of the links that are up.
+// TestReroute follows tables through events of the file: a delay after each
+// change, and not before, they are the tables for the links that are up.
 func TestReroute(t *testing.T) {
 	f := New(parse(t, `
 duration: 1s
@@ -93,7 +93,7 @@ events:
 	both := "spine1 spine2"
 	all := tables{both, both, both, both, "leaf1", "h1 spine1"}
 	cut := tables{"spine2", "spine2", both, "spine2", "leaf2 leaf3", "h1 spine2"}
-	// leaf1 hangs on spine2 and leaf3 on spine1: leaf2 joins them.
+	// leaf1 has only spine2 and leaf3 only spine1: leaf2 joins them.
 	split := tables{"spine2", "spine2", "spine1", "spine2", "leaf2", "h1 spine2"}
 	half := tables{both, both, "spine1", "spine1", "leaf1", "h1 spine1"}
 	gone := all
@@ -114,8 +114,8 @@ events:
 	}
 }
 
-// TestRerouteOnce: changes that are due at one time and leave the links as
-// they were compute nothing.
+// TestRerouteOnce: changes that are due at one time and leave the links as they
+// were trigger no computation.
 func TestRerouteOnce(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}}\n"))
 	n, _ := f.Plan.Node("leaf1")
@@ -138,8 +138,8 @@ func TestRerouteOnce(t *testing.T) {
 	}
 }
 
-// TestRerouteNever: without reroute tables know nothing of the state of links;
-// with it they do from the start, and at once with a delay of 0.
+// TestRerouteNever: without reroute tables ignore the state of links; with it
+// they follow it from the start, and at once with a delay of 0.
 func TestRerouteNever(t *testing.T) {
 	const lab = `
 topology:
@@ -163,8 +163,8 @@ topology:
 	}
 }
 
-// TestStateOfAFailedEvent: an event that can no longer set all it says still
-// changes the state, as every shard believes.
+// TestStateOfAFailedEvent: an event whose settings can no longer all be made
+// still changes the state, as every shard believes.
 func TestStateOfAFailedEvent(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		f, err := newParallel(parse(t, `
@@ -192,7 +192,7 @@ events:
 }
 
 // TestBroadcastAfterReroute: a broadcast reaches every host exactly once over
-// the tree that is left.
+// the remaining tree.
 func TestBroadcastAfterReroute(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {fat-tree: {k: 4}}}\n"))
 	for _, cut := range []string{"edge1:agg1", "agg3:core1", "core2:agg1", "edge8:agg8"} {
@@ -202,9 +202,9 @@ func TestBroadcastAfterReroute(t *testing.T) {
 	f.broadcast(t)
 }
 
-// TestTrafficFindsTheOtherWay: flows of both versions of IP lose what is sent
-// on a dead link until the switches know, and nothing after; without another
-// way all is lost as no-route.
+// TestTrafficFindsTheOtherWay: flows of both IP versions lose what is sent on a
+// dead link until the switches know, and nothing after; without another path
+// everything is lost as no-route.
 func TestTrafficFindsTheOtherWay(t *testing.T) {
 	f := New(parse(t, `
 duration: 100ms
@@ -281,8 +281,8 @@ events:
 	})
 }
 
-// TestStaticRoutes: what goes before what, how weights are laid out, and what
-// is left when links die.
+// TestStaticRoutes: which route takes precedence, how weights are laid out, and
+// what is left when links die.
 func TestStaticRoutes(t *testing.T) {
 	f := New(parse(t, `
 topology:
@@ -327,8 +327,7 @@ topology:
 	}
 }
 
-// TestACircleEnds: routes that send a packet round and round drop it, and the
-// accounts say so.
+// TestACircleEnds: packets in a routing loop are dropped, and the accounts say so.
 func TestACircleEnds(t *testing.T) {
 	f := run(t, parse(t, `
 duration: 10ms
@@ -358,8 +357,8 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}]
 	}
 }
 
-// TestUnsentIsAccountedFor: what a switch makes and cannot send is in the
-// accounts.
+// TestUnsentIsAccountedFor: packets that a switch generates and cannot send are
+// in the accounts.
 func TestUnsentIsAccountedFor(t *testing.T) {
 	f := New(parse(t, "topology: {generate: {star: {hosts: 2}}, nodes: {h3: {kind: host}}}\n"))
 	s1, _ := f.Plan.Node("s1")
@@ -376,8 +375,7 @@ func TestUnsentIsAccountedFor(t *testing.T) {
 	}
 }
 
-// BenchmarkRoute is the cost of computing all tables of a fat-tree with 1024
-// hosts.
+// BenchmarkRoute measures the computation of all tables of a fat-tree with 1024 hosts.
 func BenchmarkRoute(b *testing.B) {
 	f := New(parse(b, "topology: {generate: {fat-tree: {k: 16}}}\n"))
 	for b.Loop() {

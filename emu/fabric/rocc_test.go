@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/traces/dissector"
 )
 
-// roccKinds is hosts and switches with RoCC, for changes of the settings of either.
+// roccKinds returns hosts and switches with RoCC, for changes of the settings of either.
 func roccKinds(cc, mark string) string {
 	return fmt.Sprintf(`  kinds:
     host: {attach: none, nic: {cc: {rocc: {%s}}, dscp: 26, mtu: 1024}}
@@ -31,11 +31,11 @@ func roccKinds(cc, mark string) string {
 `, cc, mark)
 }
 
-// payload is the share of the wire that is payload, of packets with 1024 bytes.
+// payload is the payload's share of the wire, for packets with 1024 bytes.
 var payload = 1024 / float64(packet.OnWire(1082))
 
 // TestRoCCIsMaxMinFair: on random trees, with random flows that always send, each flow gets
-// what water-filling gives it. The table is recent: TestALoneFlowFromAFasterLink says why.
+// its water-filling rate. The table is recent: TestALoneFlowFromAFasterLink says why.
 func TestRoCCIsMaxMinFair(t *testing.T) {
 	oneEngine(t)
 	if testing.Short() {
@@ -61,10 +61,10 @@ func TestRoCCIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestALoneFlowFromAFasterLink: a flow that is alone at a bottleneck hears of F as long as
-// the table knows it. That of recent always does. That of queued forgets it when the queue
-// is empty: the flow doubles beyond the bottleneck's rate, F falls by the queue's growth, and
-// so on. It loses a seventh.
+// TestALoneFlowFromAFasterLink: a flow that is alone at a bottleneck gets F as long as the
+// table contains it. The table recent always contains it. The table queued forgets it when
+// the queue is empty: the flow doubles beyond the bottleneck's rate, F falls by the queue's
+// growth, and so on. It loses a seventh.
 func TestALoneFlowFromAFasterLink(t *testing.T) {
 	oneEngine(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0}, host: []int{100, 10}, flows: [][2]int{{0, 1}}}
@@ -80,8 +80,8 @@ func TestALoneFlowFromAFasterLink(t *testing.T) {
 }
 
 // TestRoCC closes the loop on one bottleneck: the queue has its reference length, flows have
-// equal rates, the link is full, and nothing is lost, whether switch or host computes the rate;
-// workers do not matter. Captures show the messages.
+// equal rates, the link is full, and nothing is lost, whether the switch or the host computes
+// the rate; workers do not matter. Captures show the messages.
 func TestRoCC(t *testing.T) {
 	oneEngine(t)
 	lab := func(mark string) string {
@@ -137,8 +137,8 @@ workload:
 	}
 }
 
-// TestRoCCOverRouters: feedback crosses routers, over both versions of IP; the run ends, as
-// a point whose queue is empty rests; and workers do not matter.
+// TestRoCCOverRouters: feedback crosses routers, over both versions of IP; the run ends,
+// because a point with an empty queue rests; and workers do not matter.
 func TestRoCCOverRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
@@ -170,7 +170,7 @@ workload:
 }
 
 // TestRoCCOfOrdinaryFlows: an edge service limits modelled flows, of one host or several,
-// and a slow one keeps what it has.
+// and a slow flow keeps its rate.
 func TestRoCCOfOrdinaryFlows(t *testing.T) {
 	oneEngine(t)
 	f := New(parse(t, `

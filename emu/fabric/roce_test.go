@@ -28,7 +28,7 @@ import (
 	"github.com/weftlab/weft/traces/capture"
 )
 
-// addressOf gives the first address of a station of a version of IP.
+// addressOf returns the first address of a station of an IP version.
 func addressOf(s *Station, v6 bool) netip.Addr {
 	a, ok := plan.AddressOf(&s.fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
@@ -37,7 +37,7 @@ func addressOf(s *Station, v6 bool) netip.Addr {
 	return a
 }
 
-// fromNIC makes a packet of a NIC at a station to an address: a UC WRITE of n
+// fromNIC makes a packet from a station's NIC to an address: a UC WRITE of n
 // bytes in the middle of a message, of which only the length is modelled.
 func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
 	t.Helper()
@@ -66,7 +66,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	return p
 }
 
-// drawRoCE makes a packet of a NIC with anything in it.
+// drawRoCE makes a random packet of a NIC, with any headers.
 func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Packet {
 	p := fromNIC(tb, s, dst, rapid.Byte().Draw(t, "tos"), 0)
 	var all []roce.Opcode
@@ -80,7 +80,7 @@ func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Pac
 	r := p.RoCE
 	r.BTH = roce.BTH{Opcode: o, Solicited: x.IntN(2) == 0, MigReq: x.IntN(2) == 0, PKey: uint16(x.Uint32()), FECN: x.IntN(2) == 0, BECN: x.IntN(2) == 0,
 		DestQP: x.Uint32N(1 << 24), AckReq: x.IntN(2) == 0, PSN: x.Uint32N(1 << 24)}
-	// All headers are there, and those that the opcode has count.
+	// All headers are set, and those of the opcode count.
 	r.Further().DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
 	r.RETH = roce.RETH{VA: x.Uint64(), RKey: x.Uint32(), Length: x.Uint32()}
 	r.Further().Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
@@ -115,9 +115,9 @@ func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Pac
 // star is three hosts at a switch.
 const star = "duration: 1s\ntopology: {generate: {star: {hosts: 3, rate: 1Gbps}}}\n"
 
-// checkFrame compares a frame with the packet of a NIC that it was made of:
-// with gopacket for what is below the BTH, with the decoder of package roce for
-// what is behind, and with zlib for the invariant CRC.
+// checkFrame compares a frame with the packet of a NIC that it was made from:
+// with gopacket below the BTH, with the decoder of package roce behind it, and
+// with zlib for the invariant CRC.
 func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 	g := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 	eth, udp := g.Layer(layers.LayerTypeEthernet).(*layers.Ethernet), g.Layer(layers.LayerTypeUDP).(*layers.UDP)
@@ -169,8 +169,8 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 	}
 }
 
-// TestRoCEBytes: the frame of a NIC's packet says what its fields say, takes
-// the same way, and needs no memory but that of the frame.
+// TestRoCEBytes: the frame of a NIC's packet agrees with its fields, takes the
+// same path, and needs no memory but its own.
 func TestRoCEBytes(t *testing.T) {
 	f := New(parse(t, star))
 	s, to := f.Stations[0], f.Stations[2]
@@ -204,9 +204,9 @@ func TestRoCEBytes(t *testing.T) {
 	}
 }
 
-// TestRoCETrimmed: what a switch cuts off a NIC's packet, and sends back, has
-// the bytes that a real program's packet would have, but for the invariant CRC
-// of one that was sent back.
+// TestRoCETrimmed: a NIC's packet that a switch has trimmed, or trimmed and
+// sent back, has the bytes that a real program's packet would have, except for
+// the invariant CRC of one that was sent back.
 func TestRoCETrimmed(t *testing.T) {
 	f := New(parse(t, star))
 	s, to := f.Stations[0], f.Stations[2]
@@ -248,7 +248,7 @@ func TestRoCETrimmed(t *testing.T) {
 	})
 }
 
-// testNIC keeps what it receives, and gives its port what it has.
+// testNIC keeps what it receives, and gives its port what it has to send.
 type testNIC struct {
 	t       testing.TB
 	station *Station
@@ -257,12 +257,12 @@ type testNIC struct {
 	check   func(p *packet.Packet)
 }
 
-// sending is a packet that is yet to be made.
+// sending is a packet that is still to be made.
 type sending struct {
 	dst   netip.Addr
 	tos   uint8
 	n     int  // bytes of payload, also its PSN
-	bytes bool // that are there
+	bytes bool // with real bytes
 }
 
 func (n *testNIC) Receive(_ units.Time, p *packet.Packet) {
@@ -306,7 +306,7 @@ func (n *testNIC) feed(now units.Time, prio uint8) {
 	n.station.Port.Feed(now, prio, size)
 }
 
-// send has the port fed with a packet.
+// send makes the port send a packet.
 func (n *testNIC) send(x sending) {
 	prio := n.station.chassis.Map.DSCP[x.tos>>2]
 	n.has[prio] = append(n.has[prio], x)
@@ -322,7 +322,7 @@ func newTestNIC(t testing.TB, s *Station) *testNIC {
 }
 
 // TestRoCEToDevice: a host without a NIC gets the frame of a NIC's packet, as
-// UDP; one without anything gets nothing.
+// UDP; a host with neither gets nothing.
 func TestRoCEToDevice(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
@@ -347,8 +347,8 @@ func TestRoCEToDevice(t *testing.T) {
 	}
 }
 
-// TestTrimmedRoCEToDevice: the bytes that are left of a long packet go into a
-// short packet's memory.
+// TestTrimmedRoCEToDevice: the remaining bytes of a trimmed long packet go into
+// a short packet's memory.
 func TestTrimmedRoCEToDevice(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
@@ -362,7 +362,7 @@ func TestTrimmedRoCEToDevice(t *testing.T) {
 	if len(hosts.got) != 1 || !bytes.Equal(hosts.got[0], whole[:14+20+64]) {
 		t.Errorf("got %x", hosts.got)
 	}
-	// Its memory goes back to where it came from.
+	// Its memory returns to its pool.
 	for range 1000 {
 		if q := to.pool.NewFrame(9000); len(q.Frame) != 9000 {
 			t.Fatalf("%d bytes", len(q.Frame))
@@ -370,8 +370,8 @@ func TestTrimmedRoCEToDevice(t *testing.T) {
 	}
 }
 
-// TestStationNIC: what is for a NIC goes there, and its bytes are whole; what
-// is not goes to the device.
+// TestStationNIC: packets for a NIC go to the NIC, with all their bytes; other
+// packets go to the device.
 func TestStationNIC(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
@@ -393,7 +393,7 @@ func TestStationNIC(t *testing.T) {
 	enter(from, udp(4791, false, 20))
 	enter(from, udp(4791, true, 24))
 	enter(from, udp(4790, false, 20))
-	// From a kernel that leaves checksums and segments to the device.
+	// From a kernel with checksum and segmentation offload.
 	partial := udp(4791, false, 20)
 	p := from.pool.NewFrame(len(partial))
 	copy(p.Frame, partial)
@@ -423,14 +423,13 @@ func TestStationNIC(t *testing.T) {
 	if len(device.got) != 2 || to.Delivered != 9 {
 		t.Errorf("the device got %d, %d delivered", len(device.got), to.Delivered)
 	}
-	// The third host has neither, and got the copy of what was sent to all.
+	// The third host has neither, and got a copy of what was sent to all.
 	if a := f.Accounts(); a.Drops["no-receiver"] != 1 || a.Replicated != 1 {
 		t.Errorf("%+v", a)
 	}
 }
 
-// TestForeseeNIC: a capture shows as dropped what nobody receives, and only
-// that.
+// TestForeseeNIC: a capture shows as dropped exactly the packets without a receiver.
 func TestForeseeNIC(t *testing.T) {
 	f := New(parse(t, star))
 	s := f.Stations[1]
@@ -453,8 +452,9 @@ func TestForeseeNIC(t *testing.T) {
 	}
 }
 
-// TestRoCEThroughRouters: routers forward packets of NICs by their fields, tell
-// senders what became of them with their bytes, and answer for themselves.
+// TestRoCEThroughRouters: routers forward packets of NICs by their fields,
+// report errors to the senders with the packets' bytes, and answer for
+// themselves.
 func TestRoCEThroughRouters(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		pick := func(v4, ipv6 string) string {
@@ -504,7 +504,7 @@ func TestRoCEThroughRouters(t *testing.T) {
 					if s := summary(t, got[0]); !strings.HasSuffix(s, c.back) || c.back == "" {
 						t.Errorf("came back: %s", s)
 					}
-					// What is quoted is the packet, but for what its way changes.
+					// The quoted packet is the original, except for what routers change.
 					quote := got[0][14+20+8:]
 					if v6 {
 						quote = got[0][14+40+8:]
@@ -529,8 +529,7 @@ func pickInt(v6 bool, six, four int) int {
 	return four
 }
 
-// randomNIC sends packets of all kinds at random times, and checks what it
-// gets.
+// randomNIC sends packets of all kinds at random times, and checks what it receives.
 type randomNIC struct {
 	testNIC
 	rand  *rand.Rand
@@ -538,7 +537,7 @@ type randomNIC struct {
 	tos   []uint8
 }
 
-// Fire has a burst of packets to send.
+// Fire sends a burst of packets.
 func (n *randomNIC) Fire(now units.Time) {
 	stations := n.station.fabric.Stations
 	to := stations[n.rand.IntN(len(stations))]
@@ -564,7 +563,7 @@ func (n *randomNIC) take(p *packet.Packet) {
 	}
 }
 
-// addRandomNICs gives every host one.
+// addRandomNICs gives every host a randomNIC.
 func addRandomNICs(t testing.TB, f *Fabric) {
 	for _, s := range f.Stations {
 		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+s.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
@@ -578,14 +577,14 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 }
 
 // TestNICsByWorkers: whatever switches and links do to packets of NICs, and to
-// those of modelled flows beside them, none is lost track of, what arrives is
-// what was sent, and it is the same in several workers.
+// those of modelled flows beside them, every packet is accounted for, what
+// arrives is what was sent, and it is the same with several workers.
 func TestNICsByWorkers(t *testing.T) {
 	checkWorkers(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
 }
 
-// routedNICs is a lab with routers in depth that trim, send back, mark, pause,
-// duplicate and damage.
+// routedNICs is a lab with routers with depth that trim, send back, mark,
+// pause, duplicate and damage.
 const routedNICs = `
 duration: 2ms
 topology:
@@ -603,7 +602,7 @@ topology:
 `
 
 // TestNICsBehindRouters: the same with routers, where packets sent back find
-// their NIC; in one shard and several the runs are the same.
+// their NIC; the runs are the same in one shard and several.
 func TestNICsBehindRouters(t *testing.T) {
 	p := parse(t, routedNICs)
 	var want []any
@@ -646,8 +645,7 @@ func TestNICsBehindRouters(t *testing.T) {
 	}
 }
 
-// TestDropMatchRoCE: scripted loss picks packets of NICs by their
-// identification.
+// TestDropMatchRoCE: scripted loss selects packets of NICs by their identification.
 func TestDropMatchRoCE(t *testing.T) {
 	f := New(parse(t, "duration: 1s\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps, drop-match: \"ip-id=0x***5\"}}}\n"))
 	from, to := f.Stations[0], f.Stations[1]
@@ -680,8 +678,7 @@ func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 	return p
 }
 
-// TestFedPortDoesNotAllocate: a hop of a fed packet with everything makes no
-// garbage.
+// TestFedPortDoesNotAllocate: a hop of a fed packet with all features makes no garbage.
 func TestFedPortDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
@@ -707,7 +704,7 @@ func TestFedPortDoesNotAllocate(t *testing.T) {
 	}
 	step()
 	if n := testing.AllocsPerRun(10, step); n > 5 {
-		// The check for deadlocks at every millisecond makes a few.
+		// The check for deadlocks every millisecond makes a few allocations.
 		t.Errorf("%.1f allocations for %d packets", n, 20*len(all))
 	}
 	if a := f.Accounts(); a.Marked == 0 || a.Delivered < 1000 {
@@ -715,7 +712,7 @@ func TestFedPortDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRoCECapture has tshark judge a capture of NICs' packets: whole ones of
+// TestRoCECapture lets tshark check a capture of NICs' packets: whole ones of
 // real and of zero bytes, one that a switch has marked, one that is damaged, and
 // trimmed ones.
 func TestRoCECapture(t *testing.T) {
@@ -772,7 +769,7 @@ func TestRoCECapture(t *testing.T) {
 			header = wire.IPv6Header
 		}
 		trimmed := udpLength > length-wire.EthernetHeader-header
-		expert = strings.TrimPrefix(expert, comment) // tshark takes a comment for a remark of its own
+		expert = strings.TrimPrefix(expert, comment) // tshark reports a comment as an expert item
 		switch {
 		case trimmed:
 			what = "trimmed"

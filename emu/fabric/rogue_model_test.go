@@ -16,9 +16,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// modelOp is a work request of the model's program. Each has bytes of its own at both ends,
-// so that the end does not depend on the order of READs and WRITEs, which IBTA leaves open
-// without a fence.
+// modelOp is a work request of the model's program. Each has separate bytes at both ends,
+// so that the result does not depend on the order of READs and WRITEs, which IBTA leaves
+// open without a fence.
 type modelOp struct {
 	op       transport.Op
 	at, n    units.Bytes
@@ -26,14 +26,14 @@ type modelOp struct {
 	inline   bool
 }
 
-// takes tells whether an operation takes a receive of the peer.
+// takes reports whether an operation consumes a receive of the peer.
 func (o *modelOp) takes() bool {
 	return o.op == nicemu.OpSend || o.op == nicemu.OpSendImm || o.op == nicemu.OpWriteImm
 }
 
-// TestRoGUEModel: whatever a program posts, it sees the completions that a plain queue pair
-// gives, in their order, and the peer the messages and bytes, once, in their order; over RC
-// also when packets are lost and shadow queue pairs take over.
+// TestRoGUEModel: whatever a program posts, it sees the same completions as from a plain
+// queue pair, in the same order. The peer sees the messages and bytes once and in order;
+// with RC also when packets are lost and shadow queue pairs take over.
 func TestRoGUEModel(t *testing.T) {
 	oneEngine(t)
 	failovers, samples := uint64(0), uint64(0)
@@ -47,7 +47,7 @@ func TestRoGUEModel(t *testing.T) {
 		}
 		least, most := 1, 300_000
 		if loss > 10 {
-			least, most = 20, 3_000 // a long message would never come through whole
+			least, most = 20, 3_000 // a long message would never arrive complete
 		}
 		var list []modelOp
 		total, silent := units.Bytes(0), 0
@@ -68,7 +68,8 @@ func TestRoGUEModel(t *testing.T) {
 			link = fmt.Sprintf(", loss: %v", float64(loss)/1000)
 		}
 		f := underRoGUE(t, 1, "layer: "+layer, link, "")
-		// When the NIC gives up, a receive that a message was coming into is lost to a shared queue.
+		// When the NIC gives up, a shared queue loses the receive of the message that was
+		// arriving.
 		shared := loss == 0 && rapid.Bool().Draw(rt, "shared receives")
 		w := playModel(rt, t, f, kind, list, total, shared, !strings.Contains(layer, "cut-immediate"))
 		failovers += w.failovers
@@ -104,7 +105,7 @@ func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []
 		must(t, err)
 		return q, mr, b, srq
 	}
-	// Messages come into the second half of the peer's buffer, one behind the other.
+	// Messages arrive in the second half of the peer's buffer, one behind the other.
 	messages := 0
 	for i := range list {
 		if list[i].takes() {
@@ -140,7 +141,7 @@ func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []
 	}
 	completed, came := 0, 0
 	start(t, f, "h1", func(p *sim.Process, _ *nicemu.Device) {
-		p.Sleep(20 * ms) // the layers have met
+		p.Sleep(20 * ms) // the layers have found each other
 		posted := 0
 		for completed < len(list) {
 			for ; posted < len(list) && posted < completed+depth; posted++ {
@@ -194,7 +195,7 @@ func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []
 				rt.Errorf("message %d, %v of %d B, has other bytes", i, o.op, o.n)
 				return
 			}
-			for k := range i { // what was written before it is there
+			for k := range i { // earlier WRITEs have arrived
 				if e := &list[k]; e.op == nicemu.OpWrite && !bytes.Equal(yb[e.at:e.at+e.n], xb[e.at:e.at+e.n]) {
 					rt.Errorf("message %d has come before WRITE %d of %d B", i, k, e.n)
 					return

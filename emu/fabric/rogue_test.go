@@ -35,7 +35,7 @@ topology:
 	return f
 }
 
-// layerOf is the layer of a host's NIC.
+// layerOf returns the layer of a host's NIC.
 func layerOf(t *testing.T, f *Fabric, host string) *rogue.Layer {
 	t.Helper()
 	d, err := f.DeviceOf(host)
@@ -80,7 +80,7 @@ func TestRoGUEShares(t *testing.T) {
 	}
 }
 
-// TestRoGUEReads: what READs bring is limited by who asks.
+// TestRoGUEReads: the requester limits the rate of READ responses.
 func TestRoGUEReads(t *testing.T) {
 	oneEngine(t)
 	f := underRoGUE(t, 3, "layer: rogue", "", `workload:
@@ -104,8 +104,8 @@ func TestRoGUEReads(t *testing.T) {
 	}
 }
 
-// TestRoGUEFailover: on a link that loses so much that the NIC gives up, shadow queue pairs
-// take over. Every SEND comes once and in order, with what was sent.
+// TestRoGUEFailover: on a link with so much loss that the NIC gives up, shadow queue pairs
+// take over. Every SEND arrives once, in order and unchanged.
 func TestRoGUEFailover(t *testing.T) {
 	oneEngine(t)
 	for _, loss := range []float64{0.01, 0.1} {
@@ -127,7 +127,7 @@ func TestRoGUEFailover(t *testing.T) {
 		}
 		sent, came := 0, 0
 		start(t, f, "h1", func(p *sim.Process, _ *nicemu.Device) {
-			p.Sleep(100 * us) // the layers have met
+			p.Sleep(100 * us) // the layers have found each other
 			post := func(n int) {
 				at := n % depth * size
 				for i := range size {
@@ -198,7 +198,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// open makes a queue pair with room for depth messages of a size.
+// open makes a queue pair with room for depth messages of size bytes.
 func open(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.MR, []byte) {
 	t.Helper()
 	pd, err := d.AllocPD()
@@ -215,7 +215,7 @@ func open(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.
 }
 
 // TestRoGUEWithPlainPeer: a peer without the layer is served plainly, and the sender's
-// window holds all the same.
+// window still applies.
 func TestRoGUEWithPlainPeer(t *testing.T) {
 	oneEngine(t)
 	f, err := NewSharded(parse(t, `
@@ -244,8 +244,7 @@ workload:
 	}
 }
 
-// TestRoGUEErrors: what fails for other reasons than loss fails as it does without the
-// layer.
+// TestRoGUEErrors: failures for other reasons than loss are the same as without the layer.
 func TestRoGUEErrors(t *testing.T) {
 	oneEngine(t)
 	for _, layer := range []string{"none", "rogue"} {
@@ -277,14 +276,15 @@ func TestRoGUEErrors(t *testing.T) {
 	}
 }
 
-// cqOf is where a queue pair of open's completes.
+// cqOf returns the completion queue of a queue pair made by open.
 func cqOf(q *nicemu.QP) *nicemu.CQ {
 	_, c := q.Query()
 	return c.SendCQ
 }
 
-// TestRoGUEMeasuresRTT: on an idle path the round-trip time stays what it is, however many
-// batches follow each other, and nearly that of an empty WRITE (Table 1 of the paper).
+// TestRoGUEMeasuresRTT: on an idle path the measured round-trip time is stable, however
+// many batches follow each other, and nearly that of an empty WRITE (Table 1 of the
+// paper).
 func TestRoGUEMeasuresRTT(t *testing.T) {
 	oneEngine(t)
 	for _, verb := range []string{"write", "send", "read"} {
@@ -311,8 +311,8 @@ func TestRoGUEMeasuresRTT(t *testing.T) {
 	}
 }
 
-// TestRoGUEOfResponder: a queue pair that only answers, and stays in RTR as those of
-// ib_read_bw's server do, is told how fast, and changes to its shadow.
+// TestRoGUEOfResponder: a queue pair that only responds, and stays in RTR like those
+// of ib_read_bw's server, is told its rate, and changes to its shadow.
 func TestRoGUEOfResponder(t *testing.T) {
 	oneEngine(t)
 	f := underRoGUE(t, 1, "layer: rogue, retries: 1", ", loss: 5%", "")
@@ -353,8 +353,8 @@ func TestRoGUEOfResponder(t *testing.T) {
 	}
 }
 
-// TestRoGUEFlowsOfOneNIC: flows of one NIC fill its link and share it evenly; less so when
-// there are more of them than the NIC has limiters, and some go without.
+// TestRoGUEFlowsOfOneNIC: flows of one NIC fill its link and share it evenly. They share
+// less evenly if there are more of them than the NIC has limiters, so that some have none.
 func TestRoGUEFlowsOfOneNIC(t *testing.T) {
 	oneEngine(t)
 	for flows, least := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
@@ -381,7 +381,7 @@ func TestRoGUEFlowsOfOneNIC(t *testing.T) {
 	}
 }
 
-// TestRoGUEOfPatterns: flows of patterns, which are WRITEs with immediate data, are cut and
+// TestRoGUEOfPatterns: pattern flows, which are WRITEs with immediate data, are cut and
 // measured like others.
 func TestRoGUEOfPatterns(t *testing.T) {
 	oneEngine(t)

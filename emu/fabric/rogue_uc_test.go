@@ -12,7 +12,7 @@ import (
 )
 
 // TestRoGUEOverUC: senders over UC share a link evenly by the echoes of their batches, and
-// hardly anything is lost. Without the layer all is.
+// hardly anything is lost. Without the layer everything is lost.
 func TestRoGUEOverUC(t *testing.T) {
 	oneEngine(t)
 	for _, verb := range []string{"write: {size: 1MB", "write: {size: 4KB", "send: {size: 50KB"} {
@@ -55,8 +55,8 @@ func ucPair(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicem
 	return q, mr, buffer
 }
 
-// TestRoGUEKeepsOrderOverUC: a SEND that says that a WRITE in front of it is done comes when
-// it is, although the layer sends the two by queue pairs of their own.
+// TestRoGUEKeepsOrderOverUC: a SEND that announces the end of a preceding WRITE arrives
+// after the WRITE is done, although the layer sends the two over separate queue pairs.
 func TestRoGUEKeepsOrderOverUC(t *testing.T) {
 	oneEngine(t)
 	const rounds, size = 200, 100_000
@@ -112,8 +112,8 @@ func TestRoGUEKeepsOrderOverUC(t *testing.T) {
 	}
 }
 
-// TestRoGUELossOverUC: gaps between echoes halve the window, and when no echo comes any more
-// an empty WRITE is tried until one does.
+// TestRoGUELossOverUC: gaps between echoes halve the window, and when no echo arrives any
+// more an empty WRITE is tried until one does.
 func TestRoGUELossOverUC(t *testing.T) {
 	oneEngine(t)
 	const workload = "workload: [{write: {size: 1MB, service: uc, from: h1, to: r, count: unlimited, depth: 8}}]\n"
@@ -143,8 +143,8 @@ func TestRoGUELossOverUC(t *testing.T) {
 	}
 }
 
-// TestRoGUEErrorsOverUC: a work request that fails takes the queue pair to SQE with all
-// behind it flushed, and from there it goes on, as without the layer.
+// TestRoGUEErrorsOverUC: a work request that fails puts the queue pair into SQE and
+// flushes everything behind it. It can continue from there, as without the layer.
 func TestRoGUEErrorsOverUC(t *testing.T) {
 	oneEngine(t)
 	for _, layer := range []string{"layer: none", "layer: rogue"} {
@@ -195,8 +195,8 @@ func TestRoGUEErrorsOverUC(t *testing.T) {
 	}
 }
 
-// TestLayerStatus: the status of a NIC has what its layer has done, under the names that the
-// layer's kind gives.
+// TestLayerStatus: the status of a NIC has the work of its layer, under the names that the
+// layer's kind defines.
 func TestLayerStatus(t *testing.T) {
 	f := underRoGUE(t, 1, "layer: rogue", "", "workload: [{write: {from: h1, to: r, size: 1MB, count: 3}}]\n")
 	runTo(t, f, 10*ms)

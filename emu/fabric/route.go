@@ -14,11 +14,11 @@ type neighbour struct {
 	far  int // port of the far side
 }
 
-// route gives every switch of a shard, nil for all of them, its table: to each
-// endpoint all shortest ways, what its static routes say instead, and the tree
-// for what goes to everybody. To plain switches routers are endpoints as hosts
-// are; theirs are other tables. Links that are not usable are left out; nil is
-// all of them.
+// route computes the tables of the switches of a shard, or of all switches if
+// shard is nil: all shortest paths to each endpoint, with static routes in
+// place of some, and the tree for flooded packets. To plain switches, routers
+// are endpoints like hosts; routers have other tables. Links that are not
+// usable are left out; if usable is nil, all links are used.
 func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
 	t := newTables(f, usable)
 	for n, sw := range f.Switches {
@@ -37,17 +37,17 @@ func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
 	t.routers(shard)
 }
 
-// isPlain tells whether a node is a switch and no router.
+// isPlain reports whether a node is a switch but not a router.
 func (f *Fabric) isPlain(node int) bool {
 	return f.Switches[node] != nil && f.Plan.Nodes[node].Router == nil
 }
 
-// tables is the computation of tables.
+// tables is the state of one computation of tables.
 type tables struct {
 	*Fabric
 	usable   func(link int) bool
 	adjacent [][]neighbour   // by node
-	of       []*tableBuilder // by node; nil for what gets no table
+	of       []*tableBuilder // by node; nil for nodes that get no table
 }
 
 func newTables(f *Fabric, usable func(link int) bool) *tables {
@@ -64,14 +64,14 @@ func newTables(f *Fabric, usable func(link int) bool) *tables {
 	return t
 }
 
-// isOf tells whether a node gets its table now: nil is all shards.
+// isOf reports whether a node gets its table now. A nil shard means all shards.
 func (t *tables) isOf(shard *Shard, node int) bool {
 	return shard == nil || t.ShardOf(node) == shard
 }
 
 func (t *tables) isUsable(link int) bool { return t.usable == nil || t.usable(link) }
 
-// tableBuilder collects a switch's table; equal groups are kept once.
+// tableBuilder collects a switch's table; equal groups are stored once.
 type tableBuilder struct {
 	table  switches.Table
 	groups map[string]uint16
@@ -84,7 +84,7 @@ func newTableBuilder(ports, endpoints int) *tableBuilder {
 	}
 }
 
-// group gives the number of the group of these ports.
+// group returns the number of the group of these ports.
 func (b *tableBuilder) group(ports []uint16) uint16 { return b.number(ports, false) }
 
 // staticGroup is group for the ports of a static route.
@@ -108,7 +108,7 @@ func (b *tableBuilder) number(ports []uint16, static bool) uint16 {
 	return g
 }
 
-// unicast finds the shortest ways by breadth-first search from each switch
+// unicast finds the shortest paths by breadth-first search from each switch
 // that has endpoints; all endpoints at one switch share its search.
 func (t *tables) unicast() {
 	endpointsAt := make([][]int, len(t.Plan.Nodes)) // by switch
@@ -160,9 +160,9 @@ func (t *tables) unicast() {
 	}
 }
 
-// static puts in place of computed ways what static routes say. A route holds
-// as far as the links behind its ports are usable; one without any is not
-// there, and the next wider one or the computed ways hold.
+// static replaces computed paths by static routes. A route uses those of its
+// ports whose links are usable. If there are none, the route is ignored, and
+// the next wider one or the computed paths apply.
 func (t *tables) static() {
 	for n, b := range t.of {
 		if b == nil {
@@ -186,10 +186,11 @@ func (t *tables) static() {
 	}
 }
 
-// replicate gives each way as often as it weighs (WCMP: Zhou et al., EuroSys
-// 2014, §3), in the fewest copies that keep the proportions. Copies of one way
-// are spread out, so that round-robin does not send bursts: in each turn the
-// way that lags most behind its share is next, the first one of several.
+// replicate lists each way as often as its weight requires (WCMP: Zhou et al.,
+// EuroSys 2014, §3), in the fewest copies that keep the proportions. Copies of
+// one way are spread out, so that round-robin does not send bursts: each turn
+// goes to the way that lags most behind its share, or to the first one of
+// several.
 func replicate(ways []plan.Way) []uint16 {
 	divisor, sum := 0, 0
 	for _, w := range ways {
@@ -219,9 +220,9 @@ func gcd(a, b int) int {
 
 // tree spans the switches of each connected part with a tree, breadth first
 // from its first switch, and adds the ports of hosts and routers. Branches that
-// lead to neither are cut: what travels there would only be thrown away.
+// lead to neither are cut: packets on them would only be discarded.
 func (t *tables) tree() {
-	parent := make([]*neighbour, len(t.Plan.Nodes)) // how a switch hangs in the tree, seen from it
+	parent := make([]*neighbour, len(t.Plan.Nodes)) // link to the parent in the tree
 	wanted := make([]bool, len(t.Plan.Nodes))       // hosts or routers are at it or behind it
 	seen := make([]bool, len(t.Plan.Nodes))
 	branch := func(node, port int) {
@@ -251,7 +252,7 @@ func (t *tables) tree() {
 			}
 		}
 	}
-	// Children come after their parents in order, so from the end every
+	// Children come after their parents in order, so in reverse order every
 	// switch knows of all hosts and routers behind it.
 	for _, n := range slices.Backward(order) {
 		if up := parent[n]; up != nil && wanted[n] {

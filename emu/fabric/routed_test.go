@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// waysTo gives a router's ways to an address that somebody has, by the ports
-// in its group and, behind > , who is next.
+// waysTo returns a router's ways to a known address, by the ports in its group
+// and, behind >, the next hop.
 func (f *Fabric) waysTo(t testing.TB, router, address string) string {
 	t.Helper()
 	n, _ := f.Plan.Node(router)
@@ -39,7 +39,7 @@ func (f *Fabric) waysTo(t testing.TB, router, address string) string {
 	return strings.Join(ways, " ")
 }
 
-// listed gives a router's ways as weft ps shows them.
+// listed returns a router's ways as weft ps shows them.
 func (f *Fabric) listed(router string) map[string]string {
 	n, _ := f.Plan.Node(router)
 	all := map[string]string{}
@@ -59,9 +59,8 @@ func (f *Fabric) listed(router string) map[string]string {
 	return all
 }
 
-// TestRoutersReroute: routers leave out links that are down, as switches do,
-// in one shard as in three: packets are lost for as long as it takes, and no
-// longer.
+// TestRoutersReroute: routers leave out links that are down, as switches do, in
+// one shard as in three: packets are lost only until the tables change.
 func TestRoutersReroute(t *testing.T) {
 	p := parse(t, `
 duration: 60ms
@@ -80,7 +79,7 @@ workload:
 	ms := units.Millisecond
 	stops := []units.Time{10*ms - 1, 15*ms - 1, 15 * ms, 35 * ms, 60 * ms}
 	both := "spine1>spine1:leaf1 spine2>spine2:leaf1"
-	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // nobody is behind leaf2 in the end
+	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
 		f, err := newParallel(p, n)
@@ -101,7 +100,7 @@ workload:
 			}
 		}
 		// A packet every ms each way. Half of 5 are lost for the spine; then 5 at
-		// h2, and then there is no way to it. One may be under way in the end.
+		// h2, and then there is no path to it. One may be in flight at the end.
 		there, elsewhere := result(t, f, "there"), result(t, f, "elsewhere")
 		if there.Lost < 20+2 || there.Lost > 20+3+1 || elsewhere.Lost < 2 || elsewhere.Lost > 3+1 {
 			t.Errorf("%d workers: %d and %d lost", n, there.Lost, elsewhere.Lost)
@@ -150,8 +149,8 @@ topology:
 workload: [%s]
 `
 
-// TestStaticRoutesOfRouters: what goes before what, how weights are laid out,
-// and what is left when links die.
+// TestStaticRoutesOfRouters: which route takes precedence, how weights are laid
+// out, and what is left when links die.
 func TestStaticRoutesOfRouters(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(diamond, "ecmp", `
       {to: 10.0.1.0/24, via: 3},
@@ -196,7 +195,7 @@ func TestStaticRoutesOfRouters(t *testing.T) {
 				t.Errorf("listed (-want +got):\n%s", diff)
 			}
 			// h4 is right behind the port; h3 is not behind r5:2, and r2 sends
-			// what is for it back: it has but one way that is shorter.
+			// its packets back: it has only one shorter path.
 			for a, want := range map[string]string{"10.0.1.4": "1>h4:eth0", "10.0.1.3": "2>r2:2", "10.0.1.2": "1"} {
 				if got := f.waysTo(t, "r5", a); got != want {
 					t.Errorf("r5 to %s: %q, want %q", a, got, want)
@@ -206,8 +205,8 @@ func TestStaticRoutesOfRouters(t *testing.T) {
 	}
 }
 
-// TestStaticRoutesCarry: packets go as static routes say, by weight, and
-// addresses that nobody has by the prefixes; a circle ends by the TTL.
+// TestStaticRoutesCarry: packets follow static routes, by weight, and packets
+// to unknown addresses follow the prefixes; the TTL ends a loop.
 func TestStaticRoutesCarry(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(diamond, "round-robin", `{to: h4, via: [{port: 2, weight: 2}, {port: 4, weight: 1}]}, {to: 10.0.1.0/24, via: 3}, {to: default, via: 2}`, "", "",
 		`{cbr: {from: h1, to: h4, rate: 24Mbps, size: 1000B, for: 100ms}}`)))
@@ -242,8 +241,8 @@ func TestStaticRoutesCarry(t *testing.T) {
 	}
 }
 
-// behindOnePort are the nodes and links where r1 reaches r4, and h2 behind it, by two
-// routers behind one port. It takes more settings of r1.
+// behindOnePort is the nodes and links of a lab in which r1 reaches r4, and h2 behind
+// it, by two routers behind one port. %s is for more settings of r1.
 const behindOnePort = `
   nodes:
     h1: {kind: host}
@@ -263,8 +262,8 @@ const behindOnePort = `
     - {endpoints: ["r4:3", "h2:eth0"]}
 `
 
-// TestTurnsBehindOnePort: two routers that are next behind one port take turns
-// as two ports would, and so do those of a static route.
+// TestTurnsBehindOnePort: two next routers behind one port take turns as two
+// ports would, and so do those of a static route.
 func TestTurnsBehindOnePort(t *testing.T) {
 	for _, routes := range []string{"", ", routes: [{to: h2, via: 2}]"} {
 		f := run(t, parse(t, fmt.Sprintf(`
@@ -280,9 +279,8 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
 	}
 }
 
-// TestForeseeChoosesNothingForARouter: who watches a router does not change
-// what happens, with ways of different MTUs among which each packet has its
-// own.
+// TestForeseeChoosesNothingForARouter: watching a router does not change what
+// happens, with paths of different MTUs chosen for each packet.
 func TestForeseeChoosesNothingForARouter(t *testing.T) {
 	for _, mode := range []string{"random", "round-robin", "{flowlet: {gap: 1us}}", "ecmp"} {
 		text := strings.Replace(fmt.Sprintf(diamond, mode, "", "", "", "{cbr: {from: h1, to: [h2, h3], rate: 80Mbps, size: 1300B, for: 5ms}}"),
@@ -304,8 +302,8 @@ func TestForeseeChoosesNothingForARouter(t *testing.T) {
 	}
 }
 
-// TestPauseThroughRouters: as TestPauseSpreadsToTheHosts. Routers pause with
-// the addresses of their ports.
+// TestPauseThroughRouters is TestPauseSpreadsToTheHosts with routers. Routers
+// pause with the addresses of their ports.
 func TestPauseThroughRouters(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(victimLab, 26), "    switch:\n", "    switch:\n      address: auto\n", 1)))
 	node, index, _ := f.Plan.Endpoint("s2:s3")
@@ -337,9 +335,9 @@ func TestPauseThroughRouters(t *testing.T) {
 	}
 }
 
-// returnLab has two routers with a plain switch between them. Where %s cuts
-// the rate, packets are trimmed and, as their class for headers is full, sent
-// back.
+// returnLab has two routers with a plain switch between them. Where %s reduces
+// the rate, packets are trimmed and, because their class for headers is full,
+// sent back.
 const returnLab = `
 duration: 50ms
 topology:
@@ -367,13 +365,13 @@ workload:
   - {cbr: {from: h1, to: h2, rate: 300Mbps, size: 1000B, dscp: 8, ip: 6, for: 2ms}}
 `
 
-// TestReturnedAcrossRouters: what is trimmed and sent back by a router, or by
-// a switch between routers, comes to the host that sent it, of programs as of
-// models.
+// TestReturnedAcrossRouters: packets trimmed and sent back by a router, or by a
+// switch between routers, return to the host that sent them, for programs as
+// for models.
 func TestReturnedAcrossRouters(t *testing.T) {
 	for _, c := range []struct {
 		at  string
-		ttl int // of what h1 gets back
+		ttl int // of the packets that h1 gets back
 	}{{"r1:2", 63}, {"s1:2", 62}, {"r2:2", 61}} {
 		f := New(parse(t, fmt.Sprintf(returnLab, c.at)))
 		hosts := inboxes(f)
@@ -404,7 +402,7 @@ func TestReturnedAcrossRouters(t *testing.T) {
 			}
 			back += r.Returned
 		}
-		// A router turns a packet round when it has taken its 1 from the TTL.
+		// A router turns a packet round after taking its 1 from the TTL.
 		const macs = "02:00:00:00:00:03>02:00:00:00:00:01 "
 		models := map[string]int{macs + fmt.Sprintf("10.0.1.2>10.0.0.2 ttl %d udp", c.ttl): 1, macs + fmt.Sprintf("fd00::1:2>fd00::2 hops %d udp", c.ttl): 1}
 		if len(shown) != 2 {
@@ -421,7 +419,7 @@ func TestReturnedAcrossRouters(t *testing.T) {
 			back++
 		}
 		for line := range models {
-			// What is left of a datagram of IPv4 is no whole packet, so its
+			// The rest of a datagram of IPv4 is not a whole packet, so its
 			// layers may end at IP.
 			if line = strings.TrimSuffix(line, " udp"); !seen[line] && !seen[line+" udp"] || len(seen) != 2 {
 				t.Errorf("%s: h1 gets %v back, want %q", c.at, seen, line)
@@ -436,8 +434,8 @@ func TestReturnedAcrossRouters(t *testing.T) {
 	}
 }
 
-// TestOwnPacketsHaveAClass: what a router says is in the class of its DSCP and
-// counts as its own in the buffer.
+// TestOwnPacketsHaveAClass: packets that a router generates are in the class of
+// their DSCP and count as its own in the buffer.
 func TestOwnPacketsHaveAClass(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(returnLab, "r2:2"), "data: {dscp: [8, 0]", "control: {dscp: 48, priority: 6}\n        data: {dscp: [8, 0]", 1)))
 	hosts := inboxes(f)

@@ -10,22 +10,23 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// routers is what a fabric with routers knows beside its switches. All of it
-// follows from the plan and stays; tables.routers makes the tables from it.
+// routers is the state of a fabric with routers beside its switches. All of it
+// follows from the plan and does not change; tables.routers makes the tables
+// from it.
 type routers struct {
 	reach     *plan.Reach
 	ends      [][]packet.Endpoint // of the ports of routers, by node and port
 	numbers   map[netip.Addr]int32
-	numbered  []netip.Addr     // by those numbers; the first is none
+	numbered  []netip.Addr     // by those numbers; the first is unused
 	addresses []router.Address // likewise
-	owners    []plan.End       // likewise; of an address of a router itself the Port is -1
-	subnets   *router.Prefixes // numbers subnetOf
-	prefixes  []netip.Prefix   // by those numbers
-	subnetOf  []plan.End       // likewise, somebody who is in each
+	owners    []plan.End       // likewise; Port is -1 for an address of a router itself
+	subnets   *router.Prefixes // maps prefixes to the indices of subnetOf
+	prefixes  []netip.Prefix   // by those indices
+	subnetOf  []plan.End       // likewise, an owner of an address in each
 	firsts    map[int]plan.End // the first port of a router in each domain
 }
 
-// addRouters numbers the ports and addresses of routers, behind those of
+// addRouters numbers the ports and addresses of routers, after those of
 // stations. It does nothing for a plan without routers.
 func (f *Fabric) addRouters() {
 	p := f.Plan
@@ -75,7 +76,7 @@ func (f *Fabric) addRouters() {
 			}
 		}
 	}
-	// Those of routers come first: a host may be cut off from its subnet.
+	// Subnets of routers come first: a host may be cut off from its subnet.
 	for _, routed := range []bool{true, false} {
 		for n := range p.Nodes {
 			for i := range p.Nodes[n].Ports {
@@ -99,7 +100,7 @@ func (r *routers) add(a netip.Addr, address router.Address, owner plan.End) {
 	r.addresses, r.owners = append(r.addresses, address), append(r.owners, owner)
 }
 
-// addSubnet notes who is in a subnet, unless somebody else is.
+// addSubnet records the owner of a subnet, unless it has one already.
 func (r *routers) addSubnet(a netip.Prefix, owner plan.End) {
 	if _, bits := r.subnets.Find(a.Addr()); bits != a.Bits() {
 		r.subnets.Set(a.Masked(), int32(len(r.subnetOf)))
@@ -107,9 +108,9 @@ func (r *routers) addSubnet(a netip.Prefix, owner plan.End) {
 	}
 }
 
-// routers gives every router of a shard, nil for all of them, its table: to
-// every address all ways with the fewest routers, and what its static routes
-// say instead.
+// routers computes the tables of the routers of a shard, or of all routers if
+// shard is nil: to every address all paths with the fewest routers, with static
+// routes in place of some.
 func (t *tables) routers(shard *Shard) {
 	f, r := t.Fabric, t.Fabric.routers
 	if r == nil {
@@ -117,7 +118,7 @@ func (t *tables) routers(shard *Shard) {
 	}
 	b := &wayfinder{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
 	b.areas, b.of = f.areas(t.adjacent)
-	// What leads to one place has the same routes everywhere.
+	// Addresses and subnets at one place have the same routes everywhere.
 	target := make([]int, len(r.owners))
 	for i, o := range r.owners[1:] {
 		target[i+1] = b.target(o)
@@ -137,7 +138,7 @@ func (t *tables) routers(shard *Shard) {
 	}
 }
 
-// routing is what a router is told beside its table.
+// routing returns what a router needs beside its table.
 func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
 	r, node := f.routers, &f.Plan.Nodes[n]
 	out := switches.Routing{Table: t, Ends: r.ends[n], Number: func(a netip.Addr) int32 { return r.numbers[a] }}
@@ -157,19 +158,19 @@ func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
 	return out
 }
 
-// Way is a router's way to a subnet, or to what a static route is to.
+// Way is a router's path to a subnet, or to the target of a static route.
 type Way struct {
 	To      netip.Prefix
 	Local   bool       // it is an address of the router itself
-	Direct  bool       // the router is in it
-	Static  bool       // a static route says so
-	Ports   []int      // of the router, through which it leads; none when it is Local, or there is no way
-	Weights []int      // of Ports, where they are not all equal
-	Via     []plan.End // the next routers' ports, when it is not direct
+	Direct  bool       // the router is in the subnet
+	Static  bool       // from a static route
+	Ports   []int      // the router's ports that lead there; none if Local or unreachable
+	Weights []int      // of Ports, if they are not all equal
+	Via     []plan.End // the next routers' ports, if not Direct
 }
 
-// Ways gives the ways of a router to all subnets and by all its static routes,
-// by their addresses.
+// Ways returns the paths of a router to all subnets and by all its static
+// routes, ordered by address.
 func (f *Fabric) Ways(node int) (ways []Way) {
 	sw, r := f.Switches[node], f.routers
 	t := sw.Routing().Table

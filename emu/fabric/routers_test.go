@@ -45,7 +45,7 @@ topology:
     - {endpoints: ["s1:3", "h3:eth0"]}
 `
 
-// inbox is a real host that keeps the bytes of what it gets.
+// inbox is a real host that keeps the bytes of what it receives.
 type inbox struct {
 	pool *packet.Pool
 	got  [][]byte
@@ -56,7 +56,7 @@ func (b *inbox) Deliver(_ units.Time, p *packet.Packet) {
 	b.pool.Free(p)
 }
 
-// inboxes attaches one to every station.
+// inboxes attaches an inbox to every station.
 func inboxes(f *Fabric) []*inbox {
 	all := make([]*inbox, len(f.Stations))
 	for i, s := range f.Stations {
@@ -66,7 +66,7 @@ func inboxes(f *Fabric) []*inbox {
 	return all
 }
 
-// enter lets a frame in at a station at the present.
+// enter lets a frame in at a station now.
 func enter(s *Station, frame []byte) {
 	p := s.pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
@@ -118,7 +118,7 @@ func frameOf(t testing.TB, s *Station, l ...gopacket.SerializableLayer) []byte {
 	return buf.Bytes()
 }
 
-// datagram makes a frame of UDP.
+// datagram makes a UDP frame.
 func datagram(t testing.TB, s *Station, src, dst string, ttl uint8, size int, dontFragment bool) []byte {
 	t.Helper()
 	u := &layers.UDP{SrcPort: 4000, DstPort: 33434}
@@ -135,7 +135,7 @@ func datagram(t testing.TB, s *Station, src, dst string, ttl uint8, size int, do
 	return frameOf(t, s, h, u, gopacket.Payload(make([]byte, size)))
 }
 
-// summary says what a frame is in a line.
+// summary describes a frame in one line.
 func summary(t testing.TB, frame []byte) string {
 	t.Helper()
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
@@ -173,8 +173,8 @@ func summary(t testing.TB, frame []byte) string {
 	return out
 }
 
-// TestRouters sends single packets from h1 and compares what it and h2 get,
-// and what is counted.
+// TestRouters sends single packets from h1 and checks what it and h2 receive,
+// and the counters.
 func TestRouters(t *testing.T) {
 	const h1, h2 = "10.0.0.2", "10.0.1.2"
 	const in, out = "02:00:00:00:00:04>02:00:00:00:00:01 ", "02:00:00:00:00:09>02:00:00:00:00:02 "
@@ -283,7 +283,7 @@ func frameOfARP(t testing.TB, s *Station, src, target string) []byte {
 }
 
 // TestRoutersLimitWhatTheySay: of a hundred packets at once that a router
-// cannot forward it tells of fifty; of those that are too long, of all.
+// cannot forward it reports fifty; of those that are too long, all.
 func TestRoutersLimitWhatTheySay(t *testing.T) {
 	f := New(parse(t, routed))
 	hosts := inboxes(f)
@@ -296,14 +296,14 @@ func TestRoutersLimitWhatTheySay(t *testing.T) {
 	for _, b := range hosts[0].got {
 		count[strings.Contains(summary(t, b), "mtu 1400")]++
 	}
-	// The hundred take 1.3 ms on the link.
+	// The hundred packets take 1.3 ms on the link.
 	if count[true] != 100 || count[false] < 50 || count[false] > 52 {
 		t.Errorf("told of %d too long and %d others", count[true], count[false])
 	}
 }
 
-// TestSuperPacketsThroughRouters: pieces of a super-packet have other
-// addresses and TTL behind every router, in captures as at the host, and are
+// TestSuperPacketsThroughRouters: pieces of a super-packet have other addresses
+// and another TTL behind every router, in captures and at the host, and are
 // otherwise as their host would have cut them.
 func TestSuperPacketsThroughRouters(t *testing.T) {
 	for _, size := range []int{1300, 1380} { // fits, or is too long for the middle
@@ -373,9 +373,9 @@ func (o observer) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *pac
 	o(p, dir, fate)
 }
 
-// TestModelledPacketsThroughRouters: they arrive, with the addresses and TTLs
-// of every hop in captures; what expires or is too long is counted, and nobody
-// is told.
+// TestModelledPacketsThroughRouters: modelled packets arrive, with the
+// addresses and TTLs of every hop in captures; what expires or is too long is
+// counted, and no error is sent.
 func TestModelledPacketsThroughRouters(t *testing.T) {
 	f := New(parse(t, routed+`
 workload:
@@ -421,8 +421,7 @@ workload:
 	}
 }
 
-// drawRouters makes a lab of any kind with routers: all switches, all but some,
-// or some.
+// drawRouters makes a random lab with routers: all switches, all but some, or some.
 func drawRouters(t *rapid.T) string {
 	draw := rapid.SampledFrom([]func(*rapid.T) string{drawLab, drawWays, drawDeepLab}).Draw(t, "kind of lab")
 	text := draw(t)
@@ -456,8 +455,8 @@ func drawRouters(t *rapid.T) string {
 	return strings.Replace(text, "events:", nodes+"events:", 1)
 }
 
-// TestWorkersDoNotChangeRouters: as TestWorkersDoNotChangeResults, with routers
-// that have to answer, to cut packets and to say what they cannot forward.
+// TestWorkersDoNotChangeRouters is TestWorkersDoNotChangeResults with routers
+// that have to answer, to cut packets and to report what they cannot forward.
 func TestWorkersDoNotChangeRouters(t *testing.T) {
 	checkWorkers(t, drawRouters, func(f *Fabric) {
 		if f.routers == nil {
@@ -482,13 +481,13 @@ func TestWorkersDoNotChangeRouters(t *testing.T) {
 }
 
 // TestRoutersCountWhatCapturesShow: whatever frames hosts send, each is
-// delivered, consumed or dropped for a reason, and what is foreseen of a
-// packet that comes in, as a capture shows it, is what is counted.
+// delivered, consumed or dropped for a reason, and the foreseen fate of an
+// arriving packet, as a capture shows it, is the one that is counted.
 func TestRoutersCountWhatCapturesShow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := routed
 		if rapid.Bool().Draw(rt, "cut-through") {
-			// Damaged packets get as far as somebody takes a look at their end.
+			// Damaged packets travel until their FCS is checked.
 			text = strings.Replace(text, "kinds: {switch: {address: auto}, link: {", "kinds: {switch: {address: auto, cut-through: true}, link: {corrupt: 20%, ", 1)
 		}
 		f := New(parse(t, text))
@@ -533,7 +532,7 @@ func TestRoutersCountWhatCapturesShow(t *testing.T) {
 		for p, fates := range shown {
 			c := p.Counters(f.Now())
 			for fate, n := range c.Drops {
-				// What hosts send that is no frame never comes in at a port.
+				// Malformed frames from hosts never arrive at a port.
 				if fate := packet.Fate(fate); n != fates[fate] && fate != packet.Malformed {
 					rt.Errorf("%s: %d %v counted, %d shown", p.Name, n, fate, fates[fate])
 				}
@@ -569,7 +568,7 @@ func TestEqualWaysOfRouters(t *testing.T) {
 	s := f.Stations[0]
 	for i := range 40 {
 		b := datagram(t, s, "10.0.0.2", "10.0.1.2", 64, 10, true)
-		b[35] = byte(i) // of the source port; UDP's checksum is no router's affair
+		b[35] = byte(i) // of the source port; routers ignore the UDP checksum
 		enter(s, b)
 		finish(t, f)
 	}
@@ -617,8 +616,8 @@ type drain struct{ pool *packet.Pool }
 
 func (d drain) Deliver(_ units.Time, p *packet.Packet) { d.pool.Free(p) }
 
-// TestOwnPacketsThroughRouters: what a congestion point sends to a host finds
-// it behind routers, whether the switch that sends it is one or not.
+// TestOwnPacketsThroughRouters: packets from a congestion point to a host reach
+// it behind routers, whether the switch that sends them is a router or not.
 func TestOwnPacketsThroughRouters(t *testing.T) {
 	for _, c := range []struct {
 		from string
@@ -640,7 +639,8 @@ func TestOwnPacketsThroughRouters(t *testing.T) {
 		if diff := cmp.Diff([]uint8{c.hops, c.hops}, got); diff != "" || f.Accounts().Originated != 2 {
 			t.Errorf("%s to station %d (-want +got):\n%s", c.from, c.to, diff)
 		}
-		// To nobody, and to a router's port: neither panics nor is lost track of.
+		// To no station, and to a router's port: neither panics, and both are accounted
+		// for.
 		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.endpoints) - 1)} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100

@@ -14,14 +14,14 @@ import (
 // errDeadlocked ends a run in which nothing is left to happen but a deadlock.
 var errDeadlocked = errors.New("nothing is left but a deadlock")
 
-// Run drives the fabric in virtual time up to and including until, or until
-// nothing is left to happen. It stops early when ctx ends, with its error. A
-// fabric that pauses is looked at for deadlocks every so often; where nothing
-// is left but one of them and until is units.Never, that ends the run.
+// Run drives the fabric in virtual time up to and including until, or until nothing is
+// left to happen. It stops early when ctx ends, with its error. In a fabric with pauses
+// it checks for deadlocks every so often. If only a deadlock is left and until is
+// units.Never, that ends the run.
 //
-// Records of flows of patterns go to their sink (SetFlowSink) meanwhile. With a
-// measurement window that ends, a run without another end ends when its grace is over, or
-// before, when nothing is left to happen.
+// Meanwhile, records of pattern flows go to their sink (SetFlowSink). With a measurement
+// window that ends, a run without another end stops when its grace period is over, or
+// earlier when nothing is left to happen.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	if len(f.Shards) > 1 && !f.Shards[0].parallel {
 		return errors.New("a fabric of several shards runs by the wall clock; in virtual time it is of NewParallel")
@@ -30,10 +30,10 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	if m := &f.Plan.Measure; f.guard.open && m.End > 0 && m.Grace > 0 {
 		until = m.End + m.Grace
 	}
-	f.Exchange() // what has been done to it since the last run
+	f.Exchange() // changes since the last run
 	err := f.runSampled(ctx, until)
-	// Processes have come to a stop at the end of a window, each with its own last
-	// event. What is told of a node afterwards is told as of one time for all.
+	// Processes stop at the end of a window, each at its own last event. Readings
+	// after the run are for one time at all nodes.
 	f.advanceTo(f.Now())
 	if err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %.6gs of emulated time: %w", f.Now().Seconds(), err)
@@ -45,9 +45,9 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	return f.flowError()
 }
 
-// Shrink gives up memory that only running needs: packets that wait to be used again, and
-// room for those under way. It is for callers that only look at a fabric that has run; another
-// run allocates what it needs.
+// Shrink releases memory that only a run needs: free packets, and room for packets under way.
+// It is for callers that only look at a fabric after its run; another run allocates what it
+// needs.
 func (f *Fabric) Shrink() {
 	for _, s := range f.Shards {
 		s.Pool.DropFree()
@@ -69,8 +69,8 @@ func (f *Fabric) Shrink() {
 	}
 }
 
-// advanceTo moves the time of all shards forward. They have done everything that is due
-// before.
+// advanceTo moves the time of all shards forward. They have already done everything
+// that is due before.
 func (f *Fabric) advanceTo(at units.Time) {
 	for _, s := range f.Shards {
 		s.advance(at)
@@ -79,15 +79,15 @@ func (f *Fabric) advanceTo(at units.Time) {
 
 // guard looks for deadlocks while a fabric runs.
 type guard struct {
-	pauses    bool       // the fabric may have some
+	pauses    bool       // the fabric may pause
 	open      bool       // the run ends when nothing is left to happen, if not before
-	next      units.Time // when to look
-	delivered uint64     // packets to hosts, when more had come than before
-	progress  units.Time // when that was
+	next      units.Time // time of the next check
+	delivered uint64     // packets to hosts at the last progress
+	progress  units.Time // time of the last progress
 }
 
 // run drives the shards up to and including until, and looks for deadlocks.
-// Time stays that of the last event.
+// Time stays at the last event.
 func (f *Fabric) run(ctx context.Context, until units.Time) error {
 	g := &f.guard
 	if !g.pauses {
@@ -116,19 +116,19 @@ func (f *Fabric) run(ctx context.Context, until units.Time) error {
 	}
 }
 
-// maxWindow bounds a window where nothing else does, so that a run hears of its end and
+// maxWindow bounds a window if nothing else does, so that a run notices its end and
 // flows are collected.
 const maxWindow = units.Millisecond
 
-// soloBatch is after how many events a single worker looks up.
+// soloBatch is the number of events after which a single worker may end a window.
 const soloBatch = 1 << 14
 
-// runShards drives the shards up to and including until, each by a worker of its own, in
-// windows of emulated time: what a worker sends in a window reaches others only after its
-// end, because the links between them take that long (conservative synchronisation: Chandy
-// and Misra, 1979). All workers meet at the end of a window, and the next begins with the
-// earliest event of any. Either it is the turn of the processes of one colour, or each
-// worker runs all its logical processes in windows of their own.
+// runShards has the workers drive the shards up to and including until, in windows of
+// emulated time: what a worker sends in a window reaches others only after its end,
+// because the links between them take that long (conservative synchronisation: Chandy and
+// Misra, 1979). All workers meet at the end of a window, and the next begins with the
+// earliest event of any. In a window, either the processes of one colour run, or each
+// worker runs all its logical processes in smaller windows.
 func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	f.Exchange()
 	for _, s := range f.Shards {
@@ -152,23 +152,23 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	return ctx.Err()
 }
 
-// crew is the workers of a fabric. There are as many as run it fastest at the moment, at
-// most one for each shard. A worker runs the shards whose numbers, divided by how many
-// workers there are, leave its own.
+// crew is the workers of a fabric. Their number is the one that runs it fastest at the
+// moment, at most one for each shard. A worker runs the shards whose numbers, modulo the
+// number of workers, equal its own.
 type crew struct {
 	fabric  *Fabric
 	ctx     context.Context
 	until   units.Time
 	span    units.Time // of a window
 	batch   int        // events of a shard after which a window may end
-	turns   bool       // a window is one colour's
+	turns   bool       // a window runs one colour
 	barrier barrier
 	others  sync.WaitGroup // all but the first
 	windows int            // so far, of all runs
 	worked  time.Duration  // likewise
 	next    int            // workers from the next window on
-	// choose gives how many there are to be after so much work, in which so many events
-	// were handled.
+	// choose returns the number of workers to use after so much work, in which so many
+	// events were handled.
 	choose func(worked time.Duration, events uint64) int
 	// Windows use the two halves in turn, so that one may still be read while
 	// the other is being written.
@@ -186,17 +186,17 @@ func newCrew(f *Fabric) *crew {
 type window struct {
 	next   [2]units.Time // its earliest event, or the earliest it has sent, by colour
 	stop   bool
-	flows  int     // events of flows that wait to be collected
+	flows  int     // events of flows waiting to be collected
 	short  uint64  // kinds of packets that its pool would take from others
-	events uint64  // that it has handled
-	active int     // of the first shard: how many workers there are from this window on
+	events uint64  // handled so far
+	active int     // of the first shard: number of workers from this window on
 	_      [8]byte // a cache line for each
 }
 
-// lookEvery is after how many windows the tuner is asked.
+// lookEvery is the number of windows between two calls of the tuner.
 const lookEvery = 16
 
-// lead is the first worker, which begins alone and has others join it.
+// lead runs the first worker, which starts alone and makes others join it.
 func (w *crew) lead() {
 	began := time.Now()
 	defer func() { w.worked += time.Since(began) }()
@@ -216,14 +216,15 @@ func (w *crew) lead() {
 	}
 }
 
-// join has others join so many workers, at a window.
+// join starts workers at a window until there are w.next.
 func (w *crew) join(active, turn int) {
 	for k := active; k < w.next; k++ {
 		w.others.Go(func() { w.follow(k, turn) })
 	}
 }
 
-// follow is another worker, from the window on that has it join until one that has it leave.
+// follow runs another worker, from the window at which it joins to the one at which it
+// leaves.
 func (w *crew) follow(worker, turn int) {
 	for active := w.active(turn); worker < active && w.window(worker, turn); {
 		turn++
@@ -232,8 +233,9 @@ func (w *crew) follow(worker, turn int) {
 	}
 }
 
-// meet waits for the announcements of so many workers, and gives how many there are from
-// now on. Those that leave wait for no one any more, so all wait until they have heard of it.
+// meet waits for the announcements of the workers so far, and returns how many there are from
+// now on. Workers that leave do not wait again, so all wait until those have read the new
+// number.
 func (w *crew) meet(before, turn int) (active int) {
 	w.barrier.wait(before)
 	if active = w.active(turn); active < before {
@@ -242,10 +244,10 @@ func (w *crew) meet(before, turn int) (active int) {
 	return active
 }
 
-// active is how many workers there are from a window on.
+// active returns the number of workers from a window on.
 func (w *crew) active(turn int) int { return w.plan[turn%2][0].active }
 
-// handled is how many events had been handled when a window began.
+// handled returns how many events had been handled when a window began.
 func (w *crew) handled(turn int) (n uint64) {
 	for i := range w.plan[turn%2] {
 		n += w.plan[turn%2][i].events
@@ -264,12 +266,12 @@ func (w *crew) announce(worker, active, turn int) {
 		}
 		mine.stop = w.ctx.Err() != nil
 		if s.standing.asked.Load() {
-			mine.flows += collectAt // Progress tells of those that are collected
+			mine.flows += collectAt // Progress reports only collected flows
 		}
 	}
 }
 
-// window has a worker run its shards for the window that all have chosen, and tells whether
+// window runs a worker's shards for the window that all have chosen, and reports whether
 // there was one.
 func (w *crew) window(worker, turn int) bool {
 	f, plan, active := w.fabric, w.plan[turn%2], w.active(turn)
@@ -305,10 +307,10 @@ func (w *crew) window(worker, turn int) bool {
 	return goOn
 }
 
-// takesTurns tells whether workers meet after each colour's turn. They do where the links
-// between them are hardly longer than others: else a worker runs several windows of its own
-// in the time that it has until others hear of it. Nor do they where something may happen
-// to a shard as a whole, for which all its processes have to be at the same point.
+// takesTurns reports whether workers meet after each colour's turn. They do if the links
+// between them are hardly longer than others; otherwise a worker runs several of its own
+// windows before others can hear from it. They do not if something may happen to a shard as
+// a whole, which requires all its processes to be at the same point.
 func (f *Fabric) takesTurns() bool {
 	if len(f.Shards) == 1 {
 		return false

@@ -12,11 +12,11 @@ import (
 type Series struct {
 	Ports  []plan.End
 	Every  units.Time
-	Length units.Time // of the run; 0 = not known
+	Length units.Time // of the run; 0 if not known
 	Wall   bool       // under the wall clock
 }
 
-// Check judges a series of a plan before the run. The error names the fix.
+// Check validates a series of a plan before the run. The error names the fix.
 func (s Series) Check(p *plan.Plan) error {
 	length := s.Length
 	if length == 0 && !s.Wall {
@@ -25,7 +25,7 @@ func (s Series) Check(p *plan.Plan) error {
 	return series.Check(len(sourcesOf(p, s.Ports)), s.Every, length, s.Wall)
 }
 
-// lengthOf is when the last of a plan's flows ends, 0 when that is not known.
+// lengthOf returns when the last of a plan's flows ends, 0 if that is not known.
 func lengthOf(p *plan.Plan) (end units.Time) {
 	for i := range p.Flows {
 		f := &p.Flows[i]
@@ -37,8 +37,7 @@ func lengthOf(p *plan.Plan) (end units.Time) {
 	return end
 }
 
-// sourcesOf lists the queues of ports: each port, then its classes where it has
-// several.
+// sourcesOf lists the queues of ports: each port, then its classes if it has several.
 func sourcesOf(p *plan.Plan, ports []plan.End) (sources []series.Source) {
 	for _, e := range ports {
 		name := p.PortName(e.Node, e.Port)
@@ -61,15 +60,15 @@ func classesOf(p *plan.Plan, e plan.End) (names []string) {
 	return names
 }
 
-// Record begins a series at time zero; s has been checked. A goroutine writes
-// it to w. In virtual time Run takes the samples, and waits for the writer
-// where it must. In the wall clock the engines do, and lose what cannot be
+// Record starts a series at time zero; s has been checked. A goroutine writes
+// it to w. In virtual time Run takes the samples, and waits for the writer if
+// it must. In the wall clock the engines take them, and lose what cannot be
 // written in time. Sampling does not change what the fabric does.
 func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 	sources := sourcesOf(f.Plan, s.Ports)
 	ring := 1 << 12
 	if s.Wall {
-		// Room for the samples of a second, for which a disk may be busy.
+		// Room for the samples of one second, in case the disk is busy.
 		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
 	}
 	gauges, columns := f.queueGauges(s.Ports)
@@ -101,7 +100,7 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 	return r
 }
 
-// queues are those that one goroutine samples.
+// queues are the queues that one goroutine samples.
 type queues struct {
 	*series.Tap
 	fabric   *Fabric
@@ -147,8 +146,9 @@ func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading
 	return r
 }
 
-// readClasses reads the classes of a port and gives what they add to the port
-// as a whole: its trims, and the pause of the class that was paused longest.
+// readClasses reads the classes of a port and returns the reading of the whole
+// port with what they add: their trims, and the pause of the class that was
+// paused longest.
 func (f *Fabric) readClasses(now units.Time, e plan.End, whole series.Reading, into []series.Reading) series.Reading {
 	p := f.ports[e.Node][e.Port]
 	for i := range into {

@@ -20,8 +20,9 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-// record runs a fabric with a series and gives its text. The length in a wall
-// clock is that of a run without a real one: the timers do what they would do.
+// record runs a fabric with a series and returns its text. The length in a wall
+// clock is that of a run without a real clock: the timers do what they would
+// do.
 func record(t rapid.TB, f *Fabric, s Series, until ...units.Time) string {
 	t.Helper()
 	if s.Ports == nil {
@@ -57,8 +58,8 @@ func rowsOf(t rapid.TB, text string) (rows []series.Row) {
 	return rows
 }
 
-// TestSeriesIsExact: a constant rate into a slower link. Every sample is what
-// arithmetic says of that instant, with all that happens at it.
+// TestSeriesIsExact: a constant rate into a slower link. Every sample is the
+// calculated value for that instant, including everything that happens at it.
 func TestSeriesIsExact(t *testing.T) {
 	const limit = 5000
 	p := parse(t, `
@@ -76,7 +77,7 @@ workload:
 	const frame, gap, tx = 1042, 4 * us, 8528 * units.Nanosecond
 	var want []series.Row
 	var last series.Row
-	var queue []units.Time // when the packets that wait begin to leave
+	var queue []units.Time // when the waiting packets begin to leave
 	var free units.Time
 	var most, sent, dropped, arrived int
 	leave := func(now units.Time) {
@@ -131,10 +132,10 @@ workload:
 	}
 }
 
-// TestSeriesChangesNothing: whatever the lab, a series is the same in one to
+// TestSeriesChangesNothing: whatever the lab, a series is the same with one to
 // four workers, in one run or several, and taken by a run in virtual time or by
-// timers; and the run is that without a series. What its intervals say adds up
-// to what the counters say.
+// timers; and the run is the same as without a series. The intervals add up to
+// the counters.
 func TestSeriesChangesNothing(t *testing.T) {
 	check(t, 30, func(rt *rapid.T) {
 		text := ""
@@ -189,7 +190,7 @@ func TestSeriesChangesNothing(t *testing.T) {
 	})
 }
 
-// checkSums compares what the rows of each port add up to with its counters.
+// checkSums compares the sum of each port's rows with its counters.
 func checkSums(t rapid.TB, f *Fabric, rows []series.Row) {
 	t.Helper()
 	got := map[string]series.Reading{}
@@ -232,8 +233,8 @@ func checkSums(t rapid.TB, f *Fabric, rows []series.Row) {
 	}
 }
 
-// TestSeriesToTheLastEvent: a run without a duration has its last sample at
-// the last thing that happens, and nothing after it.
+// TestSeriesToTheLastEvent: a run without a duration has its last sample at the
+// last event, and nothing after it.
 func TestSeriesToTheLastEvent(t *testing.T) {
 	p := parse(t, `
 topology: {generate: {dumbbell: {left: 2, right: 2, rate: 1Gbps, delay: 3us}}, kinds: {host: {attach: none}}}
@@ -262,8 +263,7 @@ workload:
 	}
 }
 
-// TestSeriesOfAStoppedRun: a run that is interrupted leaves whole rows of whole
-// instants.
+// TestSeriesOfAStoppedRun: an interrupted run leaves whole rows of whole instants.
 func TestSeriesOfAStoppedRun(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		p := permutation(t, 4, 900)
@@ -295,7 +295,7 @@ func TestSeriesOfAStoppedRun(t *testing.T) {
 	}
 }
 
-// trigger does something after so many bytes.
+// trigger does something after a number of bytes.
 type trigger struct {
 	bytes.Buffer
 	after int
@@ -310,8 +310,8 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSeriesCheck: the size is computed from what the plan knows of the run's
-// length, and the classes of ports count.
+// TestSeriesCheck: the size is computed from the run's length, as far as the
+// plan knows it, and the classes of ports count.
 func TestSeriesCheck(t *testing.T) {
 	p := parse(t, `
 topology: {generate: {star: {hosts: 10, rate: 1Gbps}}}
@@ -364,7 +364,7 @@ func TestSamplingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkSample is the time that a sample of one port takes.
+// BenchmarkSample measures a sample of one port.
 func BenchmarkSample(b *testing.B) {
 	p, r := sampler(b)
 	now := 11 * ms

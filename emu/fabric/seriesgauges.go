@@ -10,15 +10,16 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// portGauges says which columns of a series the gauges of a port's queues have.
+// portGauges says which columns of a series contain the gauges of a port's queues.
 type portGauges struct {
 	points [][]int // of the congestion point, by row: the port, or it and then its classes; nil if none has any
 	edge   []int   // of the edge service, in the row of the port
 }
 
-// queueGauges gives the columns of the queues of ports, and by port which of them are its
-// own: first those of congestion points, then those of edge services, by the name that a
-// point or a service has in the lab file, and as it lists them.
+// queueGauges returns the gauge columns of the queues of ports, and which of them belong
+// to each port. The columns of congestion points come first, then those of edge services,
+// ordered by the name that a point or a service has in the lab file, and then as it lists
+// them.
 func (f *Fabric) queueGauges(ports []plan.End) (all []series.Gauge, columns []portGauges) {
 	points, services := map[string][]gauge.Gauge{}, map[string][]gauge.Gauge{}
 	for _, e := range ports {
@@ -49,8 +50,8 @@ func (f *Fabric) queueGauges(ports []plan.End) (all []series.Gauge, columns []po
 	return append(all, more...), columns
 }
 
-// columnsByName gives the columns of the gauges of some systems, which begin behind others,
-// and by name which of them are a system's own.
+// columnsByName returns the gauge columns of some systems, which follow behind other
+// columns, and by name which of them belong to each system.
 func columnsByName(of series.Owner, systems map[string][]gauge.Gauge, behind int) (all []series.Gauge, columns map[string][]int) {
 	names := make([]string, 0, len(systems))
 	for name := range systems {
@@ -72,8 +73,8 @@ func columnsByName(of series.Owner, systems map[string][]gauge.Gauge, behind int
 	return all, columns
 }
 
-// pointsOf gives the congestion points of a port's rows: that of its one queue, or none
-// for the port as a whole and then those of its classes.
+// pointsOf returns the congestion points of a port's rows: the point of its one queue,
+// or none for the port as a whole and then the points of its classes.
 func (f *Fabric) pointsOf(e plan.End) (points []congestion.Config) {
 	port := &f.Plan.Nodes[e.Node].Ports[e.Port]
 	switch len(port.Classes) {
@@ -89,7 +90,7 @@ func (f *Fabric) pointsOf(e plan.End) (points []congestion.Config) {
 	return points
 }
 
-// edgeAt is the edge service in front of a port; nil if there is none.
+// edgeAt returns the edge service in front of a port; nil if there is none.
 func (f *Fabric) edgeAt(e plan.End) *edgeHost {
 	if s := f.stations[e.Node][e.Port]; s != nil {
 		return s.edge
@@ -97,7 +98,7 @@ func (f *Fabric) edgeAt(e plan.End) *edgeHost {
 	return nil
 }
 
-// giveGauges gives the readings room for so many gauges, of which they have none.
+// giveGauges gives the readings room for that many gauges, all without a value.
 func (p *queues) giveGauges(columns int) {
 	values := make([]float64, columns*len(p.readings))
 	for i := range values {
@@ -108,7 +109,8 @@ func (p *queues) giveGauges(columns int) {
 	}
 }
 
-// readGauges reads the gauges of a port's rows: of the port, and of its classes behind it.
+// readGauges reads the gauges of a port's rows: the port's row, then the rows of its
+// classes.
 func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []series.Reading) {
 	port := p.fabric.ports[e.Node][e.Port]
 	for i, columns := range c.points {

@@ -12,7 +12,7 @@ import (
 )
 
 // pointsLab has QCN at a plain port, CoDel and PI at classes of others, and edge services
-// that hear of QCN; all of them have something to do.
+// that hear of QCN; all of them are active.
 const pointsLab = `
 duration: 6ms
 topology:
@@ -41,8 +41,8 @@ workload:
 `
 
 // TestSeriesGauges: every gauge of the points and edge services of a series' queues has a
-// column, whose values are those of the status at that instant and nowhere else; they do
-// not depend on workers, on stops, or on which clock takes the samples, and the run is that
+// column, with the values of the status at that instant and only there. They do not depend
+// on workers, on stops, or on which clock takes the samples, and the run is the same as
 // without a series.
 func TestSeriesGauges(t *testing.T) {
 	plain := build4(t, pointsLab, 0)
@@ -80,7 +80,7 @@ func checkGauges(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	f := build4(t, pointsLab, 0)
-	moved := map[string]int{} // how many values of a column are not 0
+	moved := map[string]int{} // number of non-zero values of a column
 	if err := x.Each(func(r *series.Row) error {
 		runUntil(t, f, r.At)
 		node, port, err := f.Plan.Endpoint(r.Port)
@@ -127,9 +127,9 @@ func checkGauges(t *testing.T, text string) {
 	}
 }
 
-// TestGaugesOfOneClass: a port with one class has its point's gauges in its own row, and a
-// series has columns only for the queues that are in it, in an order that does not depend
-// on which those are.
+// TestGaugesOfOneClass: a port with one class has its point's gauges in the port's row,
+// and a series has columns only for its queues, in an order that does not depend on which
+// those are.
 func TestGaugesOfOneClass(t *testing.T) {
 	p := parse(t, `
 duration: 1ms
@@ -167,7 +167,8 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 	}
 }
 
-// TestGaugeSamplingDoesNotAllocate: neither do gauges leave work for the garbage collector.
+// TestGaugeSamplingDoesNotAllocate: gauges do not leave work for the garbage collector
+// either.
 func TestGaugeSamplingDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")

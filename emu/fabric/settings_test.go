@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// threeFlows is three flows that share nothing: a and b cross s1 in classes of
-// their own and between ports of their own, c crosses s2 in the class of a. Each has
-// a bottleneck at its receiver.
+// threeFlows is three flows that share nothing: a and b cross s1 in separate classes
+// and between separate ports, c crosses s2 in the class of a. Each has a bottleneck
+// at its receiver.
 const threeFlows = `
 duration: 4ms
 topology:
@@ -51,18 +51,18 @@ workload:
   - {write: {name: c, from: c1, to: c2, size: 1MB, count: unlimited, dscp: 26}}
 `
 
-// setting is what the file says of one of the nodes.
+// setting is the text in the file for one of the nodes.
 type setting struct{ node, text string }
 
-// outcomeOf is what one can see of a flow: how it went on, and what its NICs and
-// the ports on its way counted.
+// outcomeOf is the visible behaviour of a flow: its progress, and the counters
+// of its NICs and the ports on its path.
 type outcomeOf struct {
 	received []int64 // every 100 us
 	counters workload.TransferCounters
 	ports    []PortStatus
 }
 
-// classOf is the class of a flow.
+// classOf returns the class of a flow.
 func classOf(flow string) string {
 	if flow == "b" {
 		return "second"
@@ -102,7 +102,7 @@ func outcomes(t *testing.T, nic, class string, s ...setting) map[string]outcomeO
 		}
 		for _, p := range []string{flow + "1:eth0", sw + flow + "1", sw + flow + "2", flow + "2:eth0"} {
 			x := status(t, f, p)
-			x.QueueLimit = 0 // what is set, and not what becomes of it
+			x.QueueLimit = 0 // a setting, not a result
 			x.Classes = slices.DeleteFunc(x.Classes, func(c ClassStatus) bool { return c.Name != "cnp" && c.Name != classOf(flow) })
 			for i := range x.Classes {
 				c := &x.Classes[i]
@@ -115,7 +115,7 @@ func outcomes(t *testing.T, nic, class string, s ...setting) map[string]outcomeO
 	return got
 }
 
-// changed names the flows that two runs differ in.
+// changed returns the names of the flows that differ between two runs.
 func changed(was, is map[string]outcomeOf) (flows []string) {
 	for _, flow := range []string{"a", "b", "c"} {
 		if !reflect.DeepEqual(was[flow], is[flow]) {
@@ -127,9 +127,9 @@ func changed(was, is map[string]outcomeOf) (flows []string) {
 
 const red = "mark: {red: {kmin: 20KB, kmax: 80KB, pmax: 10%}}"
 
-// TestDCQCNParametersReachTheirNIC sets each parameter of DCQCN on one NIC. Those of
-// the reaction point change the flow that this NIC sends, those of the notification
-// point the flow that it receives, and no other.
+// TestDCQCNParametersReachTheirNIC sets each parameter of DCQCN on one NIC.
+// Parameters of the reaction point change the flow that this NIC sends, those of the
+// notification point the flow that it receives, and no other.
 func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 	oneEngine(t)
 	const sender, receiver = "sender", "receiver"
@@ -189,7 +189,7 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 }
 
 // TestSwitchSettingsReachTheirClass sets each threshold of ECN and PFC for one class
-// of one switch, or of one of its ports, and looks which flows notice.
+// of one switch, or of one of its ports, and checks which flows are affected.
 func TestSwitchSettingsReachTheirClass(t *testing.T) {
 	oneEngine(t)
 	const controlled, uncontrolled = "cc: {dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}}", "cc: none"
@@ -228,8 +228,8 @@ func TestSwitchSettingsReachTheirClass(t *testing.T) {
 	}
 }
 
-// TestPFCThresholdsHold: what comes in through a port goes up to the xoff of its
-// switch and class, and then into the headroom.
+// TestPFCThresholdsHold: what arrives through a port fills up to the xoff of its
+// switch and class, and then the headroom.
 func TestPFCThresholdsHold(t *testing.T) {
 	set := func(node, class string, xoff units.Bytes) setting {
 		return setting{node, fmt.Sprintf("classes: {%s: {pfc: {xoff: %v, xon: 40KB, headroom: 60KB}}}", class, xoff)}
@@ -245,7 +245,8 @@ func TestPFCThresholdsHold(t *testing.T) {
 
 // TestCNPsKeepTheirDistanceAtTheirReceiver: a flow gets no more CNPs than
 // np_min_time_between_cnps of its receiver allows, and nearly as many while
-// congestion lasts: here it does, as the sender never goes below the bottleneck.
+// congestion lasts. It lasts here, because the sender never goes below the
+// bottleneck.
 func TestCNPsKeepTheirDistanceAtTheirReceiver(t *testing.T) {
 	set := func(node, distance string) setting {
 		return setting{node, "nic: {cc: {dcqcn: {np_min_time_between_cnps: " + distance + "}}}"}

@@ -10,15 +10,15 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// Shard is the part of a fabric that one thread drives, with a packet pool of its
-// own. In the wall clock, and in a fabric of New, it has one engine. In virtual
-// time each of its nodes is a logical process with an engine of its own, and a
-// worker runs them one after the other. Packets reach another shard only over
-// links whose delay gives the other time to hear of them: nothing else is shared
-// while threads run.
+// Shard is the part of a fabric that one thread drives, with its own packet pool.
+// In the wall clock, and in a fabric of New, it has one engine. In virtual time
+// each of its nodes is a logical process with its own engine, and a worker runs
+// them one after the other. Packets reach another shard only over links whose
+// delay gives the other time to hear of them: threads share nothing else while
+// they run.
 type Shard struct {
 	Number int
-	// Engine is that of all nodes or, where these have their own, of what
+	// Engine is the engine of all nodes or, if these have their own, of what
 	// concerns the shard as a whole: events and rerouting.
 	Engine *sim.Engine
 	Pool   *packet.Pool
@@ -27,17 +27,17 @@ type Shard struct {
 	parallel  bool // its nodes are logical processes
 	coloured  bool // there are two colours
 	colours   [2]colour
-	far       int        // colour of those whom it has sent packets in this window, or 0
+	far       int        // colour of the processes that it has sent packets to in this window, or 0
 	lookahead units.Time // between its processes
 	fences    bool       // Engine may have something to do
 	fenced    bool       // it had, in this window
-	handled   uint64     // events, but for those of Engine in between
+	handled   uint64     // events, without those of Engine in between
 
-	links    outage.Window // what the shard knows of those that went down
-	cut      map[int]bool  // those that are still down
+	links    outage.Window // outages of links that the shard knows of
+	cut      map[int]bool  // links that are still down
 	down     []uint8       // directions of links that are down, by link, a bit each
-	timeline []moment      // what happened here
-	flows    records.Log   // of patterns, that ended here
+	timeline []moment      // events in this shard
+	flows    records.Log   // pattern flows that ended here
 
 	mail mail
 	post post
@@ -47,35 +47,35 @@ type Shard struct {
 	standing standing
 }
 
-// colour is the processes of a shard of which no two are joined by a link, if the fabric
-// allows it: those of one colour then have their turn while those of the other stand still,
-// for two lookaheads at once. Where some ring of links has an odd number of them all
-// processes are of the first colour, and joined.
+// colour is a set of processes of a shard of which no two are joined by a link, if the
+// fabric allows it: the processes of one colour then run while those of the other stand
+// still, for two lookaheads at once. If some ring of links has an odd length, all processes
+// are of the first colour, and links may join them.
 type colour struct {
-	agenda    *sim.Agenda // when each has something to do
+	agenda    *sim.Agenda // when each process next has something to do
 	processes []*process
 }
 
-// process is a logical process: a node, or several that links too short to wait
-// for join, or in the wall clock a whole shard. What happens in it is in the order
-// of its engine, and reaches others after the lookahead at the earliest.
+// process is a logical process: a node, or several nodes joined by links too short
+// to wait for, or in the wall clock a whole shard. Its events are in the order of
+// its engine, and reach other processes after the lookahead at the earliest.
 type process struct {
 	engine *sim.Engine
 	inbox  *links.Inbox // nil in the wall clock
-	fence  sim.Timer    // at one instant the shard's Engine comes in its place, see runFenced
+	fence  sim.Timer    // in an instant the shard's Engine runs here, see runFenced
 	shard  *Shard
 	colour *colour
-	number int // there
+	number int // in colour
 }
 
-// mail is how a shard's packets reach other shards in virtual time, by their
+// mail carries a shard's packets to other shards in virtual time, by their
 // numbers; nil for itself.
 type mail struct {
 	out, in []*links.Outbox
 	gifts   [2][]packet.List // spare packets for their pools, by half
 }
 
-// post is how they do in the wall clock.
+// post does the same in the wall clock.
 type post struct {
 	out, in []*links.Mailbox
 	far     []*packet.Pool // of all shards
@@ -98,8 +98,8 @@ func newShards(n int) []*Shard {
 	return shards
 }
 
-// newWorkers makes n shards of logical processes. shardOf says by process which is
-// whose, and colourOf which colour it has, if it is not nil.
+// newWorkers makes n shards of logical processes. shardOf is the shard of each
+// process, and colourOf, if not nil, its colour.
 func newWorkers(n int, shardOf []int, colourOf []int) ([]*Shard, []*process) {
 	shards := makeShards(make([]*Shard, n), packet.NewTradingPools(n))
 	all := make([]*process, len(shardOf))
@@ -141,15 +141,15 @@ func makeShards(shards []*Shard, pools []*packet.Pool) []*Shard {
 
 func (p *process) side() links.Side { return links.Side{Engine: p.engine, Pool: p.shard.Pool} }
 
-// join has a link lead from one process to another.
+// join makes a link lead from one process to another.
 func (p *process) join(l *links.Link, to *process) {
 	if p.inbox != nil && p != to {
 		l.Join(to.inbox, p.shard.mail.out[to.shard.Number])
 	}
 }
 
-// mailbox is what carries packets to another shard in the wall clock, nil where none
-// is needed.
+// mailbox returns what carries packets to another shard in the wall clock, nil if
+// none is needed.
 func (s *Shard) mailbox(to *Shard) *links.Mailbox {
 	if s.post.out == nil {
 		return nil

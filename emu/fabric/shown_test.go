@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// labFile reads a lab that comes with weft, with another seed and with pieces of
+// labFile reads a lab that comes with weft, with another seed and with parts of
 // its text replaced: old, new, old, new, ...
 func labFile(t testing.TB, path string, seed int, changes ...string) *plan.Plan {
 	t.Helper()
@@ -36,8 +36,8 @@ func runTo(t testing.TB, f *Fabric, until units.Time) {
 	}
 }
 
-// goodputs runs a fabric on until then and gives what payload each transfer has
-// brought since now, in Gb/s.
+// goodputs runs a fabric until the given time and returns the payload rate of
+// each transfer since now, in Gb/s.
 func goodputs(t testing.TB, f *Fabric, until units.Time) map[string]float64 {
 	t.Helper()
 	from, before := f.Now(), f.Transfers()
@@ -49,7 +49,7 @@ func goodputs(t testing.TB, f *Fabric, until units.Time) map[string]float64 {
 	return got
 }
 
-// jain is Jain's fairness index.
+// jain returns Jain's fairness index.
 func jain(x ...float64) float64 {
 	var sum, squares float64
 	for _, v := range x {
@@ -59,8 +59,8 @@ func jain(x ...float64) float64 {
 	return sum * sum / squares / float64(len(x))
 }
 
-// pauseTotals counts the pause frames that came to all ports, and the time for which
-// they paused a class.
+// pauseTotals counts the pause frames that all ports received, and the time for
+// which they paused a class.
 func pauseTotals(f *Fabric) (n uint64, paused units.Time) {
 	for _, p := range f.Status() {
 		for _, c := range p.Classes {
@@ -71,8 +71,8 @@ func pauseTotals(f *Fabric) (n uint64, paused units.Time) {
 	return n, paused
 }
 
-// oneEngine skips a test that is long with the race detector, which has nothing to
-// find in it: one goroutine runs one engine.
+// oneEngine skips a test that takes long with the race detector, which has nothing
+// to find in it: one goroutine runs one engine.
 func oneEngine(t *testing.T) {
 	t.Helper()
 	if withRace {

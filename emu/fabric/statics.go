@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// statics puts the static routes of one router into its table.
+// statics adds the static routes of one router to its table.
 type statics struct {
 	*wayfinder
 	node   int
@@ -19,12 +19,12 @@ type statics struct {
 	base   []uint16 // the computed routes to them
 }
 
-// unplaced stands for addresses that are at no place.
+// unplaced stands for addresses without a place.
 const unplaced = -1
 
-// add takes the routes in the order of the plan, in which later ones go before
-// earlier ones. A prefix gives way to longer computed ones, a route to hosts to
-// nothing.
+// add takes the routes in the order of the plan; later ones override earlier
+// ones. Longer computed routes override a prefix; nothing overrides a route to
+// hosts.
 func (s *statics) add() {
 	for _, r := range s.fabric.Plan.Nodes[s.node].Static {
 		made := map[int]uint16{} // by the number of a search, or unplaced
@@ -44,7 +44,7 @@ func (s *statics) add() {
 	}
 }
 
-// set has a static route lead to a known address.
+// set makes a static route lead to a known address.
 func (s *statics) set(r *plan.StaticRoute, number int, made map[int]uint16) {
 	if s.owners[number].Node == s.node {
 		return
@@ -58,7 +58,7 @@ func (s *statics) set(r *plan.StaticRoute, number int, made map[int]uint16) {
 	}
 }
 
-// named gives the addresses of the hosts that a static route names.
+// named returns the addresses of the hosts that a static route names.
 func (r *routers) named(route *plan.StaticRoute) (all []netip.Addr) {
 	if len(route.Prefixes) > 0 {
 		return nil
@@ -71,8 +71,8 @@ func (r *routers) named(route *plan.StaticRoute) (all []netip.Addr) {
 	return all
 }
 
-// computed is the length of the prefix of the computed way to a known address,
-// -1 when there is none.
+// computed returns the prefix length of the computed route to a known address,
+// -1 if there is none.
 func (s *statics) computed(number int) int {
 	if s.base[number] == router.NoRoute {
 		return -1
@@ -81,10 +81,10 @@ func (s *statics) computed(number int) int {
 	return bits
 }
 
-// route gives the index of a static route to a known address, or with number 0
-// to what nobody is known to have; NoRoute when it is not there because nobody
-// is behind its ports. Search is the one for the address. Made has the routes
-// to addresses that are not right behind the ports.
+// route returns the index of a static route to a known address, or with number
+// 0 to unknown addresses. It returns NoRoute if the route does not apply
+// because nothing is behind its ports. search is the search for the address.
+// made holds the routes to addresses that are not directly behind the ports.
 func (s *statics) route(r *plan.StaticRoute, number, search int, made map[int]uint16) uint16 {
 	to := unplaced
 	if o := s.owners[number]; number > 0 && o.Port >= 0 {
@@ -120,8 +120,8 @@ func (s *statics) route(r *plan.StaticRoute, number, search int, made map[int]ui
 	return index
 }
 
-// nearest gives the routers in an area that are nearest to where a search
-// counts to; all of them when it is unplaced.
+// nearest returns the routers in an area that are nearest to the target of a
+// search; all of them if search is unplaced.
 func (s *statics) nearest(area, search int) (hops []router.Hop) {
 	least := math.MaxInt
 	for _, e := range s.areas[area].routers {
@@ -140,7 +140,7 @@ func (s *statics) nearest(area, search int) (hops []router.Hop) {
 	return hops
 }
 
-// index gives the index of a new route through ports behind which somebody is.
+// index adds a route through ports that lead somewhere, and returns its index.
 func (s *statics) index(alive []plan.Way, behind map[uint16][]router.Hop) uint16 {
 	if len(alive) == 0 {
 		return router.NoRoute
@@ -161,8 +161,8 @@ func (s *statics) index(alive []plan.Way, behind map[uint16][]router.Hop) uint16
 	return uint16(len(s.table.Routes) - 1)
 }
 
-// ending gives the index of a new route to areas behind which there is no
-// router: whom a packet is for is there, or nowhere.
+// ending adds a route to areas without routers, and returns its index: the
+// destination of a packet is there, or nowhere.
 func (s *statics) ending(r *plan.StaticRoute) uint16 {
 	var ports []uint16
 	for _, w := range r.Via {

@@ -11,29 +11,28 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// Device is what a real host's packets are delivered to.
+// Device receives the packets for a real host.
 type Device interface {
 	// Deliver hands a packet to the host, and owns it from then on.
 	Deliver(now units.Time, p *packet.Packet)
 }
 
-// NIC takes the RoCEv2 packets that come to a station.
+// NIC receives the RoCEv2 packets that arrive at a station.
 type NIC interface {
-	// Receive is given a packet, and owns it. One of another NIC has a RoCE, and
-	// no bytes; one of a real program or guest has a whole Frame in place of
-	// that. It may be Trimmed, or Returned to where it came from. It is for any
-	// address where it was sent to all.
+	// Receive takes a packet, and owns it. A packet of another NIC has a RoCE
+	// and no bytes; one of a real program or guest has a whole Frame instead. It
+	// may be Trimmed, or Returned to its sender. If it was sent to all, it may
+	// have any address.
 	Receive(now units.Time, p *packet.Packet)
 }
 
-// maxSupers is how many super-packets may be pieces in queues and on links:
-// 64 MB of them. Beyond that pieces get bytes of their own, so that a long
-// queue in which each packet is from another super-packet takes the memory of
-// its packets and not 64 KB for each.
+// maxSupers is how many super-packets may be pieces in queues and on links: 64
+// MB of them. Beyond that, pieces get their own bytes, so that a long queue in
+// which each packet is from another super-packet takes the memory of its
+// packets and not 64 KB for each.
 const maxSupers = 1000
 
-// Station is one network interface of a host: where packets enter the fabric
-// and leave it.
+// Station is one network interface of a host: packets enter and leave the fabric there.
 type Station struct {
 	ID          packet.Endpoint
 	Node, Index int // of the host and its port in the plan
@@ -60,21 +59,21 @@ func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
 	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f, pool: f.ShardOf(node).Pool}
 }
 
-// Attach gives the station the device of a real host.
+// Attach sets the device of a real host.
 func (s *Station) Attach(d Device) { s.device = d }
 
-// SetNIC gives the station a NIC. Then RoCEv2 is for that, and not for the
-// device: packets of NICs, and those of UDP port 4791 that are no fragments.
-// The NIC sends through the station's port, which it feeds (port.Feeder) with
-// packets that Admit has seen. It is called before the run.
+// SetNIC gives the station a NIC. The NIC then receives RoCEv2 instead of the
+// device: packets of NICs, and packets to UDP port 4791 that are not fragments.
+// It sends through the station's port, which it feeds (port.Feeder) with
+// packets that Admit has seen. Call SetNIC before the run.
 func (s *Station) SetNIC(n NIC) { s.nic = n }
 
-// Taker is given a packet with a Message that came to a station, and owns it. It may be
-// Trimmed, or Returned to where it came from.
+// Taker takes a packet with a Message that arrived at a station, and owns it. The
+// packet may be Trimmed, or Returned to its sender.
 type Taker func(now units.Time, p *packet.Packet)
 
-// Take has the packets of a protocol that come to the station given to t, and not to the
-// host's device. It is called before the run.
+// Take makes t receive the packets of a protocol that arrive at the station, instead of
+// the host's device. Call it before the run.
 func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
 	if s.takers == nil {
 		s.takers = map[*packet.MessageProtocol]Taker{}
@@ -82,13 +81,14 @@ func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
 	s.takers[m] = t
 }
 
-// Enter takes a frame that a real host sent and that has been parsed.
+// Enter takes a parsed frame that a real host sent.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
 	p.Dest = s.fabric.directory.Resolve(p.Frame, p, s.ID)
 	s.send(now, p)
 }
 
-// send lets a packet that the host sends into its edge service or, without one, its port.
+// send passes a packet that the host sends to its edge service or, without one, to its
+// port.
 func (s *Station) send(now units.Time, p *packet.Packet) {
 	if s.edge != nil {
 		s.edge.enter(now, p)
@@ -98,8 +98,8 @@ func (s *Station) send(now units.Time, p *packet.Packet) {
 	s.Port.Send(now, p)
 }
 
-// Queued is what waits at the station to leave: in its port's queues and in its edge
-// service.
+// Queued returns how much waits at the station to leave: in its port's queues and in
+// its edge service.
 func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	packets, bytes = s.Port.Queued(now)
 	if s.edge != nil {
@@ -109,8 +109,8 @@ func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	return packets, bytes
 }
 
-// EnterSuper splits a super-packet that a real host sent. head is what its
-// pieces have in common.
+// EnterSuper splits a super-packet that a real host sent. head has the fields
+// that its pieces share.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
 	head.Dest = s.fabric.directory.Resolve(super.Data, head, s.ID)
 	split := gso.Split(s.pool, super, head)
@@ -123,15 +123,15 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 	s.pool.Release(super)
 }
 
-// Malformed takes a frame that a real host sent and that is none.
+// Malformed takes a malformed frame that a real host sent, and discards it.
 func (s *Station) Malformed(now units.Time, p *packet.Packet) {
 	p.Size = units.Bytes(len(p.Frame))
 	s.Admit(now, p)
 	s.Port.Discard(now, p, packet.Malformed)
 }
 
-// Refused counts a packet as dropped that was delivered to the device and that
-// the host's kernel then did not take. The packet stays the caller's.
+// Refused counts a packet as dropped that was delivered to the device but that
+// the host's kernel did not take. The caller keeps the packet.
 func (s *Station) Refused(now units.Time, p *packet.Packet) {
 	s.Delivered--
 	s.DeliveredBytes -= uint64(p.Size)
@@ -141,9 +141,9 @@ func (s *Station) Refused(now units.Time, p *packet.Packet) {
 // Originate takes a packet of a modelled flow.
 func (s *Station) Originate(now units.Time, p *packet.Packet) { s.send(now, p) }
 
-// Admit counts a packet as entered and gives it its identity, its origin and
-// its class, and notes the time. It does not send it: the code that
-// feeds the station's port does.
+// Admit counts a packet as entered and sets its identity, its origin, its class
+// and the time. It does not send it: the code that feeds the station's port
+// does.
 func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	s.count++
 	p.ID = uint64(s.ID)<<40 | s.count
@@ -156,8 +156,8 @@ func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	s.EnteredBytes += uint64(p.Size)
 }
 
-// Input gives a packet that arrived to the edge service, if that wants it; otherwise it
-// delivers it.
+// Input passes a packet that arrived to the edge service, if that wants it; otherwise
+// it delivers the packet.
 func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.edge != nil && s.edge.service.Wants(p) {
 		s.edge.service.Receive(now, p)
@@ -166,8 +166,8 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	s.deliver(now, in, p)
 }
 
-// deliver delivers a packet to its receiver: a modelled flow's record, the
-// host's NIC or its device.
+// deliver passes a packet to its receiver: a modelled flow's record, a Taker,
+// the host's NIC or its device.
 func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow >= 0 {
 		s.countIn(p)
@@ -192,7 +192,7 @@ func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 		s.nic.Receive(now, p)
 	default:
 		s.countIn(p)
-		if p.Flow != packet.Real { // the host has nobody for it: its kernel sees it
+		if p.Flow != packet.Real { // nothing else in the host takes it, so its kernel sees it
 			p = s.pool.Materialise(p)
 		}
 		s.device.Deliver(now, p)
@@ -204,7 +204,7 @@ func (s *Station) countIn(p *packet.Packet) {
 	s.DeliveredBytes += uint64(p.Size)
 }
 
-// record gives a packet to the record of its modelled flow.
+// record passes a packet to the record of its modelled flow.
 func (s *Station) record(now units.Time, p *packet.Packet) {
 	switch r := s.fabric.Records[p.Flow]; {
 	case p.Returned:
@@ -217,14 +217,14 @@ func (s *Station) record(now units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
-// takes tells whether a packet of no modelled flow is for the station's NIC.
-// The ports of a fragment are not known, not even in the first.
+// takes reports whether a packet that belongs to no modelled flow is for the
+// station's NIC. The ports of a fragment are not known, not even of the first.
 func (s *Station) takes(p *packet.Packet) bool {
 	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
-// Foresee tells whether anybody receives p; that a device refuses it shows
-// only when it does.
+// Foresee returns Fine if anything at the station receives p, else NoReceiver.
+// A refusal by the device shows only when it happens.
 func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
 	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// PortStatus is one port at one moment, with its counts since the start.
+// PortStatus is the state of one port at one moment, with its counts since the start.
 type PortStatus struct {
 	Name string `json:"name"` // "s1:3"
 	Peer string `json:"peer,omitempty"`
@@ -20,7 +20,7 @@ type PortStatus struct {
 
 	QueuePackets int         `json:"queue_packets"`
 	QueueBytes   units.Bytes `json:"queue"`
-	QueueLimit   units.Bytes `json:"queue_limit"` // of a port with classes the buffer that it shares, 0 without a limit
+	QueueLimit   units.Bytes `json:"queue_limit"` // with classes that of the shared buffer; 0 without a limit
 	QueueMax     units.Bytes `json:"queue_max"`
 	QueueMean    float64     `json:"queue_mean_bytes"` // time average since the start
 
@@ -39,8 +39,8 @@ type PortStatus struct {
 	Edge    *EdgeStatus   `json:"edge,omitempty"`    // the edge service in front of a host's port
 }
 
-// ClassStatus is one class of a port. What concerns the egress queue comes
-// first, then who pauses it, then what has come in through the port.
+// ClassStatus is the state of one class of a port: first its egress queue, then
+// pauses by the peer, then the ingress of the port.
 type ClassStatus struct {
 	Name     string `json:"name"`
 	Priority uint8  `json:"priority"`
@@ -59,18 +59,18 @@ type ClassStatus struct {
 
 	Gauges []gauge.Value `json:"gauges,omitempty"` // of the congestion point
 
-	Paused     bool       `json:"paused"`      // by the peer, now, or it waits for its credit
-	PausedTime units.Time `json:"paused_time"` // altogether
+	Paused     bool       `json:"paused"`      // by the peer now, or waiting for its credit
+	PausedTime units.Time `json:"paused_time"` // in total
 	PauseRx    uint64     `json:"pause_rx"`    // frames that asked for a pause of this class
 	ResumeRx   uint64     `json:"resume_rx"`   // frames that ended one
 	Stormed    uint64     `json:"stormed"`     // times that the watchdog stepped in
 
-	CreditSpent *CreditSpent `json:"credit_spent,omitempty"` // of the peer's; nil for a class that needs none
-	CreditGiven *CreditGiven `json:"credit_given,omitempty"` // to the peer; nil for a class that gives none
+	CreditSpent *CreditSpent `json:"credit_spent,omitempty"` // of the peer; nil if the class needs none
+	CreditGiven *CreditGiven `json:"credit_given,omitempty"` // to the peer; nil if the class gives none
 
 	Lossless     bool         `json:"lossless"`
 	Pausing      bool         `json:"pausing"`      // the peer, now
-	PausingTime  units.Time   `json:"pausing_time"` // altogether
+	PausingTime  units.Time   `json:"pausing_time"` // in total
 	PauseTx      uint64       `json:"pause_tx"`
 	ResumeTx     uint64       `json:"resume_tx"`
 	PauseCauses  []PauseCause `json:"pause_causes,omitempty"`
@@ -78,35 +78,35 @@ type ClassStatus struct {
 	IngressMax   units.Bytes  `json:"ingress_max"`
 	Xoff         units.Bytes  `json:"xoff,omitempty"` // threshold at this moment
 	Headroom     units.Bytes  `json:"headroom,omitempty"`
-	HeadroomMax  units.Bytes  `json:"headroom_max,omitempty"` // most that was used
+	HeadroomMax  units.Bytes  `json:"headroom_max,omitempty"` // largest use
 }
 
-// PauseCause is a port whose queue filled so that a pause was sent.
+// PauseCause is a port whose queue filled up and so caused a pause.
 type PauseCause struct {
 	Port string     `json:"port"` // "s1:3"
-	Time units.Time `json:"time"` // of pauses that it was the cause of
+	Time units.Time `json:"time"` // of the pauses that it caused
 }
 
-// CreditSpent is one class of a port that sends only what its peer gives credit for. For how
-// long packets waited for it is ClassStatus.PausedTime.
+// CreditSpent is the state of one class of a port that sends only what its peer gives credit
+// for. ClassStatus.PausedTime includes the time that packets waited for credit.
 type CreditSpent struct {
-	Buffer    units.Bytes `json:"buffer"`    // of the peer, in whole blocks
+	Buffer    units.Bytes `json:"buffer"`    // the peer's, in whole blocks
 	Available units.Bytes `json:"available"` // now; negative if the peer has taken some back
 	Waits     uint64      `json:"waits"`     // times that a packet had to wait for it
 	Updates   uint64      `json:"updates"`   // frames from the peer
 }
 
-// CreditGiven is one class of a port that gives its peer credit.
+// CreditGiven is the state of one class of a port that gives its peer credit.
 type CreditGiven struct {
 	Buffer  units.Bytes `json:"buffer"` // in whole blocks
-	Held    units.Bytes `json:"held"`   // what came in and waits now, in whole blocks
+	Held    units.Bytes `json:"held"`   // arrived and waiting now, in whole blocks
 	HeldMax units.Bytes `json:"held_max"`
 	Updates uint64      `json:"updates"` // frames to the peer
-	Lost    units.Bytes `json:"lost"`    // sent by the peer, and has not come
-	Surplus units.Bytes `json:"surplus"` // came, and was not sent: copies that the link made
+	Lost    units.Bytes `json:"lost"`    // sent by the peer but not received
+	Surplus units.Bytes `json:"surplus"` // received but not sent: copies that the link made
 }
 
-// LinkStatus is one direction of a link.
+// LinkStatus is the state of one direction of a link.
 type LinkStatus struct {
 	Rate      units.Rate `json:"rate"`
 	Delay     units.Time `json:"delay"`
@@ -141,22 +141,22 @@ type Accounts struct {
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
-	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), and by routers: what was for themselves
+	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), and by routers (addressed to them)
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues and on links now
 
 	Marked   uint64            `json:"marked"`
 	Trimmed  uint64            `json:"trimmed"`
-	Returned uint64            `json:"returned"`        // of those trimmed, to their senders
+	Returned uint64            `json:"returned"`        // of these, sent back to senders
 	Drops    map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
 }
 
-// Balanced tells whether no packet is missing.
+// Balanced reports whether no packet is missing.
 func (a Accounts) Balanced() bool {
 	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Consumed+a.Dropped+a.Held
 }
 
-// Status gives every port, in the order of the plan.
+// Status returns the state of every port, in the order of the plan.
 func (f *Fabric) Status() []PortStatus {
 	ports := 0
 	for _, node := range f.ports {
@@ -171,7 +171,7 @@ func (f *Fabric) Status() []PortStatus {
 	return out
 }
 
-// PortStatus gives one port.
+// PortStatus returns the state of one port.
 func (f *Fabric) PortStatus(node, index int) PortStatus {
 	p := f.ports[node][index]
 	now := f.nowAt(node)
@@ -276,8 +276,8 @@ func byReasonPlus(m map[string]uint64, fate packet.Fate, n uint64) map[string]ui
 	return m
 }
 
-// Accounts sums the whole fabric. Held is counted where packets are held, not
-// computed from the rest.
+// Accounts sums up the whole fabric. Held is counted where packets are held,
+// not computed from the rest.
 func (f *Fabric) Accounts() Accounts {
 	var a Accounts
 	for _, s := range f.Stations {

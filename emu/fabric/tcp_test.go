@@ -19,7 +19,7 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// byTCP is how flows go by TCP under a rate control, with a timeout that suits a lab of
+// byTCP returns a TCP carrier with a rate control, with a timeout that suits a lab of
 // microseconds.
 func byTCP(t testing.TB, control string) *carrier.TCP {
 	m, err := cc.Methods.Find(control)
@@ -32,7 +32,7 @@ func byTCP(t testing.TB, control string) *carrier.TCP {
 	return c
 }
 
-// states counts records by state, and what was sent again.
+// states counts records by state, and retransmissions.
 func states(all []records.Record) (n map[records.State]int, again uint64) {
 	n = map[records.State]int{}
 	for _, r := range all {
@@ -77,8 +77,8 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestTCPDoesNotDependOnWorkers: whatever goes on, records have the same bytes and the run
-// the same trace with 1, 2 and 4 workers, and every flow is done.
+// TestTCPDoesNotDependOnWorkers: records have the same bytes and the run the same trace
+// with 1, 2 and 4 workers, whatever happens, and every flow is done.
 func TestTCPDoesNotDependOnWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"short queues", fmt.Sprintf(tcpLab, "ecmp", "0", "0", "0")},
@@ -116,8 +116,8 @@ func TestTCPDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestTCPIncast: with PFC nothing is lost and nothing sent again; without, what is lost is;
-// with DCTCP's marks at a buffer that is large enough nothing is lost either.
+// TestTCPIncast: with PFC nothing is lost and nothing is sent again; without it, losses
+// occur; with DCTCP's marks at a buffer that is large enough nothing is lost either.
 func TestTCPIncast(t *testing.T) {
 	for _, c := range []struct {
 		name, control, depth string
@@ -147,8 +147,8 @@ func TestTCPIncast(t *testing.T) {
 	}
 }
 
-// TestTCPFails: a flow whose way is gone fails after its retries, and says why; one that is
-// under way at the end of the run is unfinished, with what was acknowledged.
+// TestTCPFails: a flow whose path is gone fails after its retries, and says why. A flow in
+// progress at the end of the run is unfinished, with what was acknowledged.
 func TestTCPFails(t *testing.T) {
 	p := parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
@@ -178,7 +178,7 @@ events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 	}
 }
 
-// TestTCPOnTheWire: tshark finds nothing wrong with checksums, sequence numbers and options
+// TestTCPOnTheWire: tshark finds no errors in the checksums, sequence numbers and options
 // of a flow, and sees its handshake and its FINs.
 func TestTCPOnTheWire(t *testing.T) {
 	for _, ip := range []int{4, 6} {
@@ -228,8 +228,9 @@ func TestTCPOnTheWire(t *testing.T) {
 	}
 }
 
-// BenchmarkTCP runs 128 flows by TCP, of each host of a fat-tree to another, and says what
-// a packet's hop costs in processor time: go test -bench TCP -benchtime 3x ./emu/fabric.
+// BenchmarkTCP runs 128 flows over TCP, from each host of a fat-tree to another, and
+// reports the processor time of a packet's hop: go test -bench TCP -benchtime 3x
+// ./emu/fabric.
 func BenchmarkTCP(b *testing.B) {
 	for _, control := range []string{"reno", "cubic", "dctcp", "bbr"} {
 		b.Run(control, func(b *testing.B) {

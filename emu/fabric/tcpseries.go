@@ -11,13 +11,13 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// streamCarrier is what carries flows by TCP or NDP.
+// streamCarrier carries flows over TCP or NDP.
 type streamCarrier interface {
 	EachFlow(now units.Time, f func(x *carrier.StreamFlow))
 	Follow(gone func(now units.Time, x *carrier.StreamFlow))
 }
 
-// streamHost is what carries the flows by TCP or NDP of one traffic at a host.
+// streamHost carries the flows over TCP or NDP of one traffic at a host.
 type streamHost struct {
 	streamCarrier
 	station *Station
@@ -25,22 +25,23 @@ type streamHost struct {
 	index   int // of the traffic in the plan
 }
 
-// wantsTCP judges flows by TCP or NDP of a traffic by the names of their interface and traffic.
+// wantsTCP reports whether the series includes the flows over TCP or NDP of a traffic, by
+// the names of their interface and traffic.
 func (s *FlowSeries) wantsTCP(p *plan.Plan, node int, port, traffic string) bool {
 	return len(s.Flows) == 0 || slices.ContainsFunc(s.Flows, func(pattern string) bool {
 		return matchesName(pattern, p.Nodes[node].Name) || matchesName(pattern, port) || matchesName(pattern, traffic)
 	})
 }
 
-// tcpFlows are the flows by TCP or NDP from a host that are sampled.
+// tcpFlows are the sampled flows over TCP or NDP from a host.
 type tcpFlows struct {
 	passing
 	host  *streamHost
-	visit func(x *carrier.StreamFlow) // looks at a flow in a sample
+	visit func(x *carrier.StreamFlow) // handles a flow in a sample
 }
 
-// followTCP begins to look at the flows by TCP or NDP from a host. It gives nil if the series has
-// none of them.
+// followTCP starts to follow the flows over TCP or NDP from a host. It returns nil if the
+// series includes none of them.
 func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
 	node := h.station.Node
 	name := p.fabric.Plan.PortName(node, h.station.Index)
@@ -63,7 +64,7 @@ func (e *tcpFlows) sample(now units.Time) {
 	e.host.EachFlow(now, e.visit)
 }
 
-// readTCP is what a row says of a flow by TCP or NDP.
+// readTCP returns the reading of a flow over TCP or NDP.
 func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
 	return series.FlowReading{
 		Rate: x.Rate, Window: x.Window, InFlight: x.InFlight, RTT: x.RTT,
@@ -71,15 +72,15 @@ func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
 	}
 }
 
-// flow finds what is known of a flow.
+// flow returns the state of a flow; nil if it has no rows.
 func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
 	return e.find(x.ID, func() (series.Flow, bool) {
 		return series.Flow{NIC: e.name, Transfer: e.host.traffic.Name, Name: x.Name()}, true
 	})
 }
 
-// gone keeps the last row of a flow that is over, for the next sample. In virtual time
-// other shards may run meanwhile: it touches nothing of theirs.
+// gone keeps the last row of an ended flow for the next sample. In virtual time other
+// shards may run meanwhile, so it touches nothing of theirs.
 func (e *tcpFlows) gone(_ units.Time, x *carrier.StreamFlow) {
 	if e.Closed() {
 		return
@@ -91,8 +92,8 @@ func (e *tcpFlows) gone(_ units.Time, x *carrier.StreamFlow) {
 	}
 }
 
-// TCP is what the senders of flows by TCP have met so far, by traffic; nil of one that goes
-// another way. No shard runs meanwhile.
+// TCP returns the counters of the senders of flows over TCP so far, by traffic; nil for a
+// traffic that does not use TCP. No shard may run meanwhile.
 func (f *Fabric) TCP() []*tcp.Counters {
 	all := make([]*tcp.Counters, len(f.Plan.Traffic))
 	for i := range f.traffic.streams {
@@ -109,8 +110,8 @@ func (f *Fabric) TCP() []*tcp.Counters {
 	return all
 }
 
-// NDP is what the senders of flows by NDP have met so far, by traffic; nil of one that goes
-// another way. No shard runs meanwhile.
+// NDP returns the counters of the senders of flows over NDP so far, by traffic; nil for a
+// traffic that does not use NDP. No shard may run meanwhile.
 func (f *Fabric) NDP() []*ndp.Counters {
 	all := make([]*ndp.Counters, len(f.Plan.Traffic))
 	for i := range f.traffic.streams {

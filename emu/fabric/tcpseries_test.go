@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// TestTCPSeries: flows by TCP have rows while their connections are there. What they say adds
-// up to what was sent, does not depend on workers, and looking changes nothing.
+// TestTCPSeries: flows over TCP have rows while their connections exist. The rows add up to
+// what was sent and do not depend on workers, and sampling changes nothing.
 func TestTCPSeries(t *testing.T) {
 	var first string
 	var trace uint64
@@ -84,8 +84,8 @@ func TestTCPSeries(t *testing.T) {
 	}
 }
 
-// TestTCPSeriesChoice: flows by TCP are chosen by host, interface and traffic, and as many
-// have rows as may.
+// TestTCPSeriesChoice: flows over TCP are chosen by host, interface and traffic, and at
+// most the allowed number have rows.
 func TestTCPSeriesChoice(t *testing.T) {
 	lab := func() (*plan.Plan, []int) {
 		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")

@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// probe is a rate control that keeps what it hears of acknowledgements.
+// probe is a rate control that keeps the contents of acknowledgements.
 type probe struct {
 	cc.Deaf
 	Hops   int  `yaml:"hops,omitempty" jsonschema_description:"for how many hops packets have room"`
@@ -79,8 +79,8 @@ workload:
 `
 
 // TestTelemetry: each switch writes the rate, the bytes and the queue of its egress port,
-// the receiver sends them back, and frames with telemetry hold the invariant CRC of the
-// packet without it. It does so with classes and without, and when someone captures.
+// the receiver sends them back, and frames with telemetry carry the invariant CRC of the
+// packet without it. This holds with classes and without, and during captures.
 func TestTelemetry(t *testing.T) {
 	for _, c := range []struct {
 		sw string
@@ -116,7 +116,7 @@ func TestTelemetry(t *testing.T) {
 	}
 }
 
-// TestTelemetryInWireshark: tshark with the dissector shows what the packets say.
+// TestTelemetryInWireshark: tshark with the dissector shows what the packets contain.
 func TestTelemetryInWireshark(t *testing.T) {
 	lua := filepath.Join(t.TempDir(), "weft.lua")
 	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
@@ -149,7 +149,7 @@ func TestTelemetryInWireshark(t *testing.T) {
 }
 
 // checkTelemetryFrame takes the telemetry out of a packet's frame, which must leave a
-// sound RoCEv2 packet.
+// valid RoCEv2 packet.
 func checkTelemetryFrame(t *testing.T, p *packet.Packet) {
 	frame := new(renderer).render(p, nil)
 	if units.Bytes(len(frame)) != p.Size || p.DstPort != telemetry.Port {
@@ -199,7 +199,7 @@ func checkHops(t *testing.T, p *probe) {
 	if last := p.acks[len(p.acks)-1]; last.Acked != 200*units.KB || last.InFlight != 0 || len(p.acks) != 196 {
 		t.Errorf("%d acknowledgements, the last %+v", len(p.acks), last)
 	}
-	// 200 KB come at four times the rate at which they leave.
+	// 200 KB arrive at four times the rate at which they leave.
 	if longest < 150*units.KB || longest > 180*units.KB {
 		t.Errorf("the queue was at most %v", longest)
 	}
@@ -209,7 +209,7 @@ func checkHops(t *testing.T, p *probe) {
 }
 
 // TestTelemetryHasRoom: hops beyond the room are not written, and a rate that telemetry
-// cannot say is refused.
+// cannot encode is refused.
 func TestTelemetryHasRoom(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(telemetryLab, 1, "", 4)))
 	if err := f.Run(context.Background(), units.Never); err != nil {
@@ -227,8 +227,8 @@ func TestTelemetryHasRoom(t *testing.T) {
 	}
 }
 
-// TestFlowPerMessage: with flow-per-message each message has a rate control of its own,
-// otherwise all of a queue pair have one.
+// TestFlowPerMessage: with flow-per-message each message has a separate rate control,
+// otherwise all messages of a queue pair share one.
 func TestFlowPerMessage(t *testing.T) {
 	for _, c := range []struct {
 		keys string

@@ -9,14 +9,14 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// The kinds of what a timeline has.
+// The kinds of timeline entries.
 const (
 	LinkDown     = "link-down"
 	LinkUp       = "link-up"
 	LinkSet      = "link-set"      // settings other than up and down
 	Rerouted     = "rerouted"      // the tables of switches follow links that went down or up
 	Watchdog     = "watchdog"      // a pause watchdog gave up a queue
-	WatchdogOver = "watchdog-over" // and lets it go on
+	WatchdogOver = "watchdog-over" // the watchdog lets the queue go on
 	Stuck        = "deadlock"
 	StuckOver    = "deadlock-over"
 )
@@ -30,7 +30,7 @@ const (
 // Moment is an entry of the timeline of a run.
 type Moment struct {
 	At     units.Time `json:"at"`
-	Event  string     `json:"event"`             // one of the kinds above, or of those that a lab adds
+	Event  string     `json:"event"`             // one of the kinds above, or one that a lab adds
 	Where  string     `json:"where,omitempty"`   // port, such as s1:3, or host
 	Peer   string     `json:"peer,omitempty"`    // port at the other end of a link
 	OneWay bool       `json:"one_way,omitempty"` // only the direction from Where to Peer
@@ -38,23 +38,23 @@ type Moment struct {
 	Text   string     `json:"text,omitempty"`    // settings, traffic class, how a program ended
 }
 
-// moment is an entry as a shard notes it. No two shards note the same.
+// moment is an entry as a shard records it. No two shards record the same one.
 type moment struct {
 	at         units.Time
 	kind, by   string
-	link, dir  int // link is -1 where there is none
-	nth        int // of those of the direction in this instant
+	link, dir  int // link is -1 if there is none
+	nth        int // index among the entries of the direction at this instant
 	node, port int // of a watchdog
 	prio       uint8
 	text       string
 }
 
-// maxStorms is how many of a port's watchdog's steps a timeline has. Counters have
-// them all.
+// maxStorms is the maximum number of watchdog entries of a port in a timeline.
+// Counters count all of them.
 const maxStorms = 200
 
-// note keeps what is about to be done to a direction of a link, in the shard that it
-// leaves from.
+// note records a change that is about to be made to a direction of a link, in the
+// shard that it leaves from.
 func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *plan.LinkPatch) {
 	m := moment{at: now, by: by, link: link, dir: dir}
 	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
@@ -77,7 +77,8 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 	}
 }
 
-// storm keeps what the watchdog of a port does, up to maxStorms.
+// storm returns a function that records what the watchdog of a port does, up to maxStorms
+// entries.
 func (f *Fabric) storm(s *Shard, node, port int) func(now units.Time, prio uint8, begins bool) {
 	noted := 0
 	return func(now units.Time, prio uint8, begins bool) {
@@ -101,7 +102,7 @@ func (f *Fabric) className(node, port int, prio uint8) string {
 	return ""
 }
 
-// follow is told that a direction of a link goes down or up.
+// follow records that a direction of a link goes down or up.
 func (s *Shard) follow(now units.Time, link, dir int, up bool) {
 	bit := uint8(1) << dir
 	switch {
@@ -119,15 +120,15 @@ func (s *Shard) follow(now units.Time, link, dir int, up bool) {
 	}
 }
 
-// Timeline gives what happened to the network so far, by time. No shard runs
-// meanwhile.
+// Timeline returns what has happened to the network so far, ordered by time. No
+// shard may run meanwhile.
 func (f *Fabric) Timeline() []Moment {
 	var all []moment
 	for _, s := range f.Shards {
 		all = append(all, s.timeline...)
 	}
-	// Of one instant in an order that does not depend on the shards, with both
-	// directions of a link side by side.
+	// Entries of one instant are in an order that does not depend on the
+	// shards, with both directions of a link side by side.
 	slices.SortStableFunc(all, func(a, b moment) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), b.link-a.link, a.node-b.node, a.port-b.port, a.nth-b.nth, a.dir-b.dir, cmp.Compare(a.kind, b.kind), int(a.prio)-int(b.prio))
 	})
@@ -139,7 +140,7 @@ func (f *Fabric) Timeline() []Moment {
 		case m.link < 0:
 			e.Where = f.Plan.PortName(m.node, m.port)
 		default:
-			if i > 0 && m.dir == 1 { // the other direction of the one before
+			if i > 0 && m.dir == 1 { // the other direction of the previous entry
 				before := all[i-1]
 				before.dir = 1
 				if before == m {
@@ -166,8 +167,8 @@ func (f *Fabric) Timeline() []Moment {
 	return out
 }
 
-// Outages gives the times for which flows and transfers stood still because links were
-// down. No shard runs meanwhile.
+// Outages returns the times during which flows and transfers stood still because links
+// were down. No shard may run meanwhile.
 func (f *Fabric) Outages() (all []workload.Outage) {
 	for _, r := range f.Records {
 		all = append(all, r.Outages()...)

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// twoWays is two leaves and two spines; by ECMP of one flow only one way is used.
+// twoWays is two leaves and two spines; ECMP uses only one path for one flow.
 const twoWays = `
 name: ways
 seed: 3
@@ -52,8 +52,8 @@ func at(name, where, peer, text string, t units.Time) Moment {
 	return Moment{At: t, Event: name, Where: where, Peer: peer, By: ByEvent, Text: text}
 }
 
-// TestTimeline: what happened to links, and how long flows stood still, exactly; and
-// the same in several workers.
+// TestTimeline: the changes of links and how long flows stood still, exactly; and
+// the same with several workers.
 func TestTimeline(t *testing.T) {
 	const ms = units.Millisecond
 	flows := "  - {cbr: {name: a, from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 90ms}}\n" + // one each ms
@@ -82,7 +82,7 @@ func TestTimeline(t *testing.T) {
 				t.Fatalf("%+v", outages)
 			}
 			o := outages[0]
-			// Packets leave at whole milliseconds and take the same time; the one of
+			// Packets leave at whole milliseconds and take the same time; the one at
 			// 20 ms is the first that is lost.
 			if o.Flow != "a" || o.Window != 1 || !o.Over || o.Lost < c.lost || o.Lost > c.lost+1 || (o.Length-units.Time(o.Lost+1)*ms).Micros() > 50 || o.Start < 18*ms || o.Start > 21*ms {
 				t.Errorf("%+v", o)
@@ -99,8 +99,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestOutagesOfTransfers: a transfer whose payload stood still says for how long, and
-// one that waited for its next message does not.
+// TestOutagesOfTransfers: a transfer whose payload stood still reports for how long,
+// and one that waited for its next message does not.
 func TestOutagesOfTransfers(t *testing.T) {
 	text := fmt.Sprintf(twoWays, "reroute: {after: 5ms}", ", nic: roce", `
   - {write: {name: busy, from: h1, to: h2, size: 4MB}}
@@ -116,7 +116,7 @@ func TestOutagesOfTransfers(t *testing.T) {
 	}
 }
 
-// TestOutageToTheEnd: what never goes on is not over.
+// TestOutageToTheEnd: an outage that lasts to the end of the run is not over.
 func TestOutageToTheEnd(t *testing.T) {
 	_, _, outages := timelineOf(t, `
 duration: 50ms
@@ -133,8 +133,8 @@ workload:
 	}
 }
 
-// TestSetIsInTheTimeline: changes from outside say so, and what changes nothing of a
-// link's state is no event of it.
+// TestSetIsInTheTimeline: changes from outside are marked as such, and a change that
+// leaves a link's state as it was is no event of it.
 func TestSetIsInTheTimeline(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
 	down, up := plan.Down, plan.Up

@@ -14,13 +14,13 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// transfer is a modelled transfer and what carries it out.
+// transfer is a modelled transfer and its poster.
 type transfer struct {
 	*workload.TransferRecord
 	poster *workload.Poster
 }
 
-// addTransfers sets the modelled transfers up between the NICs of their hosts.
+// addTransfers sets up the modelled transfers between the NICs of their hosts.
 func (f *Fabric) addTransfers() error {
 	for i := range f.Plan.Transfers {
 		if err := f.addTransfer(f.Plan.Transfers[i]); err != nil {
@@ -50,7 +50,7 @@ func (f *Fabric) side(s *Station, v6 bool) workload.Side {
 	return workload.Side{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
 }
 
-// addressOf is a station's first address of a version of IP.
+// addressOf returns a station's first address of an IP version.
 func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
 	a, ok := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
@@ -59,15 +59,16 @@ func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
 	return a
 }
 
-// flowAddresses gives the addresses of a modelled flow.
+// flowAddresses returns the addresses of a modelled flow.
 func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
 	ends, v6 := f.flowEnds[flow], f.Plan.Flows[flow].IPv6
 	return f.addressOf(ends[0], v6), f.addressOf(ends[1], v6)
 }
 
-// idealTime gives the time that a message takes alone on its path: every node
-// stores a packet before it sends it on, the slowest link sets the pace, and with
-// RC an acknowledgement or the response of a READ comes back.
+// idealTime returns the function from a message's size to the time that it takes
+// alone on its path: every node stores a packet before it sends it on, the
+// slowest link sets the pace, and with RC an acknowledgement or the response of a
+// READ comes back. It returns nil if there is no path.
 func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.IdealTime {
 	way := f.wayBetween(from, to)
 	if way == nil {
@@ -76,7 +77,7 @@ func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.Ide
 	return func(size units.Bytes) units.Time { return idealOn(way, t, size) }
 }
 
-// idealOn is the time that a message of a transfer's settings takes alone on a path.
+// idealOn returns the time that a message with a transfer's settings takes alone on a path.
 func idealOn(way way, t *workload.Transfer, size units.Bytes) units.Time {
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	if t.IPv6 {
@@ -85,7 +86,7 @@ func idealOn(way way, t *workload.Transfer, size units.Bytes) units.Time {
 	frame := func(op roce.Opcode, payload units.Bytes) units.Bytes {
 		return packet.OnWire(header + units.Bytes(t.Service.With(op).PacketLen(int(payload))))
 	}
-	// All headers but those of the first packet are those of a middle one.
+	// All packets but the first have the headers of a middle one.
 	first, rest := frame(roce.WriteOnly, min(size, t.MTU)), units.Bytes(0)
 	if t.Verb == workload.Send {
 		first = frame(roce.SendOnly, min(size, t.MTU))
@@ -111,8 +112,8 @@ type hop struct {
 	delay units.Time
 }
 
-// carries is the time from when the first bit of a packet leaves to when the last
-// bit of rest, which follows it, has arrived.
+// carries returns the time from the departure of the first bit of a packet to the
+// arrival of the last bit of rest, which follows it.
 func (w way) carries(first, rest units.Bytes) (t units.Time) {
 	var slowest units.Time
 	for _, h := range w {
@@ -122,7 +123,7 @@ func (w way) carries(first, rest units.Bytes) (t units.Time) {
 	return t + slowest
 }
 
-// slowest is the rate of the slowest link; 0 if none has a rate.
+// slowest returns the rate of the slowest link; 0 if none has a rate.
 func (w way) slowest() (slowest units.Rate) {
 	for _, h := range w {
 		if h.rate > 0 && (slowest == 0 || h.rate < slowest) {
@@ -132,25 +133,25 @@ func (w way) slowest() (slowest units.Rate) {
 	return slowest
 }
 
-// search is what wayBetween works with. It is kept for the next call: a lab with a
-// transfer of each of a thousand hosts would leave 30 MB of garbage.
+// search is the working memory of wayBetween. It is kept for the next call: a lab
+// with a transfer of each of a thousand hosts would leave 30 MB of garbage.
 type search struct {
 	steps []step // by node
 	queue []int
 }
 
-// step is how a search has come to a node.
+// step is how a search reached a node.
 type step struct {
 	link, dir int32
 	before    int32 // node
 	seen      bool
 }
 
-// searches has those that nobody uses; workers find ways during the run.
+// searches holds the unused ones; workers find paths during the run.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// wayBetween finds a shortest path between two stations, over links that are up at
-// the start; nil if there is none.
+// wayBetween returns a shortest path between two stations over links that are up
+// at the start; nil if there is none.
 func (f *Fabric) wayBetween(from, to *Station) way {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
@@ -189,7 +190,7 @@ func (f *Fabric) wayBetween(from, to *Station) way {
 	return w
 }
 
-// Transfers gives the records of all modelled transfers so far. No shard runs
+// Transfers returns the records of all modelled transfers so far. No shard runs
 // meanwhile.
 func (f *Fabric) Transfers() []workload.TransferResult {
 	out := make([]workload.TransferResult, len(f.transfers))

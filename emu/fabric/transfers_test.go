@@ -31,8 +31,8 @@ func runTransfers(t *testing.T, lab string, workers int) *Fabric {
 	return f
 }
 
-// TestTransfersOfEveryKind runs each verb over each service that has it, over both
-// versions of IP, alone on its path: the completion time is the ideal one.
+// TestTransfersOfEveryKind runs each verb over each service that supports it, over
+// both versions of IP, alone on its path: the completion time is the ideal one.
 func TestTransfersOfEveryKind(t *testing.T) {
 	for _, v := range []string{"4", "6"} {
 		for _, kind := range []string{"write rc", "write uc", "read rc", "send rc", "send uc", "send ud"} {
@@ -63,8 +63,7 @@ workload:
 	}
 }
 
-// TestNICsFollowTheLine: rate control takes up the rate that an event gives its
-// link.
+// TestNICsFollowTheLine: rate control adopts the rate that an event sets on its link.
 func TestNICsFollowTheLine(t *testing.T) {
 	f := New(parse(t, `
 duration: 3ms
@@ -102,8 +101,8 @@ events:
 	}
 }
 
-// TestTransfersHaveTheirDSCP: that of the file, also where it is 0 and a NIC has
-// another by default; for acknowledgements too.
+// TestTransfersHaveTheirDSCP: transfers use the DSCP of the file, also if it is
+// 0 and the NIC's default differs; their acknowledgements too.
 func TestTransfersHaveTheirDSCP(t *testing.T) {
 	const lab = `
 topology:
@@ -137,7 +136,7 @@ workload:
 	}
 }
 
-// TestTransfersEnd looks at when posting ends: by count, by time, by failure.
+// TestTransfersEnd checks when posting ends: by count, by time, by failure.
 func TestTransfersEnd(t *testing.T) {
 	const lab = `
 topology:
@@ -160,7 +159,7 @@ topology:
 		{"", "for: 1ms, every: 10us, depth: 1", 11, 11, 1100 * units.Microsecond},  // those that still wait at the end are not posted
 		{"", "for: 1ms, every: 250us, at: 1ms", 5, 5, 2200 * units.Microsecond},    // the last at the end
 		{"", "count: 3, depth: 32768", 3, 3, units.Millisecond},                    // as many as a queue holds
-		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // nobody goes on
+		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // no more posts
 		{down, "count: unlimited, for: 100s, depth: 1", 11, 10, 10 * units.Millisecond},
 	} {
 		f := runTransfers(t, fmt.Sprintf(lab, c.events, c.more), 1)
@@ -209,8 +208,8 @@ workload:
 	}
 }
 
-// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
-// what takes some time or comes to an end is not.
+// TestTransfersTakeTime: transfers that would go on for ever in one instant are
+// refused, and those that take some time or come to an end are not.
 func TestTransfersTakeTime(t *testing.T) {
 	for _, c := range []struct {
 		links, transfer string

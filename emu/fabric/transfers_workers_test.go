@@ -18,14 +18,14 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// drawNICLab makes a lab of drawDeepLab's in which hosts have NICs, with
+// drawNICLab makes a random lab like drawDeepLab in which hosts have NICs, with
 // transfers of every verb and service beside the flows.
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	// DCQCN more often than the others, and in the class that marks: only it has CNPs.
 	controls := slices.DeleteFunc(cc.Methods.Names(), func(name string) bool {
 		m, err := cc.Methods.Find(name)
-		return err != nil || m.Preset(m.Presets[0], units.Gbps).Traits().NeedsDelivery // NICs have it not
+		return err != nil || m.Preset(m.Presets[0], units.Gbps).Traits().NeedsDelivery // NICs lack it
 	})
 	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, controls...)...)
 	dscps := []string{"3", "1", "0"}
@@ -43,7 +43,7 @@ func drawNICLab(t *rapid.T) string {
 		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"),
 		pick("delays", "none", "connectx-3", "{doorbell: 100ns, dma: 3us, completion: 20us}"), pick("recovery", "go-back-n", "connectx-3"))
 	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
-	if telemetry { // it has no code for any rate
+	if telemetry { // it cannot encode every rate
 		text = regexp.MustCompile(`rate: \d+Mbps, delay`).ReplaceAllString(text, "rate: 1Gbps, delay")
 		text = strings.Replace(text, "rate: 77Mbps", "rate: 100Mbps", 1)
 	}
@@ -67,7 +67,7 @@ func drawNICLab(t *rapid.T) string {
 	return b.String()
 }
 
-// nicOutcome is outcome and what became of NICs and transfers.
+// nicOutcome is outcome with the results of NICs and transfers.
 func nicOutcome(f *Fabric) []any {
 	type counters struct {
 		NIC nicemu.Counters
@@ -82,8 +82,8 @@ func nicOutcome(f *Fabric) []any {
 }
 
 // TestTransfersByWorkers: whatever switches and links do to transfers, every packet
-// is accounted for, and neither the number of workers nor who looks, and when,
-// changes anything.
+// is accounted for, and neither the number of workers nor inspections, at any time,
+// change anything.
 func TestTransfersByWorkers(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
@@ -108,7 +108,7 @@ func note(seen map[string]bool, results []workload.TransferResult) {
 	}
 }
 
-// watchAll captures at all ports. What it gives ends that.
+// watchAll captures at all ports. The function that it returns stops that.
 func watchAll(t rapid.TB, f *Fabric) (end func()) {
 	var ports []Watched
 	for n := range f.Plan.Nodes {

@@ -3,28 +3,28 @@ package fabric
 import "time"
 
 // tuner finds out how many workers run a fabric fastest. Workers meet after every window,
-// so one whose core other programs use as well holds up all: then fewer are faster. It
-// compares how many events a number of workers handles in a while with what half as many
-// and twice as many do. It is given the time, and knows nothing of workers.
+// so one whose core is also used by other programs holds up all: then fewer are faster.
+// It compares how many events a number of workers handles in a period with the numbers
+// for half and for twice as many. It is given the time, and knows nothing about workers.
 type tuner struct {
 	most   int
 	active int // workers at present
-	stays  int // with how many it stays; a trial has another number
+	stays  int // the settled number; a trial has another one
 	down   bool
-	rate   float64       // events a nanosecond in the last period with so many
-	calm   time.Duration // until the next trial
-	left   time.Duration // of it
-	begun  time.Duration // of the period
-	events uint64        // until then
+	rate   float64       // events per nanosecond in the last period with that many
+	calm   time.Duration // time between trials
+	left   time.Duration // rest of it
+	begun  time.Duration // start of the period
+	events uint64        // handled until then
 }
 
 const (
-	// period is how long a rate is measured: some time slices of the kernel.
+	// period is how long a rate is measured: a few time slices of the kernel.
 	period = 20 * time.Millisecond
-	// calmest bounds the time between trials. It doubles with each that changes nothing,
-	// so that trials cost little where nothing changes.
+	// calmest bounds the time between trials. The time doubles with each trial that
+	// changes nothing, so that trials cost little if nothing changes.
 	calmest = 5 * time.Second
-	// gain is how much faster another number of workers has to be.
+	// gain is how much faster another number of workers must be to be adopted.
 	gain = 1.05
 )
 
@@ -32,8 +32,8 @@ func newTuner(most int) *tuner {
 	return &tuner{most: most, active: most, stays: most, down: true, calm: period, left: period}
 }
 
-// look tells the tuner how many events have been handled after so much time of work, and
-// gives how many workers are to run from now on.
+// look takes the number of events that have been handled after so much time of work, and
+// returns how many workers are to run from now on.
 func (t *tuner) look(now time.Duration, events uint64) (active int) {
 	if t.most == 1 {
 		return 1
@@ -61,7 +61,8 @@ func (t *tuner) look(now time.Duration, events uint64) (active int) {
 	return t.active
 }
 
-// other is the number to try: half as many or twice as many, by turns where there are both.
+// other returns the number to try: half as many or twice as many, in turn if both are
+// possible.
 func (t *tuner) other() int {
 	if t.stays == 1 || !t.down && t.stays < t.most {
 		return min(2*t.stays, t.most)

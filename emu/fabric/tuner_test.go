@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// TestTuner: with as many workers as run a fabric fastest it stays nearly always, and it
-// follows when that changes. The numbers are events a microsecond.
+// TestTuner: the tuner nearly always stays at the number of workers that runs a fabric
+// fastest, and it follows when that changes. The numbers are events a microsecond.
 func TestTuner(t *testing.T) {
-	alone := map[int]float64{1: 10, 2: 6, 4: 4, 8: 1}    // others use the cores
+	alone := map[int]float64{1: 10, 2: 6, 4: 4, 8: 1}    // other programs use the cores
 	idle := map[int]float64{1: 10, 2: 18, 4: 33, 8: 50}  // all are free
-	half := map[int]float64{1: 10, 2: 18, 4: 30, 8: 28}  // of eight cores some are used
-	equal := map[int]float64{1: 10, 2: 10, 4: 10, 8: 10} // nothing is gained
+	half := map[int]float64{1: 10, 2: 18, 4: 30, 8: 28}  // some of eight cores are used
+	equal := map[int]float64{1: 10, 2: 10, 4: 10, 8: 10} // more workers gain nothing
 	for _, c := range []struct {
 		name    string
 		most    int
 		phases  []map[int]float64
 		want    []int
-		portion float64 // of the events that the best number would handle
+		portion float64 // share of the events that the best number would handle
 	}{
 		{"others use the cores", 2, []map[int]float64{alone}, []int{1}, 0.98},
 		{"the cores are free", 2, []map[int]float64{idle}, []int{2}, 0.98},

@@ -17,8 +17,8 @@ import (
 )
 
 // tunnelLab is hosts under EQDS at switches that trim, whose queues have 12 packets: NDP's have
-// 8, those of the EQDS paper 15. The blanks are the host's further settings, those of eqds,
-// how switches forward, settings of links and the topology.
+// 8, those of the EQDS paper 15. The blanks are further settings of the hosts, settings of
+// eqds, how switches forward, settings of links and the topology.
 const tunnelLab = `topology:
   kinds:
     host: {attach: none%s, edge: {eqds: {control-dscp: 10%s}}}
@@ -31,13 +31,15 @@ const tunnelLab = `topology:
   generate: {%s}
 `
 
-// tunnelQueue is the limit of the data's queues in tunnelLab.
+// tunnelQueue is the limit of the data queues in tunnelLab.
 const tunnelQueue = 18 * units.KB
 
-// tunnelHeaders is what EQDS puts in front of packets over IPv4: IP, UDP and its own header.
+// tunnelHeaders is the length of EQDS's headers in front of packets over IPv4: IP, UDP and
+// EQDS.
 const tunnelHeaders = 20 + 8 + 8
 
-// dataQueues notes the longest queue of data before a port, and drops of what is not trimmed.
+// dataQueues records the longest data queue of any port, and drops of packets that are not
+// trimmed.
 type dataQueues struct {
 	most  units.Bytes
 	drops int
@@ -68,7 +70,7 @@ func watchSwitches(f *Fabric) *dataQueues {
 	return d
 }
 
-// edgeGauges sums the gauges of all hosts' edge services.
+// edgeGauges returns the sums of the gauges of all hosts' edge services.
 func edgeGauges(f *Fabric) map[string]float64 {
 	sum := map[string]float64{}
 	for _, s := range f.Stations {
@@ -79,7 +81,7 @@ func edgeGauges(f *Fabric) map[string]float64 {
 	return sum
 }
 
-// balanced holds the accounts to every packet; ended is that none is left.
+// balanced checks that every packet is accounted for; ended means that none may be left.
 func balanced(t *testing.T, f *Fabric, ended bool) {
 	t.Helper()
 	if a := f.Accounts(); !a.Balanced() || ended && a.Held != 0 {
@@ -87,9 +89,9 @@ func balanced(t *testing.T, f *Fabric, ended bool) {
 	}
 }
 
-// TestEQDSCarriesTCP: connections of many senders into one host fill its link but for headers,
-// control packets and the pacer's hundredth, with either back end; the switch's queue stays as short as it is,
-// and drops nothing; all arrives, in order.
+// TestEQDSCarriesTCP: connections of many senders into one host fill its link except for
+// headers, control packets and the pacer's hundredth, with either back end. The switch's queue
+// stays within its short limit and drops nothing. Everything arrives, in order.
 func TestEQDSCarriesTCP(t *testing.T) {
 	const senders, size = 8, 2 * units.MB
 	for _, version := range []int{4, 6} {
@@ -136,7 +138,8 @@ func TestEQDSCarriesTCP(t *testing.T) {
 			share := float64(senders*size) * 8 * float64(frame) / float64(payload) / 10e9 / last.Seconds()
 			g := edgeGauges(f)
 			t.Logf("IPv%d, %s: %.1f%% of the link, queue %v, %v trimmed, %v dropped by EQIFs", version, backend, 100*share, watched.most, g["trimmed"], g["dropped"])
-			// What the sender says of the tunnel of acknowledgements takes 3% of the link.
+			// The sender's messages about the tunnel of acknowledgements take 3% of the
+			// link.
 			if share < 0.94 {
 				t.Errorf("IPv%d, %s: %.1f%% of the link is used", version, backend, 100*share)
 			}
@@ -151,9 +154,9 @@ func TestEQDSCarriesTCP(t *testing.T) {
 	}
 }
 
-// TestEQDSCarriesDatagrams: senders without any control that together send twice what the
-// receiver can take get equal shares of its link. What is too much is dropped at the senders,
-// and nothing is in the network.
+// TestEQDSCarriesDatagrams: senders without any rate control that together send twice what
+// the receiver can take get equal shares of its link. The excess is dropped at the senders,
+// and nothing in the network.
 func TestEQDSCarriesDatagrams(t *testing.T) {
 	f := build4(t, "duration: 10ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 9}")+`workload:
   - {cbr: {from: "h[2-9]", to: h1, rate: 2.5Gbps, size: 1400B, for: 9ms}}
@@ -188,13 +191,13 @@ func TestEQDSCarriesDatagrams(t *testing.T) {
 	balanced(t, f, true)
 }
 
-// dropsOf is what the EQIF of a flow's sender has dropped, of senders that have one flow.
+// dropsOf returns what the EQIF of a flow's sender has dropped, for senders with one flow.
 func dropsOf(f *Fabric, flow string) (n uint64) {
 	i := slices.IndexFunc(f.Plan.Flows, func(x workload.Flow) bool { return x.Name == flow })
 	return uint64(gauges(statusOf(f, f.Plan.Nodes[f.Plan.Flows[i].From].Name).Edge.Gauges)["dropped"])
 }
 
-// TestEQDSPeersWithout: packets to and from hosts without the service leave as they are.
+// TestEQDSPeersWithout: packets to and from hosts without the service leave unchanged.
 func TestEQDSPeersWithout(t *testing.T) {
 	f := build4(t, "duration: 3ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 3}")+`  nodes: {h3: {edge: none}}
 workload:
@@ -226,16 +229,16 @@ workload:
 	balanced(t, f, true)
 }
 
-// TestEQDSSpraysOverAllPaths: one flow between two leaves, that is faster than each of the ways
-// between them, uses all of them to the same extent, and its packets come out in order.
+// TestEQDSSpraysOverAllPaths: one flow between two leaves, faster than each of the paths
+// between them, uses all of them equally, and its packets come out in order.
 func TestEQDSSpraysOverAllPaths(t *testing.T) {
 	f := build4(t, "duration: 5ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 1, uplink: {rate: 5Gbps, delay: 20us}}")+`workload:
   - {cbr: {from: h1, to: h2, rate: 8Gbps, size: 1400B, for: 4ms}}
 `, 1)
 	runTo(t, f, 5*units.Millisecond)
 	r := f.Results()[0]
-	// A window that went by one of the ways would let 6 Gb/s through; a few packets do not fit
-	// into the EQIF while the first PULLs are under way.
+	// A window that used one of the paths would let 6 Gb/s through; a few packets do not fit
+	// into the EQIF while the first PULLs are in flight.
 	if r.Received < r.Sent*95/100 || r.Reordered != 0 || f.Accounts().Dropped != r.Sent-r.Received {
 		t.Errorf("%+v", r)
 	}
@@ -252,8 +255,8 @@ func TestEQDSSpraysOverAllPaths(t *testing.T) {
 }
 
 // TestEQDSCarriesRDMA: WRITEs of NICs with either loss recovery and DCQCN complete over links
-// that lose a hundredth of all packets, as the tunnels make the losses good, in order; queue
-// pairs are told to slow down by the EQIF, and with lossless none of their packets is dropped.
+// that lose a hundredth of all packets, because the tunnels repair the losses, in order. The
+// EQIF tells queue pairs to slow down, and with lossless none of their packets is dropped.
 func TestEQDSCarriesRDMA(t *testing.T) {
 	for _, c := range []struct {
 		recovery, edge, loss string
@@ -293,8 +296,8 @@ func TestEQDSCarriesRDMA(t *testing.T) {
 	}
 }
 
-// TestEQDSMixDoesNotDependOnWorkers: whatever goes on, records have the same bytes and the run the
-// same trace with 1, 2 and 4 workers.
+// TestEQDSMixDoesNotDependOnWorkers: records have the same bytes and the run the same trace
+// with 1, 2 and 4 workers, whatever happens.
 func TestEQDSMixDoesNotDependOnWorkers(t *testing.T) {
 	for _, backend := range []string{"ndp", "rts"} {
 		var first string

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/traces/capture"
 )
 
-// Watched is one port of a capture and the directions that are taken.
+// Watched is one port of a capture and the directions that are captured.
 type Watched struct {
 	Node, Port int
 	In, Out    bool
@@ -21,11 +21,11 @@ type Watched struct {
 type watch struct {
 	encode *encoder // of modelled flows
 	render renderer // of all others
-	buf    []byte   // of packets whose bytes are made by that
+	buf    []byte   // for packets whose bytes render makes
 	taps   []tap
 }
 
-// shared is a capture's tap, which has a single producer: where the ports of a
+// shared is a capture's tap, which has a single producer: if the ports of a
 // capture belong to several shards they take turns.
 type shared struct {
 	lock bool
@@ -47,8 +47,8 @@ type tap struct {
 	in, out bool
 }
 
-// NewCapture prepares a capture of ports; o needs everything but Interfaces
-// and Describe. Watch starts it. It may be called from any goroutine.
+// NewCapture prepares a capture of ports; o must have everything but Interfaces
+// and Describe. Watch starts it. NewCapture may be called from any goroutine.
 func (f *Fabric) NewCapture(ports []Watched, o capture.Options) (*capture.Capture, error) {
 	o.Interfaces = nil
 	for _, w := range ports {
@@ -66,8 +66,8 @@ func (f *Fabric) NewCapture(ports []Watched, o capture.Options) (*capture.Captur
 	return capture.New(o)
 }
 
-// describe is the comment of a packet in a capture: what happened, where, and
-// the queue that was the reason.
+// describe returns the comment on a packet in a capture: what happened, where,
+// and the queue that was the reason.
 func describe(name string, dir capture.Direction, fate packet.Fate, depth units.Bytes) string {
 	where := name + " in"
 	if dir == capture.Out {
@@ -93,8 +93,8 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 }
 
 // Watch feeds c with the packets of ports from now on. The returned function
-// ends that. They come in order of time where the ports have one engine, as in a
-// fabric of New.
+// stops that. The packets are in order of time if the ports share one engine, as
+// in a fabric of New.
 func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 	to := &shared{tap: c.Tap()}
 	for _, w := range ports {

@@ -9,11 +9,11 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// area is a broadcast domain as the links that are there make it.
+// area is a broadcast domain, given the links that are usable.
 type area struct{ routers []plan.End }
 
-// areas finds them, and gives the number of that of every port of a host or
-// router, by node and port; -1 where it leads nowhere.
+// areas finds the areas, and returns the area number of every port of a host or
+// router, by node and port; -1 if it leads nowhere.
 func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 	of = make([][]int, len(f.Plan.Nodes))
 	for n := range f.Plan.Nodes {
@@ -58,7 +58,7 @@ func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 	return all, of
 }
 
-// wayfinder computes the routes to places: to an area through the routers at
+// wayfinder computes the routes to places: to an area through the routers in
 // it, or to one router.
 type wayfinder struct {
 	*routers
@@ -68,27 +68,26 @@ type wayfinder struct {
 
 	places   []goal
 	placeAt  map[string]int // number of a place
-	searches [][]int        // routers on the way from each node, -1 from where there is none
+	searches [][]int        // routers on the path from each node, -1 if there is no path
 	searchOf map[string]int // number of a search by its roots
 
 	key   []byte // of the ways in found
 	found []found
 }
 
-// found is a way to the next router: by a port, to that router's port.
+// found is a path to the next router: by a port, to that router's port.
 type found struct {
 	port int
 	far  plan.End
 }
 
-// goal is what routes lead to.
+// goal is the target of routes.
 type goal struct {
 	area   int // -1 for a router itself
-	search int // to the routers at it
+	search int // for the routers in it
 }
 
-// target gives the number of the place where an address is, -1 when it is
-// nowhere.
+// target returns the number of the place of an address, -1 if it is nowhere.
 func (b *wayfinder) target(o plan.End) int {
 	at, roots := -1, []int{o.Node}
 	key := fmt.Sprint("router ", o.Node)
@@ -111,8 +110,8 @@ func (b *wayfinder) target(o plan.End) int {
 	return i
 }
 
-// search counts the routers on the way from each to the nearest of roots, and
-// gives the number of that search.
+// search counts the routers on the path from each to the nearest of roots, and
+// returns the number of that search.
 func (b *wayfinder) search(roots []int) int {
 	slices.Sort(roots)
 	roots = slices.Compact(roots)
@@ -145,7 +144,7 @@ func (b *wayfinder) search(roots []int) int {
 	return len(b.searches) - 1
 }
 
-// table makes the table of router n, with its groups of ports. Target and
+// table makes the table of router n, with its groups of ports. target and
 // subnet are the places of the known addresses and of the subnets.
 func (b *wayfinder) table(n int, groups *tableBuilder, target, subnet []int) *router.Table {
 	node := &b.fabric.Plan.Nodes[n]
@@ -196,7 +195,7 @@ func (b *wayfinder) table(n int, groups *tableBuilder, target, subnet []int) *ro
 	return t
 }
 
-// direct gives the index of a new route of router n to an area that it is in.
+// direct adds a route of router n to an area that it is in, and returns its index.
 func (b *wayfinder) direct(n, area int, t *router.Table, groups *tableBuilder) uint16 {
 	var ports []uint16
 	for p, at := range b.of[n] {
@@ -211,9 +210,8 @@ func (b *wayfinder) direct(n, area int, t *router.Table, groups *tableBuilder) u
 	return uint16(len(t.Routes) - 1)
 }
 
-// onward gives the index of router n's route through the neighbours that are
-// nearer to where distance is counted to. One with the same ways is used
-// again.
+// onward returns the index of router n's route through the neighbours that are
+// nearer to the target of distance. A route with the same paths is reused.
 func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *tableBuilder, made map[string]uint16) uint16 {
 	d := distance[n]
 	if d <= 0 {
@@ -247,7 +245,7 @@ func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *table
 	return i
 }
 
-// hop is a router's port as the next one to go to.
+// hop returns a router's port as a next hop.
 func (b *wayfinder) hop(e plan.End) router.Hop {
 	return router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
 }

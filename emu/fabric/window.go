@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// What a worker does in the windows of a run in virtual time.
+// This file contains what a worker does in the windows of a run in virtual time.
 
-// begin makes the shard ready.
+// begin prepares the shard for a run.
 func (s *Shard) begin() {
 	s.look()
 	for _, o := range s.mail.out {
@@ -28,12 +28,13 @@ func (s *Shard) look() {
 	}
 }
 
-// note puts into the agenda when the process has something to do next.
+// note records in the agenda when the process next has something to do.
 func (p *process) note() { p.colour.agenda.Set(p.number, p.engine.Next()) }
 
-// next is when the processes of each colour have something to do, or something arrives
-// that the shard has sent to others of that colour; units.Never is that neither is so. It
-// may be early. Where the windows are those of all processes only the earlier one counts.
+// next returns when the processes of each colour next have something to do, or when
+// packets that the shard has sent to others of that colour arrive; units.Never if
+// neither. It may be too early. If windows run all processes, only the earlier one
+// counts.
 func (s *Shard) next() (next [2]units.Time) {
 	if !s.parallel {
 		return [2]units.Time{s.Engine.Next(), units.Never}
@@ -50,13 +51,13 @@ func (s *Shard) next() (next [2]units.Time) {
 	return next
 }
 
-// firsts is when the processes of each colour have something to do.
+// firsts returns when the processes of each colour next have something to do.
 func (s *Shard) firsts() [2]units.Time {
 	return [2]units.Time{s.colours[0].agenda.First(), s.colours[1].agenda.First()}
 }
 
-// receive takes over what other workers have sent in the window before, and
-// writes from now on to the other half.
+// receive takes over what other workers have sent in the previous window, and
+// from now on writes to the other half.
 func (s *Shard) receive(turn int) {
 	for j, o := range s.mail.in {
 		if o == nil {
@@ -68,8 +69,8 @@ func (s *Shard) receive(turn int) {
 	s.settle()
 }
 
-// settle ends what was lost in the window before, now that all has come that was
-// sent in it.
+// settle handles what was lost in the previous window, now that everything sent
+// in it has arrived.
 func (s *Shard) settle() {
 	if s.fenced {
 		s.fenced = false
@@ -79,8 +80,8 @@ func (s *Shard) settle() {
 	}
 }
 
-// trade passes spare packets on to the pools of others that are short of some, and
-// takes over what they have given in the window before.
+// trade passes spare packets to the pools of others that are short of some, and
+// takes over what they gave in the previous window.
 func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 	if len(all) == 1 {
 		return
@@ -97,8 +98,8 @@ func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 	}
 }
 
-// run lets the processes do what is due up to and including end, or some of it: it may
-// stop after some events, where nobody else relies on the rest.
+// run lets the processes do what is due up to and including end, or part of it: it may
+// stop after so many events if no other shard relies on the rest.
 func (s *Shard) run(end units.Time, events int) {
 	if !s.parallel {
 		s.handled += uint64(s.Engine.Run(end, events))
@@ -110,8 +111,8 @@ func (s *Shard) run(end units.Time, events int) {
 	s.runWindows(end, events)
 }
 
-// runWindows lets the processes do what is due up to and including end, window after
-// window.
+// runWindows lets the processes do everything due up to and including end, window
+// after window.
 func (s *Shard) runWindows(end units.Time, events int) {
 	lookahead := min(s.lookahead, maxWindow)
 	for events > 0 {
@@ -127,10 +128,10 @@ func (s *Shard) runWindows(end units.Time, events int) {
 	}
 }
 
-// turnOf tells which colour has its turn, the one that has something to do first, and how
-// far it may go: nothing reaches it before a lookahead has passed since the other colour
-// does something, and that does what it has to do already, or what a packet of this one
-// makes it do.
+// turnOf returns which colour has its turn, the one that has something to do first, and
+// how far it may go. Nothing reaches it until a lookahead after the other colour does
+// something, and the other colour does either what it already has to do or what a packet
+// of this colour triggers.
 func turnOf(first [2]units.Time, lookahead units.Time) (colour int, to units.Time) {
 	if first[1] < first[0] {
 		colour = 1
@@ -138,9 +139,9 @@ func turnOf(first [2]units.Time, lookahead units.Time) (colour int, to units.Tim
 	return colour, min(first[1-colour], first[colour]+lookahead) + lookahead - 1
 }
 
-// runWindow lets the processes of a colour do what is due up to and including to. Each does
-// all that it has to do before the next has its turn, so that what it touches stays in the
-// cache.
+// runWindow lets the processes of a colour do what is due up to and including to. Each
+// process does everything that it has to do before the next has its turn, so that the data
+// it touches stays in the cache.
 func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	all := &s.colours[c]
 	for i := all.agenda.Due(0, to); i >= 0; i = all.agenda.Due(i+1, to) {
@@ -154,8 +155,8 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	return events
 }
 
-// fence marks the place of what concerns the shard as a whole among the timers of its
-// processes: those registered so far come first at one instant.
+// fence marks the place of shard-wide events among the timers of its processes:
+// timers registered so far come first at one instant.
 func (s *Shard) fence() {
 	s.fences = true
 	for _, p := range s.processes {
@@ -163,9 +164,9 @@ func (s *Shard) fence() {
 	}
 }
 
-// runFenced carries out what concerns the shard as a whole. Its processes are brought
-// to the same point before: to the place in the instant that such an event would
-// have if they shared an engine with it.
+// runFenced runs shard-wide events. First it brings the processes to the same point:
+// to the place in the instant that such an event would have if they shared an engine
+// with it.
 func (s *Shard) runFenced(end units.Time) {
 	for at := s.Engine.Due(); at <= end; at = s.Engine.Due() {
 		s.runWindows(at-1, math.MaxInt)
@@ -181,7 +182,7 @@ func (s *Shard) runFenced(end units.Time) {
 	}
 }
 
-// rest hands over what is between processes when none of them runs.
+// rest hands over what is between processes while none of them runs.
 func (s *Shard) rest() {
 	if !s.parallel {
 		return
@@ -197,8 +198,8 @@ func (s *Shard) rest() {
 	}
 }
 
-// due is the time of the earliest thing that will happen in the shard; exact, where
-// next is not. Nothing runs.
+// due returns the time of the earliest event in the shard; it is exact, unlike
+// next. Nothing runs meanwhile.
 func (s *Shard) due() units.Time {
 	due := s.Engine.Due()
 	for _, p := range s.processes {
@@ -207,7 +208,7 @@ func (s *Shard) due() units.Time {
 	return due
 }
 
-// now is the latest time that any process has reached.
+// now returns the latest time that any process has reached.
 func (s *Shard) now() units.Time {
 	now := s.Engine.Now()
 	for _, p := range s.processes {
@@ -224,7 +225,7 @@ func (s *Shard) advance(at units.Time) {
 	}
 }
 
-// fired is how many events the shard has handled.
+// fired returns how many events the shard has handled.
 func (s *Shard) fired() (n uint64) {
 	if s.parallel {
 		n = s.Engine.Fired()

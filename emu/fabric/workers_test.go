@@ -15,19 +15,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// outcome is everything about a run that may not depend on the number of
-// workers.
+// outcome returns everything about a run that may not depend on the number of workers.
 func outcome(f *Fabric) []any {
 	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
 }
 
-// TestWorkersDoNotChangeResults: the same file in one, two, three and four
+// TestWorkersDoNotChangeResults: the same file with one, two, three and four
 // workers, stopped at several times, gives the same trace, counters, queues and
-// flow records. Giving up memory between runs changes nothing.
+// flow records. Releasing memory between runs changes nothing.
 func TestWorkersDoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, func(*Fabric) {}) }
 
-// TestWorkersComeAndGo: results are the same when the number of workers changes all the
-// time.
+// TestWorkersComeAndGo: results are the same if the number of workers keeps changing.
 func TestWorkersComeAndGo(t *testing.T) {
 	checkWorkers(t, drawAny, func(f *Fabric) {
 		n := 0
@@ -38,7 +36,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	})
 }
 
-// withWorkers makes a fabric for virtual time; 0 workers is one engine for all nodes.
+// withWorkers makes a fabric for virtual time; 0 workers means one engine for all nodes.
 func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 	t.Helper()
 	if n == 0 {
@@ -51,7 +49,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 	return f
 }
 
-// checkWorkers runs labs that draw makes. Begin is called before each run.
+// checkWorkers checks random labs made by draw. begin is called before each run.
 func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
 	check(t, 40, func(rt *rapid.T) {
 		text := draw(rt)
@@ -62,7 +60,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 		cut := plan.Down
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		var want []any
-		for n := range 5 { // workers; 0 is one engine for all nodes
+		for n := range 5 { // workers; 0 means one engine for all nodes
 			f := withWorkers(rt, p, n)
 			begin(f)
 			var got []any
@@ -96,7 +94,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 	})
 }
 
-// drawAny makes a lab of either kind.
+// drawAny makes a random lab of either kind.
 func drawAny(t *rapid.T) string {
 	if !rapid.Bool().Draw(t, "several ways") {
 		return drawLab(t)
@@ -108,9 +106,9 @@ func drawAny(t *rapid.T) string {
 	return text
 }
 
-// drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in
-// all ways, have static routes, and take notice of links that fail. All links
-// are alike and nothing is drawn on them, so that packets meet at one instant.
+// drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in all
+// ways, have static routes, and react to links that fail. All links are alike,
+// without random settings, so that packets meet at one instant.
 func drawWays(t *rapid.T) string {
 	generator, switchNames := "fat-tree: {k: 4, %s}", []string{"edge", "agg"}
 	links := []string{"edge1:agg1", "agg2:edge2", "agg4:core3", "core1:agg5", "edge3:agg3"}
@@ -153,8 +151,8 @@ workload:
 		rapid.IntRange(1, 300).Draw(t, "offered"))
 }
 
-// TestPartition: pods and leaves stay whole, loads are even, and what cannot
-// be cut is refused with the reason.
+// TestPartition: pods and leaves stay whole, loads are even, and a plan that
+// cannot be cut is refused with the reason.
 func TestPartition(t *testing.T) {
 	p := parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4, rate: 1Gbps, delay: 1us}}}\n")
 	shardOf, err := partition(p, 2)
@@ -188,7 +186,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// BenchmarkWorkers is the fat-tree of BenchmarkFabric on one and two workers.
+// BenchmarkWorkers runs the fat-tree of BenchmarkFabric with one and two workers.
 func BenchmarkWorkers(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {

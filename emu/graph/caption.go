@@ -2,7 +2,7 @@ package graph
 
 import "math"
 
-// caption is a text at its place.
+// caption is a text with its place.
 type caption struct {
 	text string
 	box  box
@@ -10,12 +10,12 @@ type caption struct {
 
 func labelBox(text string) box { return box{w: textWidth(text, smallSize) + 4, h: smallSize + 3} }
 
-// mostCaptions is how many labels are tried. A drawing with more would not be
-// any clearer, and finding room takes long.
+// mostCaptions is the maximum number of labels to try. A drawing with more
+// would not be any clearer, and finding room takes long.
 const mostCaptions = 200
 
-// captions finds room for the labels of links beside nodes, each other and
-// the other links, and tells how many are left out.
+// captions finds room for the labels of links beside nodes, each other and the
+// other links, and returns how many are left out.
 func (l *layout) captions(lines []line) (placed []caption, left int) {
 	labelled := 0
 	for i, text := range l.labels {
@@ -40,7 +40,7 @@ func (l *layout) captions(lines []line) (placed []caption, left int) {
 	return placed, left
 }
 
-// free tells whether a label of a link would cover nothing but that link.
+// free reports whether a label of a link would cover nothing but that link.
 func (l *layout) free(b box, link int, lines []line, placed []caption) bool {
 	for _, n := range l.boxes {
 		if b.overlaps(n) {
@@ -60,7 +60,7 @@ func (l *layout) free(b box, link int, lines []line, placed []caption) bool {
 	return true
 }
 
-// meets tells whether a line passes a rectangle.
+// meets reports whether a line crosses a rectangle.
 func (l line) meets(b box) bool {
 	p := l.along()
 	for i := 1; i < len(p); i++ {
@@ -71,8 +71,8 @@ func (l line) meets(b box) bool {
 	return false
 }
 
-// meets tells whether a straight line passes a rectangle: neither misses the
-// other in x or in y, and not all corners are on one side of the line.
+// meets reports whether a straight line crosses a rectangle: they overlap in x
+// and in y, and not all corners are on one side of the line.
 func (b box) meets(p, q point) bool {
 	around := box{(p.x + q.x) / 2, (p.y + q.y) / 2, math.Abs(p.x - q.x), math.Abs(p.y - q.y)}
 	dx, dy := q.x-p.x, q.y-p.y

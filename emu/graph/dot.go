@@ -39,8 +39,8 @@ func DOT(w io.Writer, p *plan.Plan) error {
 	return b.Flush()
 }
 
-// edge writes a link from its higher to its lower end, because that is how
-// dot ranks what an edge joins.
+// edge writes a link from its higher to its lower end, because dot ranks the
+// nodes of an edge that way.
 func (r *rows) edge(w io.Writer, l plan.Link) {
 	first := r.first(l)
 	tail, head := l.Ends[first], l.Ends[1-first]
@@ -54,11 +54,11 @@ func (r *rows) edge(w io.Writer, l plan.Link) {
 		quote(text), quote(one.Ports[tail.Port].Name), quote(other.Ports[head.Port].Name), style)
 }
 
-// down tells whether a direction of a link is down.
+// down reports whether a direction of a link is down.
 func down(l plan.Link) bool { return !l.Dir[0].Up || !l.Dir[1].Up }
 
-// quoting escapes what means something in a label: quotes, the escapes that
-// begin with a backslash, and HTML's entities.
+// quoting escapes what has a meaning in a label: quotes, the escapes that begin
+// with a backslash, and HTML's entities.
 var quoting = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "&", "&amp;", "\n", `\n`, "\x00", "")
 
 func quote(s string) string { return `"` + quoting.Replace(s) + `"` }

@@ -19,7 +19,7 @@ const (
 	laneHeight   = 80.0    // above each shelf, for the links that come in
 )
 
-// block is a part of the lab that is drawn as a lab of its own: a pod, or a leaf with
+// block is a part of the lab that is drawn like a separate lab: a pod, or a leaf with
 // its hosts.
 type block struct {
 	nodes   []int
@@ -29,14 +29,14 @@ type block struct {
 	area    box
 }
 
-// folded is a drawing whose lower rows do not fit beside each other: they are cut
-// into blocks, which stand on shelves below the rows above.
+// folded is a drawing whose lower rows are too wide: they are cut into blocks,
+// which stand on shelves below the rows above.
 type folded struct {
 	blocks []*block
 	of     []*block // by node; nil above the shelves
 }
 
-// fold puts what is too wide onto shelves.
+// fold puts the blocks of a drawing that is too wide onto shelves.
 func (l *layout) fold() {
 	if len(l.order) < 2 {
 		return
@@ -50,8 +50,7 @@ func (l *layout) fold() {
 		return
 	}
 	f := &folded{of: make([]*block, len(l.Nodes))}
-	// The switches above the shelves do not tell where they are to be: what is
-	// laid out below does.
+	// The layout below the switches above the shelves decides where these are.
 	for _, nodes := range groups {
 		b := &block{nodes: nodes}
 		for _, n := range nodes {
@@ -80,7 +79,7 @@ func (l *layout) fold() {
 	}
 }
 
-// around is the rectangle around some nodes, or around all.
+// around returns the rectangle around some nodes, or around all if nodes is nil.
 func (l *layout) around(nodes []int) box {
 	var all box
 	first := true
@@ -100,9 +99,9 @@ func (l *layout) around(nodes []int) box {
 	return all
 }
 
-// groups cuts a drawing that is so large into blocks, left to right: what hangs
-// together below a row, of the highest row that gives small enough parts, or runs of
-// leaves. above is the row from which on nodes are in no block.
+// groups cuts a drawing of size all into blocks, left to right: the connected parts
+// below a row, of the highest row that gives small enough parts, or else runs of
+// leaves. Nodes in row above and higher are in no block.
 func (l *layout) groups(all box) (above int, groups [][]int) {
 	for t := len(l.order) - 2; t >= 1; t-- {
 		parts := l.partsBelow(t)
@@ -117,8 +116,8 @@ func (l *layout) groups(all box) (above int, groups [][]int) {
 	return 2, l.runs(int(math.Ceil(math.Sqrt(all.w / all.h / goodShape))))
 }
 
-// partsBelow gives the nodes of rows 0 to t that hang together without the rows
-// above, from left to right.
+// partsBelow returns the parts of rows 0 to t that are connected without the
+// rows above, from left to right.
 func (l *layout) partsBelow(t int) (parts [][]int) {
 	seen := make([]bool, len(l.Nodes))
 	for n := range l.Nodes {
@@ -141,7 +140,7 @@ func (l *layout) partsBelow(t int) (parts [][]int) {
 	return parts
 }
 
-// runs cuts the row of leaves into so many, each with its hosts.
+// runs cuts the row of leaves into count runs, each with its hosts.
 func (l *layout) runs(count int) [][]int {
 	leaves := l.order[1]
 	count = min(count, len(leaves))
@@ -164,7 +163,7 @@ func (l *layout) runs(count int) [][]int {
 	return groups
 }
 
-// part is a block as a layout of its own that shares its boxes with the whole.
+// part returns a block as a separate layout that shares its boxes with the whole.
 func (l *layout) part(b *block) *layout {
 	r := *l.rows
 	r.near = make([][]int, len(l.Nodes))
@@ -183,15 +182,15 @@ func (l *layout) part(b *block) *layout {
 				own = append(own, n)
 			}
 		}
-		if len(own) > 0 || len(r.order) == 0 { // a part may be switches only
+		if len(own) > 0 || len(r.order) == 0 { // a block may have only switches
 			r.order = append(r.order, own)
 		}
 	}
 	return &layout{rows: &r, labels: l.labels, boxes: l.boxes, columns: l.columns}
 }
 
-// shelve puts the blocks onto as many shelves as give the best shape, and tells how
-// wide they are.
+// shelve puts the blocks onto the number of shelves that gives the best shape, and
+// returns their width.
 func (l *layout) shelve() (width float64) {
 	f := l.folded
 	cell, height := 0.0, 0.0
@@ -239,5 +238,5 @@ func (l *layout) move(b *block, dx, dy float64) {
 	b.area.y += dy
 }
 
-// lane is the height at which links run along the top of a block's shelf.
+// lane returns the height at which links run along the top of a block's shelf.
 func (b *block) lane() float64 { return b.top - laneHeight/2 }

@@ -21,7 +21,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// labs are the topologies that must come out well.
+// labs are the topologies that must be drawn well.
 var labs = map[string]string{
 	"star":        `generate: {star: {hosts: 8}}`,
 	"big-star":    `generate: {star: {hosts: 64}}`,
@@ -113,7 +113,7 @@ func TestSVG(t *testing.T) {
 	})
 }
 
-// texts gives what an SVG writes, and fails if it is not well-formed.
+// texts returns the texts in an SVG, and fails if it is not well-formed.
 func texts(t *testing.T, r io.Reader) (found []string) {
 	d := xml.NewDecoder(r)
 	for {
@@ -169,8 +169,7 @@ func TestLayout(t *testing.T) {
 	eachPlan(t, func(t *testing.T, p *plan.Plan) { checkLayout(t, place(p)) })
 }
 
-// TestShape: large labs are not strips, and what is folded is still a drawing in
-// which nothing covers anything else.
+// TestShape: large labs are not strips, and a folded drawing has no overlaps.
 func TestShape(t *testing.T) {
 	for _, topology := range []string{
 		`generate: {fat-tree: {k: 8}}`,
@@ -226,7 +225,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestChain gives the switches of a chain in disorder.
+// TestChain gives the switches of a chain out of order.
 func TestChain(t *testing.T) {
 	const h, s = plan.Host, plan.Switch
 	r := newRows(mesh([]plan.Kind{s, s, s, s, h, h, h, h},
@@ -322,7 +321,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestDOT has dot read every plan, and place hosts below their switches.
+// TestDOT lets dot read every plan and place hosts below their switches.
 func TestDOT(t *testing.T) {
 	program, err := exec.LookPath("dot")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/links"
 )
 
-// settings says what one direction of a link is like: its rate, and its
-// delay, loss and being down when it has them.
+// settings describes one direction of a link: its rate, and its delay, its loss
+// and that it is down, if so.
 func settings(s links.Settings) string {
 	text := s.Rate.String()
 	if s.Delay != 0 {
@@ -21,9 +21,9 @@ func settings(s links.Settings) string {
 	return text
 }
 
-// describe says what a link is like, once if both directions are the same.
-// Otherwise there and back mark the direction that leaves the given end and
-// the other one, and sep is between them.
+// describe describes a link, once if both directions are the same. Otherwise
+// there and back mark the direction that leaves the given end and the other
+// one, and sep is between them.
 func describe(l plan.Link, end int, there, back, sep string) string {
 	one, other := settings(l.Dir[end]), settings(l.Dir[1-end])
 	if one == other {
@@ -32,7 +32,7 @@ func describe(l plan.Link, end int, there, back, sep string) string {
 	return there + one + sep + back + other
 }
 
-// describe says what a link is like, with arrows as the link is drawn.
+// describe describes a link, with arrows as the link is drawn.
 func (r *rows) describe(l plan.Link) string {
 	if r.level(l) {
 		return describe(l, r.first(l), "→ ", "← ", ", ")
@@ -40,8 +40,8 @@ func (r *rows) describe(l plan.Link) string {
 	return describe(l, r.first(l), "↓ ", "↑ ", ", ")
 }
 
-// labels gives the text beside each link, and a legend that says once what
-// most links of a kind have in common and have no text for.
+// labels returns the text beside each link, and a legend that states once what
+// most links of a kind have in common, in place of their texts.
 func (r *rows) labels() (labels, legend []string) {
 	all := make([]int, len(r.Links))
 	var kinds [2][]int
@@ -75,9 +75,9 @@ func (r *rows) labels() (labels, legend []string) {
 	return labels, legend
 }
 
-// common finds the label that more than half of some links have, and how many
-// do. It is empty if there is none, or if fewer than three have it: those are
-// better labelled one by one.
+// common returns the label that more than half of some links have, and how many
+// have it. It is empty if there is none, or if fewer than three have it: those
+// are better labelled one by one.
 func common(labels []string, links []int) (text string, count int) {
 	counts := map[string]int{}
 	for _, i := range links {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// sweeps is how often the rows are sorted by their neighbours. More of them
+// sweeps is how often the rows are sorted by their neighbours. More sweeps
 // hardly ever find a better order.
 const sweeps = 8
 
-// arrange orders the nodes within their rows so that few links cross. It
-// starts from the order of the plan, which is the natural one for labs that a
-// generator made, and leaves it only for a better one.
+// arrange orders the nodes within their rows so that few links cross. It starts
+// from the order of the plan, which is the natural one for generated labs, and
+// leaves it only for a better one.
 func (r *rows) arrange() {
 	for _, row := range r.order {
 		r.chain(row)
@@ -46,15 +46,15 @@ func (r *rows) orders() [][]int {
 	return c
 }
 
-// number notes the places of a row's nodes.
+// number records the places of a row's nodes.
 func (r *rows) number(row []int) {
 	for i, n := range row {
 		r.place[n] = i
 	}
 }
 
-// chain sorts a row so that each node comes after one that it is linked to,
-// where there is one: chains of switches come out in the order of the chain.
+// chain sorts a row so that each node comes after one that it is linked to, if
+// there is one: chains of switches come out in the order of the chain.
 func (r *rows) chain(row []int) {
 	degree := func(n int) (d int) {
 		for _, m := range r.near[n] {
@@ -87,7 +87,7 @@ func (r *rows) chain(row []int) {
 }
 
 // sortBy sorts row t by the mean place of each node's neighbours in another
-// row. A node without any stays about where it is.
+// row. A node without such neighbours stays about where it is.
 func (r *rows) sortBy(t, other int) {
 	if other < 0 || other >= len(r.order) {
 		return
@@ -110,7 +110,7 @@ func (r *rows) sortBy(t, other int) {
 	r.number(r.order[t])
 }
 
-// cost is how many links cross between rows, and how many nodes the links
+// cost returns how many links cross between rows, plus how many nodes the links
 // within rows have to pass.
 func (r *rows) cost() int {
 	cost := 0

@@ -13,8 +13,8 @@ const (
 	hostHeight  = 36.0   // of nodes with addresses
 	otherHeight = 30.0   // of others
 	gap         = 14.0   // between neighbours
-	rowWidth    = 1000.0 // beyond which hosts are put below each other
-	indent      = 16.0   // of hosts below each other, for their links
+	rowWidth    = 1000.0 // beyond which hosts are stacked
+	indent      = 16.0   // of stacked hosts, for their links
 )
 
 // box is a rectangle around its centre.
@@ -29,26 +29,27 @@ func (b box) overlaps(c box) bool {
 	return math.Abs(b.x-c.x) < (b.w+c.w)/2 && math.Abs(b.y-c.y) < (b.h+c.h)/2
 }
 
-// textWidth is about how wide a text is in the usual sans-serif fonts.
+// textWidth estimates the width of a text in the usual sans-serif fonts.
 func textWidth(s string, size float64) float64 {
 	return 0.58 * size * float64(utf8.RuneCountInString(s))
 }
 
-// column is what stands at one place of a row: a node, or hosts below each
-// other whose links share a line along their left.
+// column is one place of a row: a node, or stacked hosts whose links share a
+// line along their left.
 type column struct {
 	nodes  []int
-	anchor int // the switch that the nodes are hosts of, -1 if they are not just that
+	anchor int // the switch that is the hosts' only neighbour, -1 if there is none
 	stack  bool
 	alone  bool // the only stack of its anchor
 	box    box
 }
 
-// trunk is where the links of a stack come down.
+// trunk returns the x at which the links of a stack come down.
 func (c *column) trunk() float64 { return c.box.left() + 6 }
 
-// middle is where the column would have its neighbours in other rows. The
-// switch of a single stack is drawn so that the trunk hangs straight down.
+// middle returns the x that the column's neighbours in other rows should be
+// near. The switch of a single stack is drawn so that the trunk hangs straight
+// down.
 func (c *column) middle() float64 {
 	if c.alone {
 		return c.trunk() + indent
@@ -74,7 +75,7 @@ func newLayout(r *rows, labels []string) *layout {
 	return l
 }
 
-// layRows gives every node its place in the row that it belongs to.
+// layRows gives every node its place in its row.
 func (l *layout) layRows() {
 	hosts := l.hostColumns()
 	spread(hosts)
@@ -82,7 +83,7 @@ func (l *layout) layRows() {
 	for t := 1; t < len(l.order); t++ {
 		row := l.switchRow(t, width)
 		if t == 1 {
-			// Leaves that need more room than their hosts move these.
+			// Leaves that need more room than their hosts move the hosts.
 			l.follow(hosts, 1)
 			spread(hosts)
 		}
@@ -92,8 +93,7 @@ func (l *layout) layRows() {
 	l.settle()
 }
 
-// switchRow puts the switches of row t above those of the row below, which is so
-// wide.
+// switchRow puts the switches of row t above the row below, which has the given width.
 func (l *layout) switchRow(t int, width float64) (row []*column) {
 	for _, n := range l.order[t] {
 		c := &column{nodes: []int{n}, anchor: -1, box: l.boxes[n]}
@@ -108,7 +108,8 @@ func (l *layout) switchRow(t int, width float64) (row []*column) {
 	return row
 }
 
-// measureBoxes gives all hosts the size of the largest, and all switches.
+// measureBoxes gives all hosts the size of the largest host, and all switches the size of
+// the largest switch.
 func (l *layout) measureBoxes() {
 	host, other := box{w: 44, h: otherHeight}, box{w: 60, h: otherHeight}
 	for n, node := range l.Nodes {
@@ -128,8 +129,8 @@ func (l *layout) measureBoxes() {
 	}
 }
 
-// hostColumns puts the hosts side by side if that is not too wide, otherwise
-// those of each switch below each other as far as necessary.
+// hostColumns puts the hosts side by side if that is not too wide. Otherwise it
+// stacks the hosts of each switch as far as necessary.
 func (l *layout) hostColumns() []*column {
 	var runs [][]int
 	deepest := 1
@@ -177,8 +178,7 @@ func (l *layout) cut(runs [][]int, depth int) (columns []*column) {
 	return columns
 }
 
-// anchor gives the switch that a host is linked to, -1 unless that is its
-// only link.
+// anchor returns the switch that a host is linked to, -1 unless that is its only link.
 func (l *layout) anchor(n int) int {
 	if len(l.near[n]) != 1 || l.isHost(l.near[n][0]) {
 		return -1
@@ -186,7 +186,7 @@ func (l *layout) anchor(n int) int {
 	return l.near[n][0]
 }
 
-// labelRoom is how wide the labels of links to a column's hosts are.
+// labelRoom returns the width of the labels of links to a column's hosts.
 func (l *layout) labelRoom(c *column) (width float64) {
 	for _, n := range c.nodes {
 		for _, p := range l.Nodes[n].Ports {
@@ -198,7 +198,7 @@ func (l *layout) labelRoom(c *column) (width float64) {
 	return width
 }
 
-// levelGap is the room that links within a row need between its nodes.
+// levelGap returns the room that links within a row need between its nodes.
 func (l *layout) levelGap(t int) float64 {
 	width := gap
 	for i, link := range l.Links {
@@ -209,8 +209,8 @@ func (l *layout) levelGap(t int) float64 {
 	return width
 }
 
-// follow wishes each column below or above the middle of its neighbours in
-// row t. One without any goes with the column on its left.
+// follow sets the wanted place of each column: below or above the middle of its
+// neighbours in row t. One without any goes with the column on its left.
 func (l *layout) follow(row []*column, t int) {
 	for i, c := range row {
 		sum, count := 0.0, 0.0
@@ -231,11 +231,12 @@ func (l *layout) follow(row []*column, t int) {
 }
 
 // spread moves columns so that they do not overlap and keep their order, and
-// otherwise as little as possible: the sum of squares of the moves is least.
+// otherwise as little as possible: it minimises the sum of squares of the
+// moves.
 func spread(row []*column) {
-	// Without the room that the columns themselves take, what is wanted is
-	// the nearest sequence that never falls. Pooling adjacent violators
-	// finds it: a block that begins left of its predecessor joins it.
+	// Without the room that the columns themselves take, the result is the
+	// nearest non-decreasing sequence. Pooling adjacent violators finds it: a
+	// block that begins left of its predecessor joins it.
 	type block struct {
 		mean  float64
 		count int
@@ -269,7 +270,7 @@ func spread(row []*column) {
 	}
 }
 
-// extent is how wide a row is.
+// extent returns the width of a row.
 func extent(row []*column) float64 {
 	if len(row) == 0 {
 		return 0

@@ -12,14 +12,14 @@ type point struct{ x, y float64 }
 
 func between(a, b point, t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
 
-// line is how a link is drawn: a straight line, one with corners, or a curve
-// (of Bézier, quadratic) if bent.
+// line is how a link is drawn: a straight line, one with corners, or a
+// quadratic Bézier curve if bent.
 type line struct {
 	points []point
 	bent   bool
 }
 
-// at gives a point of the curve, or of the last straight piece.
+// at returns a point of the curve, or of the last straight piece.
 func (l line) at(t float64) point {
 	p := l.points
 	last := between(p[len(p)-2], p[len(p)-1], t)
@@ -29,8 +29,7 @@ func (l line) at(t float64) point {
 	return last
 }
 
-// along gives points that the line passes, close enough for a straight line
-// between each two.
+// along returns points on the line, close enough to be joined by straight lines.
 func (l line) along() []point {
 	if !l.bent {
 		return l.points
@@ -51,10 +50,10 @@ type plug struct {
 	link, end, node int
 	side            int
 	toward          float64 // where the link goes along this side
-	stack           *column // that the link goes to; its links share a place
+	stack           *column // the stack that the link goes to; its links share a place
 }
 
-// lines draws the links. Those at one side of a box are spread along it.
+// lines draws the links. The ends at one side of a box are spread along it.
 func (l *layout) lines() []line {
 	var plugs []plug
 	for i, link := range l.Links {
@@ -98,14 +97,14 @@ func (l *layout) lines() []line {
 	return lines
 }
 
-// adjacent tells whether nothing stands between the ends of a level link.
+// adjacent reports whether nothing stands between the ends of a level link.
 func (l *layout) adjacent(link int) bool {
 	ends := l.Links[link].Ends
 	d := l.place[ends[0].Node] - l.place[ends[1].Node]
 	return d == 1 || d == -1
 }
 
-// fit gives the plugs at one side of a box their places.
+// fit places the plugs at one side of a box.
 func (l *layout) fit(plugs []plug, ends [][2]point) {
 	slot := make([]int, len(plugs))
 	for i := 1; i < len(plugs); i++ {
@@ -121,7 +120,7 @@ func (l *layout) fit(plugs []plug, ends [][2]point) {
 		switch p.side {
 		case bottom:
 			at.y = b.bottom()
-			// A stack right below hangs on a plumb line.
+			// The line to a stack right below is vertical.
 			if p.stack != nil && math.Abs(p.toward-b.x) < b.w/2-4 {
 				at.x = p.toward
 			}
@@ -144,7 +143,7 @@ func (l *layout) line(i int, ends [2]point) line {
 	case l.crosses(link):
 		return line{l.detour(a, b, link.Ends[first].Node, low), false}
 	case l.level(link) && !l.adjacent(i):
-		// An arc over what stands between, or below for hosts.
+		// An arc over the nodes between, or below them for hosts.
 		height := min(20+0.12*(b.x-a.x), 0.75*l.drop)
 		if !l.isHost(low) {
 			height = -height
@@ -158,7 +157,7 @@ func (l *layout) line(i int, ends [2]point) line {
 	return line{[]point{a, b}, false}
 }
 
-// blocksOf gives the blocks that two nodes belong to.
+// blocksOf returns the blocks that two nodes belong to.
 func (l *layout) blocksOf(a, b int) (*block, *block) {
 	if l.folded == nil {
 		return nil, nil
@@ -166,14 +165,14 @@ func (l *layout) blocksOf(a, b int) (*block, *block) {
 	return l.folded.of[a], l.folded.of[b]
 }
 
-// crosses tells whether a link leaves its block.
+// crosses reports whether a link leaves its block.
 func (l *layout) crosses(link plan.Link) bool {
 	a, b := l.blocksOf(link.Ends[0].Node, link.Ends[1].Node)
 	return a != b
 }
 
-// plug gives the side of a node at which a link to another block leaves, and where it
-// goes from there.
+// plug returns the side of a node at which a link to another block leaves, and where
+// it goes from there.
 func (l *layout) plug(n, far int) (side int, toward float64) {
 	from, to := l.blocksOf(n, far)
 	switch {
@@ -187,8 +186,9 @@ func (l *layout) plug(n, far int) (side int, toward float64) {
 	return top, from.channel
 }
 
-// detour is the way of a link between blocks: through the channels beside them and
-// the lanes above them. What comes from above to the first shelf goes straight.
+// detour returns the points of a link between blocks: through the channels beside
+// them and the lanes above them. A link between the rows above and the first shelf
+// is straight.
 func (l *layout) detour(a, b point, from, to int) []point {
 	one, other := l.blocksOf(from, to)
 	switch {

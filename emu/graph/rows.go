@@ -66,10 +66,10 @@ func (r *rows) measure() {
 
 func (r *rows) isHost(n int) bool { return r.Nodes[n].Kind == plan.Host }
 
-// level tells whether a link stays within a row.
+// level reports whether a link stays within a row.
 func (r *rows) level(l plan.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
 
-// first gives the end of a link that is in the higher row or, if the link is
+// first returns the end of a link that is in the higher row or, if the link is
 // level, on the left.
 func (r *rows) first(l plan.Link) int {
 	a, b := l.Ends[0].Node, l.Ends[1].Node
@@ -79,9 +79,9 @@ func (r *rows) first(l plan.Link) int {
 	return 1
 }
 
-// address gives the address that a node is drawn with: its first of IPv4, or
-// its first if it has none of IPv4; those of a router itself come before those
-// of its ports. It is empty without any.
+// address returns the address that a node is drawn with: its first IPv4
+// address, or its first address if it has no IPv4 address. A router's own
+// addresses come before those of its ports. It is empty if there is none.
 func address(n plan.Node) string {
 	var all []netip.Addr
 	if n.Router != nil {

@@ -13,9 +13,9 @@ import (
 // margin is around the drawing.
 const margin = 16.0
 
-// SVG draws a plan as a picture that needs nothing else: hosts at the bottom,
-// switches in rows above by their distance from the hosts. Pointing at a link
-// shows what it joins and what it is like.
+// SVG draws a plan as a self-contained picture: hosts at the bottom, switches
+// in rows above by their distance from the hosts. Pointing at a link shows what
+// it joins and its settings.
 func SVG(w io.Writer, p *plan.Plan) error {
 	r := newRows(p)
 	labels, legend := r.labels()
@@ -48,7 +48,7 @@ func SVG(w io.Writer, p *plan.Plan) error {
 	return err
 }
 
-// area is the rectangle around everything.
+// area returns the rectangle around everything.
 func (l *layout) area(lines []line, texts []caption) box {
 	var area box
 	for i, b := range l.boxes {
@@ -68,7 +68,7 @@ func (l *layout) area(lines []line, texts []caption) box {
 	return area
 }
 
-// around is the rectangle around two.
+// around returns the rectangle around two.
 func around(a, b box) box {
 	x, y := min(a.left(), b.left()), min(a.top(), b.top())
 	w, h := max(a.right(), b.right())-x, max(a.bottom(), b.bottom())-y
@@ -92,14 +92,14 @@ func (s *svg) rect(b box, attributes string) {
 	s.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" %s/>`+"\n", b.left(), b.top(), b.w, b.h, attributes)
 }
 
-// text writes a line of text with its middle at a point.
+// text writes a line of text centred at a point.
 func (s *svg) text(x, y, size float64, text, attributes string) {
 	s.printf(`<text x="%.1f" y="%.1f" font-size="%g" %s>%s</text>`+"\n", x, y+0.35*size, size, attributes, escape(text))
 }
 
 func (s *svg) links(l *layout, lines []line) {
-	// Those that are down come first: where links share a line, it is good
-	// as long as one of them is.
+	// Links that are down come first: where links share a line, it is drawn as
+	// up if one of them is.
 	for _, group := range []struct {
 		down  bool
 		style string

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// OnLink gives the prefixes that a host's interface must take for directly
-// reachable, beside those of its own addresses, so that the host reaches every
-// other that links and plain switches join the interface to, and their routers. The
-// prefixes are masked and sorted, and none covers another. An interface
-// without an address of a family has none of that family, and where several
-// interfaces of the host lead to the same place the first that can takes all.
+// OnLink returns the prefixes that a host's interface must treat as directly
+// reachable, besides those of its own addresses, so that the host reaches every
+// other host that links and plain switches join to the interface, and their
+// routers. The prefixes are masked and sorted, and none covers another. An
+// interface without an address of a family has no prefixes of that family. If
+// several interfaces of the host lead to the same place, the first that can takes
+// all.
 func (p *Plan) OnLink(node, port int) []netip.Prefix {
 	domain := p.Domains()
 	here := domain[node][port]
@@ -28,7 +29,7 @@ func (p *Plan) OnLink(node, port int) []netip.Prefix {
 			}
 		}
 	}
-	// The widest come first, so that what one covers is left out.
+	// The widest come first, so that prefixes that they cover are left out.
 	slices.SortFunc(found, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
 	var widest []netip.Prefix
 	for _, f := range found {
@@ -40,10 +41,10 @@ func (p *Plan) OnLink(node, port int) []netip.Prefix {
 	return widest
 }
 
-// route gives what a host's interface must take for directly reachable to
-// reach the address to, which is on its link. It is false when there is no
-// need: some interface that leads there covers it, or takes it before this
-// one. Where an interface that leads elsewhere has the same prefix, only the
+// route returns what a host's interface must treat as directly reachable to
+// reach the address to, which is on its link. It returns false if there is no
+// need: an interface that leads there covers the address, or takes it before
+// this one. If an interface that leads elsewhere has the same prefix, only the
 // one address is taken.
 func (p *Plan) route(node, port int, domain []int, to netip.Prefix) (netip.Prefix, bool) {
 	prefix := to.Masked()
@@ -62,7 +63,7 @@ func (p *Plan) route(node, port int, domain []int, to netip.Prefix) (netip.Prefi
 	return prefix, !taken && HasFamily(p.Nodes[node].Ports[port].Addresses, to.Addr().Is6())
 }
 
-// HasFamily tells whether one of the addresses is IPv6, or IPv4.
+// HasFamily reports whether one of the addresses is IPv6 or, if ipv6 is false, IPv4.
 func HasFamily(addresses []netip.Prefix, ipv6 bool) bool {
 	return slices.ContainsFunc(addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == ipv6 })
 }
@@ -80,8 +81,8 @@ func (p *Plan) Domains() [][]int {
 	return p.number(func(n *Node) bool { return n.Kind == Host || n.Router != nil })
 }
 
-// number gives the ports of a node that is an end numbers of their own, all
-// ports of any other the same, and the two ends of a link the same.
+// number gives each port of an end node a separate number, all ports of any
+// other node the same number, and the two ends of a link the same number.
 func (p *Plan) number(end func(n *Node) bool) [][]int {
 	domain := make([][]int, len(p.Nodes))
 	for n := range p.Nodes {

@@ -8,12 +8,12 @@ import (
 	"github.com/weftlab/weft/emu/suggest"
 )
 
-// NameError is a name that leads to nothing, and what would.
+// NameError is the error for a name that does not exist, with a hint at names that do.
 type NameError struct{ Msg, Hint string }
 
 func (e *NameError) Error() string { return e.Msg + ": " + e.Hint }
 
-// SplitEndpoint cuts "s1:3" into the names of the node and of the port.
+// SplitEndpoint splits "s1:3" into the names of the node and of the port.
 func SplitEndpoint(name string) (node, port string, err *NameError) {
 	node, port, ok := strings.Cut(name, ":")
 	if !ok || node == "" || port == "" {
@@ -22,7 +22,7 @@ func SplitEndpoint(name string) (node, port string, err *NameError) {
 	return node, port, nil
 }
 
-// endpoint is Endpoint with the error as it is.
+// endpoint is Endpoint with the error as a NameError.
 func (p *Plan) endpoint(name string) (End, *NameError) {
 	nodeName, portName, err := SplitEndpoint(name)
 	if err != nil {
@@ -40,12 +40,12 @@ func (p *Plan) endpoint(name string) (End, *NameError) {
 	return End{node, port}, nil
 }
 
-// NoNode is the error of a node that is not there.
+// NoNode returns the error for a node that does not exist.
 func (p *Plan) NoNode(name string) *NameError {
 	return &NameError{fmt.Sprintf("there is no node %q", name), suggest.Hint(name, "the nodes are", p.NodeNames())}
 }
 
-// NoPort is the error of a port that a node does not have.
+// NoPort returns the error for a port that a node does not have.
 func (p *Plan) NoPort(node int, name string) *NameError {
 	n := &p.Nodes[node]
 	names := make([]string, len(n.Ports))
@@ -55,7 +55,7 @@ func (p *Plan) NoPort(node int, name string) *NameError {
 	return &NameError{fmt.Sprintf("%s has no port %q", n.Name, name), suggest.Hint(name, "its ports are", names)}
 }
 
-// NodeNames are the names of all nodes, in their order.
+// NodeNames returns the names of all nodes, in order.
 func (p *Plan) NodeNames() []string {
 	names := make([]string, len(p.Nodes))
 	for i, n := range p.Nodes {

@@ -13,10 +13,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// LinkPatch is a change to the settings of one direction of a link; nil
-// leaves a setting as it is. It is what a lab file says of a link, what an
-// event sets and what the command line sends. See links.Settings for what the
-// settings mean. The tags for YAML and its schema are for package spec.
+// LinkPatch is a change to the settings of one direction of a link; nil leaves
+// a setting unchanged. Lab files use it to describe links, events set it and
+// the command line sends it. See links.Settings for what the settings mean. The
+// tags for YAML and its schema are for package spec.
 type LinkPatch struct {
 	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
 	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`
@@ -33,8 +33,7 @@ type LinkPatch struct {
 	State              *State              `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down loses everything; default up"`
 }
 
-// MTU is the largest layer-3 packet in bytes. As ip(8) writes it, its unit may
-// be left out.
+// MTU is the largest layer-3 packet in bytes. As in ip(8), the unit may be left out.
 type MTU units.Bytes
 
 // String prints m in bytes, without the unit.
@@ -54,7 +53,7 @@ func (m *MTU) UnmarshalText(b []byte) error {
 	return err
 }
 
-// State tells whether a link carries anything.
+// State says whether a link carries anything.
 type State bool
 
 // The states of a link.
@@ -63,7 +62,7 @@ const (
 	Up   State = true
 )
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (s State) String() string {
 	if s {
 		return "up"
@@ -71,7 +70,7 @@ func (s State) String() string {
 	return "down"
 }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name that a lab file uses.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the name that a lab file uses.
@@ -95,19 +94,19 @@ const (
 	maxDelay             = units.Hour
 )
 
-// DefaultLink are the settings of a link that nothing is said of.
+// DefaultLink is the default settings of a link.
 var DefaultLink = links.Settings{MTU: 1500, Up: true}
 
-// SettingError is a setting, or a combination of them, that cannot be.
+// SettingError is an invalid setting or an invalid combination of settings.
 type SettingError struct {
-	Field any // pointer in the patch that is to blame
+	Field any // pointer in the patch to the setting at fault
 	Msg   string
 }
 
 func (e *SettingError) Error() string { return e.Msg }
 
-// Apply gives s changed by p. The error names a setting that is out of range
-// or that cannot take effect beside the others; s itself is taken to be good.
+// Apply returns s changed by p. The error names a setting that is out of range
+// or that cannot take effect with the others; s itself is assumed to be valid.
 func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
 	set(&s.Rate, p.Rate)
 	set(&s.Delay, p.Delay)
@@ -156,7 +155,7 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-// Over gives p with the settings that it leaves alone taken from base.
+// Over returns p with the settings that it leaves unset taken from base.
 func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 	top, below := reflect.ValueOf(&p).Elem(), reflect.ValueOf(base)
 	for i := range top.NumField() {
@@ -176,12 +175,12 @@ var settingNames = func() (names []string) {
 	return names
 }()
 
-// LinkKeys are the names of a link's settings, in the order of LinkPatch.
+// LinkKeys returns the names of a link's settings, in the order of LinkPatch.
 func LinkKeys() []string { return slices.Clone(settingNames) }
 
-// ParseAssignments reads settings as the command line gives them, such as
-// "loss=1%" and "rate=1Gbps". The error says what is wrong with an argument
-// and how to write it; combinations are judged by Apply.
+// ParseAssignments reads settings in the form of the command line, such as
+// "loss=1%" and "rate=1Gbps". The error says what is wrong with an argument and
+// how to write it; Apply checks combinations.
 func ParseAssignments(args []string) (LinkPatch, error) {
 	var p LinkPatch
 	for _, arg := range args {
@@ -196,7 +195,7 @@ func ParseAssignments(args []string) (LinkPatch, error) {
 	return p, nil
 }
 
-// set changes one setting, which is not set yet.
+// set sets one setting, and fails if it is set already.
 func (p *LinkPatch) set(name, text string) error {
 	i := slices.Index(settingNames, name)
 	if i < 0 {
@@ -214,7 +213,7 @@ func (p *LinkPatch) set(name, text string) error {
 	return nil
 }
 
-// parseSetting fills the setting that ptr points to from text.
+// parseSetting parses text into the setting that ptr points to.
 func parseSetting(ptr any, text string) error {
 	switch p := ptr.(type) {
 	case encoding.TextUnmarshaler:
@@ -229,8 +228,8 @@ func parseSetting(ptr any, text string) error {
 	panic(fmt.Sprintf("plan: no way to read a %T", ptr))
 }
 
-// String gives p as ParseAssignments reads it, its arguments joined by spaces.
-// It is empty if p sets nothing.
+// String returns p in the form that ParseAssignments reads, with the arguments
+// joined by spaces. It is empty if p sets nothing.
 func (p LinkPatch) String() string {
 	var args []string
 	v := reflect.ValueOf(p)

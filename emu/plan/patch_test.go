@@ -91,7 +91,7 @@ func TestBadAssignments(t *testing.T) {
 	}
 }
 
-// TestSwitchingOff holds that 0 takes a setting back without its companions.
+// TestSwitchingOff checks that 0 switches a setting off without its companions.
 func TestSwitchingOff(t *testing.T) {
 	s := DefaultLink
 	for _, args := range []string{

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// patchForm is how settings are written in JSON.
+// patchForm explains how settings are written in JSON.
 const patchForm = `write an object of settings, such as {"loss": "1%", "rate": "1Gbps"}`
 
 // ReadPatch reads settings from JSON: one object, with the keys of the lab
-// file. Values are texts as in the lab file, or numbers and true or false where
-// that may stand without quotes there. What follows the object is an error, as
-// a key that is there twice is. An error of reading itself is given as it is.
+// file. Values are strings as in the lab file, or numbers and booleans where
+// the lab file allows them without quotes. Anything after the object is an
+// error, and so is a duplicate key. It returns errors of r unchanged.
 func ReadPatch(r io.Reader) (LinkPatch, error) {
 	var p LinkPatch
 	d := json.NewDecoder(r)
@@ -48,7 +48,7 @@ func ReadPatch(r io.Reader) (LinkPatch, error) {
 	return p, nil
 }
 
-// setToken sets one setting to a token of JSON.
+// setToken sets one setting to a JSON token.
 func (p *LinkPatch) setToken(name string, value json.Token) error {
 	switch v := value.(type) {
 	case string:
@@ -61,7 +61,7 @@ func (p *LinkPatch) setToken(name string, value json.Token) error {
 	return fmt.Errorf("%s must be a single value, not %s", name, nameToken(value))
 }
 
-// nameToken names what begins with a token.
+// nameToken names the kind of value that begins with a token.
 func nameToken(t json.Token) string {
 	switch v := t.(type) {
 	case json.Delim:

@@ -19,7 +19,7 @@ type Traffic struct {
 	NDP     *carrier.NDP
 }
 
-// IPv6 tells whether its flows go over IPv6.
+// IPv6 reports whether its flows use IPv6.
 func (t *Traffic) IPv6() bool {
 	switch {
 	case t.RDMA != nil:
@@ -32,7 +32,7 @@ func (t *Traffic) IPv6() bool {
 	return t.UDP.IPv6
 }
 
-// Check says what is wrong with its carrier.
+// Check returns what is wrong with its carrier.
 func (t *Traffic) Check() error {
 	given := 0
 	for _, is := range []bool{t.RDMA != nil, t.UDP != nil, t.TCP != nil, t.NDP != nil} {
@@ -54,10 +54,10 @@ func (t *Traffic) Check() error {
 	return t.UDP.Check()
 }
 
-// Measure is which flows of patterns count, and how long a run waits for them.
+// Measure says which flows of patterns count, and how long a run waits for them.
 type Measure struct {
 	carrier.Window
-	// Grace is how long after Window.End a run in virtual time goes on at most, for
-	// flows that are under way then; 0 is without limit.
+	// Grace is how long a run in virtual time goes on at most after Window.End, for
+	// flows that are still under way; 0 means no limit.
 	Grace units.Time
 }

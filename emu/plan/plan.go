@@ -1,12 +1,13 @@
-// Package plan is a lab with everything worked out, as a value: nodes, ports, links,
-// classes, events, flows and transfers in a flat Plan of indices. It is what a fabric is
-// built of, what is drawn and what is run. With the types stands what follows from them
-// alone: names of ports, broadcast domains, who reaches which address by whom, and
-// LinkPatch, a change of a link's settings, with its forms in arguments and JSON.
+// Package plan describes a lab with everything worked out, as a value: nodes, ports,
+// links, classes, events, flows and transfers in a flat Plan of indices. Fabrics are
+// built from it, and it is what weft draws and runs. Besides the types, the package has
+// what follows from them alone: names of ports, broadcast domains, how hosts reach
+// addresses, and LinkPatch, a change of a link's settings, with its forms in arguments
+// and JSON.
 //
-// Package spec makes plans, and judges them: what the types here promise holds because
-// it has checked it. This package knows no YAML, no schema and no places in a file but
-// the lines of what can fail later.
+// Package spec makes plans and validates them: what the types here promise holds because
+// spec has checked it. This package knows nothing about YAML, schemas or places in a
+// file, except the lines of what can fail later.
 package plan
 
 import (
@@ -32,14 +33,15 @@ type Plan struct {
 	Name     string
 	Seed     uint64
 	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
-	// Dilation is how many seconds of real time one of the plan's takes in
-	// wall-clock time, 1 to MaxDilation. All else in a plan is emulated time.
+	// Dilation is how many seconds of real time one second of the plan takes in
+	// wall-clock time, 1 to MaxDilation. All other times in a plan are
+	// emulated.
 	Dilation int
 	Fidelity Fidelity
 	Engine   Engine
-	// Reroute is how long after a link goes down or comes up all switches
-	// have tables without it or with it; units.Never keeps tables as they are
-	// from the start, over links that are up and down alike.
+	// Reroute is how long after a link goes down or comes up the tables of all
+	// switches change to leave it out or include it. units.Never keeps the
+	// tables as they are at the start, over links that are up and down alike.
 	Reroute units.Time
 
 	Nodes  []Node // those of the generator, then those of the file, in their order
@@ -48,19 +50,19 @@ type Plan struct {
 	Flows  []workload.Flow
 	// Transfers have hosts with NICs at both ends.
 	Transfers []workload.Transfer
-	// Traffic is patterns of flows, and Measure says which of them count.
+	// Traffic are the patterns of flows, and Measure says which flows count.
 	Traffic []Traffic
 	Measure Measure
 
-	Series *Series // nil when the file says nothing of it
+	Series *Series // nil if the file has none
 }
 
-// MaxDilation leaves 100 kb/s of a link of 100 Gb/s.
+// MaxDilation leaves 100 kb/s of a link with 100 Gb/s.
 const MaxDilation = 1_000_000
 
 // Fidelity is how late packets may be in wall-clock time.
 type Fidelity struct {
-	Strict bool           // a run that is later than this fails; otherwise it is only reported
+	Strict bool           // a run that exceeds this fails; otherwise it is only reported
 	Limit  units.Time     // of one packet's lateness, emulated; positive
 	Share  units.Fraction // of packets that may exceed Limit before a strict run fails
 }
@@ -70,7 +72,7 @@ type Engine struct {
 	Spin     units.Time // busy waiting before a deadline, 0 to 1 s of real time
 	Realtime Realtime
 	IO       IO
-	Workers  int // threads that carry the fabric; 0 is one by the wall clock, as many as there are cores in virtual time
+	Workers  int // threads that run the fabric; 0 means one in the wall clock, one per core in virtual time
 }
 
 // IO says how the devices of real hosts are read and written.
@@ -78,8 +80,8 @@ type IO uint8
 
 // The ways to read and write devices.
 const (
-	IOAuto      IO = iota // io_uring where it gains and the kernel lets it
-	IOUring               // the lab does not start where the kernel does not let it
+	IOAuto      IO = iota // io_uring where it helps and the kernel allows it
+	IOUring               // the lab does not start if the kernel does not allow it
 	IOReadWrite           // system calls read and write
 )
 
@@ -134,30 +136,30 @@ type Node struct {
 	Join     units.Time // how long a packet may wait to be joined with others, 0 to 1 ms; hosts with offload
 	Ports    []Port     // in the order in which links first name them
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
-	// Forwarding is how a switch chooses among several ways.
+	// Forwarding is how a switch chooses among several paths.
 	Forwarding forward.Config
-	// Static are the static routes of a switch. A later one goes before an
-	// earlier one where both are for a station or an address.
+	// Static are the static routes of a switch. If several are for the same
+	// station or address, the last one applies.
 	Static  []StaticRoute
 	Router  *Router // of a switch that forwards by IP addresses; nil for any other node
 	Deep    *Deep   // nil for a node whose ports have a single plain queue each
 	Sysctls []Sysctl
 	Routes  []Route   // of hosts
 	Exec    []Program // of hosts with devices
-	Private []string  // directories that a host has for itself
-	// NIC is what each connected interface of a host has of an RDMA NIC, whose
-	// GIDs are the interface's addresses; nil for none. A host with a NIC has
-	// Deep.
+	Private []string  // directories private to a host
+	// NIC is the settings of the RDMA NIC of each connected interface of a
+	// host, whose GIDs are the interface's addresses; nil if there is none. A
+	// host with a NIC has Deep.
 	NIC *nicemu.Settings
 	// Edge is the service in front of each connected interface of a host; the zero Chosen
-	// for none. A host with one has Deep.
+	// if there is none. A host with one has Deep.
 	Edge edge.Chosen
-	// VM is the virtual machine that is the host; nil for one in a namespace.
+	// VM is the virtual machine of a host; nil for a host in a namespace.
 	VM *VM
 }
 
-// EdgeOverhead is by how much packets of a host with a version of IP are shorter than the MTU
-// of its link, for what its edge service puts in front of them.
+// EdgeOverhead returns by how much a host's packets of an IP version are shorter than the MTU
+// of its link, for what its edge service adds in front of them.
 func (n *Node) EdgeOverhead(ipv6 bool) units.Bytes {
 	if e, ok := n.Edge.Settings.(edge.Encapsulator); ok {
 		return e.Overhead(ipv6)
@@ -165,35 +167,36 @@ func (n *Node) EdgeOverhead(ipv6 bool) units.Bytes {
 	return 0
 }
 
-// Encapsulates tells whether the host's edge service puts packets into others.
+// Encapsulates reports whether the host's edge service encapsulates packets.
 func (n *Node) Encapsulates() bool {
 	_, ok := n.Edge.Settings.(edge.Encapsulator)
 	return ok
 }
 
-// FixedMTU says, with the service and the interface, why a link's MTU cannot be changed.
+// FixedMTU is the message that a link's MTU cannot be changed, with the service and the
+// interface.
 const FixedMTU = "%s at %s keeps the mtu that its link has as the run begins: both ends of a tunnel count in packets of that size"
 
-// DeviceMTU is the MTU of a host's interface on a link with an MTU.
+// DeviceMTU returns the MTU of a host's interface on a link with the given MTU.
 func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {
 	return link - n.EdgeOverhead(HasFamily(n.Ports[port].Addresses, true))
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
-// have Classes, and the same priorities all of them.
+// have Classes, all with the same priorities.
 type Deep struct {
-	Map class.Map // gives each packet's priority; a class of every port has it
-	// Buffer is the memory that all ports of a switch share, with what is
-	// reserved in it: more than all Reserve, Ingress.Reserve and Headroom of
-	// its ports. 0 is as much as they want; then nothing has an alpha or a
+	Map class.Map // maps packets to priorities; every port has a class for each
+	// Buffer is the memory that all ports of a switch share, including reserved
+	// memory: more than the sum of Reserve, Ingress.Reserve and Headroom of its
+	// ports. 0 means as much as they want; then nothing has an alpha or a
 	// reserve.
 	Buffer     units.Bytes
-	Pause      *pfc.Config // global PAUSE of a switch in place of PFC by class; nil none
-	CutThrough bool        // a switch sends on a packet as soon as its header has come
+	Pause      *pfc.Config // global PAUSE of a switch instead of PFC by class; nil if there is none
+	CutThrough bool        // a switch forwards a packet as soon as its header has arrived
 }
 
-// Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. A node's
-// are sorted by key, and each key begins with "net.".
+// Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. The
+// settings of a node are sorted by key, and each key begins with "net.".
 type Sysctl struct{ Key, Value string }
 
 // Route is one static route of a host. Via is on the link of one of the
@@ -203,25 +206,25 @@ type Route struct {
 	Via netip.Addr
 }
 
-// Router is what makes a switch a router. Each of its ports bounds a broadcast
-// domain; one in a domain with hosts has addresses as theirs, others may have
+// Router makes a switch a router. Each of its ports bounds a broadcast domain.
+// A port in a domain with hosts has addresses like theirs; others may have
 // none.
 type Router struct {
 	Addresses []netip.Addr // of the router itself; each unique in the plan
 }
 
-// StaticRoute is one static route of a switch. In a plain switch it holds for
-// all that goes to the stations, of both versions of IP and of none; in a
-// router for the prefixes, or without any for the addresses of the stations.
+// StaticRoute is one static route of a switch. In a plain switch it applies to
+// all packets to the stations, of both IP versions and of none. In a router it
+// applies to the prefixes or, without any, to the addresses of the stations.
 type StaticRoute struct {
-	To       string         // as the file has it
+	To       string         // as in the file
 	Stations []End          // interfaces of hosts; at least one, except where a router has Prefixes
-	Prefixes []netip.Prefix // masked; of routers, nil when the file names a host
+	Prefixes []netip.Prefix // masked; of routers, nil if the file names a host
 	Via      []Way          // at least one
 }
 
-// Way is a port of a switch through which a static route leads, and its share
-// beside the other ways.
+// Way is a port of a switch through which a static route leads, and its weight
+// among the ports of the route.
 type Way struct{ Port, Weight int } // Weight is 1 to 1000
 
 // Port is an interface of a host or a port of a switch.
@@ -235,14 +238,14 @@ type Port struct {
 	// Classes, by rising priority, are the queues of a port of a node with
 	// Deep; Queue is not used then.
 	Classes []class.Class
-	// Headroom is what each lossless class of a switch's port may take of the
-	// buffer after it has asked for a pause, by priority; with global PAUSE
-	// the first is that of the whole port. It is reserved for the port, and a
-	// bound also where there is no buffer.
+	// Headroom is how much of the buffer each lossless class of a switch's port
+	// may take after it has asked for a pause, by priority; with global PAUSE
+	// the first is for the whole port. It is reserved for the port, and also
+	// limits where there is no buffer.
 	Headroom [class.Count]units.Bytes
 }
 
-// Class gives the class of a priority; nil if there is none.
+// Class returns the class of a priority; nil if there is none.
 func (p *Port) Class(priority uint8) *class.Class {
 	for i := range p.Classes {
 		if p.Classes[i].Priority == priority {
@@ -264,10 +267,10 @@ type Link struct {
 	Dir  [2]links.Settings // Dir[i] is the direction that leaves Ends[i]
 }
 
-// End is a port by its index in a node by its index.
+// End is a port, as the index of a node and the index of a port in it.
 type End struct{ Node, Port int }
 
-// Event changes one or both directions of a link at a time of the run.
+// Event changes one or both directions of a link during the run.
 type Event struct {
 	At   units.Time // not negative; a plan's events are sorted by it
 	Link int
@@ -275,7 +278,7 @@ type Event struct {
 	Set  LinkPatch
 }
 
-// The names of kinds, attachments and so on, by their numbers, as a lab file has them.
+// The names of kinds, attachments and so on in lab files, by their values.
 var (
 	kindNames     = []string{"host", "switch"}
 	AttachNames   = []string{"tap", "tun", "none", "vm"}
@@ -284,21 +287,21 @@ var (
 	IONames       = []string{"auto", "uring", "read-write"}
 )
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (k Kind) String() string { return kindNames[k] }
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (a Attach) String() string { return AttachNames[a] }
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (o Offload) String() string { return OffloadNames[o] }
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (r Realtime) String() string { return RealtimeNames[r] }
 func (i IO) String() string       { return IONames[i] }
 
-// ShortestDelay is the shortest propagation delay that a direction of a link
-// has in the course of the plan's events.
+// ShortestDelay returns the shortest propagation delay that a direction of a
+// link has in the course of the plan's events.
 func (p *Plan) ShortestDelay(link, dir int) units.Time {
 	d := p.Links[link].Dir[dir].Delay
 	for i := range p.Events {
@@ -315,8 +318,8 @@ func (p *Plan) Node(name string) (int, bool) {
 	return i, i >= 0
 }
 
-// Endpoint finds a port by its name, such as "s1:3". The error
-// says what is wrong with the name and which there are.
+// Endpoint finds a port by its name, such as "s1:3". The error says what is
+// wrong with the name and which names exist.
 func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	e, bad := p.endpoint(name)
 	if bad != nil {
@@ -325,13 +328,13 @@ func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	return e.Node, e.Port, nil
 }
 
-// PortName gives the name of a port, such as "s1:3".
+// PortName returns the name of a port, such as "s1:3".
 func (p *Plan) PortName(node, port int) string {
 	n := p.Nodes[node]
 	return n.Name + ":" + n.Ports[port].Name
 }
 
-// Telemetry tells whether any NIC sends packets with room for in-band telemetry, so that
+// Telemetry reports whether any NIC sends packets with room for in-band telemetry, so that
 // the switches write it.
 func (p *Plan) Telemetry() bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })

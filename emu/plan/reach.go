@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Routed tells whether the plan has routers.
+// Routed reports whether the plan has routers.
 func (p *Plan) Routed() bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Router != nil })
 }
@@ -38,15 +38,15 @@ func (p *Plan) Reach() *Reach {
 	return r
 }
 
-// Next is the port that a host's interface sends a packet for an address to:
-// the one that has the address, if it is in the interface's domain, or that of
-// the gateway of the host's longest route to it through the interface.
+// Next returns the port that a host's interface sends a packet for an address
+// to: the port with the address, if it is in the interface's domain, or the
+// gateway's port on the longest route of the host to it through the interface.
 func (r *Reach) Next(node, port int, to netip.Addr) (End, bool) {
 	e, bits := r.next(node, port, to)
 	return e, bits >= 0
 }
 
-// next is Next with the length of the route, -1 when there is none.
+// next is Next with the prefix length of the route, -1 if there is none.
 func (r *Reach) next(node, port int, to netip.Addr) (best End, bits int) {
 	domain := r.Domain[node][port]
 	in := func(e End, ok bool) (End, bool) {
@@ -66,9 +66,9 @@ func (r *Reach) next(node, port int, to netip.Addr) (best End, bits int) {
 	return best, bits
 }
 
-// Path finds the interfaces between which modelled packets go from one host to
-// another, and the port that they go to first: the receiver's, or that of a
-// router on the host's longest route.
+// Path returns the interfaces at the ends of modelled packets from one host to
+// another, and the port that the packets go to first: the receiver's, or a
+// router's on the host's longest route.
 func (r *Reach) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok bool) {
 	for i, sp := range r.plan.Nodes[from].Ports {
 		for j, rp := range r.plan.Nodes[to].Ports {
@@ -95,7 +95,7 @@ func (r *Reach) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok b
 	return sender, receiver, first, false
 }
 
-// AddressOf is the first address of a version of IP that a port has.
+// AddressOf returns the first address of an IP version that a port has.
 func AddressOf(p *Port, ipv6 bool) (netip.Addr, bool) {
 	for _, a := range p.Addresses {
 		if a.Addr().Is6() == ipv6 {

@@ -13,16 +13,16 @@ import (
 // DefaultSeries is how often queues are sampled by default.
 const DefaultSeries = units.Millisecond
 
-// Series is what weft sim and weft up sample when they are told to.
+// Series is what weft sim and weft up sample if asked to.
 type Series struct {
-	Every units.Time // emulated; in the wall clock it may be more than can be had
+	Every units.Time // emulated; the wall clock may not achieve it
 	Ports []End      // in the order of the plan, at least one
 }
 
-// MatchPorts gives the ports that any of the patterns matches, in the order of
-// the plan: names such as "s1:3" in which * stands for any letters, ? for one,
-// and [a-c] for one of several. Without patterns it gives every port of a
-// switch. A pattern that matches nothing is an error.
+// MatchPorts returns the ports that any of the patterns matches, in the order
+// of the plan. Patterns are names such as "s1:3" in which * stands for any
+// characters, ? for one, and [a-c] for one of several. Without patterns it
+// returns every port of a switch. A pattern that matches nothing is an error.
 func (p *Plan) MatchPorts(patterns []string) ([]End, error) {
 	found := map[End]bool{}
 	for _, pattern := range patterns {
@@ -48,7 +48,7 @@ func (p *Plan) MatchPorts(patterns []string) ([]End, error) {
 	return all, nil
 }
 
-// match gives the ports that one pattern matches, at least one.
+// match returns the ports that one pattern matches, at least one.
 func (p *Plan) match(pattern string) ([]End, *NameError) {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		e, err := p.endpoint(pattern)
