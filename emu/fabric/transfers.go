@@ -66,9 +66,10 @@ func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
 }
 
 // idealTime returns the function from a message's size to the time that it takes
-// alone on its path: every node stores a packet before it sends it on, the
-// slowest link sets the pace, and with RC an acknowledgement or the response of a
-// READ comes back. It returns nil if there is no path.
+// alone on its path. With RC every node stores a packet before it sends it on, the
+// slowest link sets the pace, and an acknowledgement or the response of a READ comes
+// back. With UC and UD a message is complete when it has left the sender.
+// It returns nil if there is no path.
 func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.IdealTime {
 	way := f.wayBetween(from, to)
 	if way == nil {
