@@ -12,7 +12,7 @@ import (
 type monitor struct {
 	conn    net.Conn
 	encoder *json.Encoder
-	event   func(name string) // is told of events, in their order
+	event   func(name string) // receives events, in order
 
 	mu      sync.Mutex // one command at a time
 	answers chan answer
@@ -59,10 +59,10 @@ func (m *monitor) read() {
 	}
 }
 
-// errMonitor says that QEMU no longer answers.
+// errMonitor means that QEMU no longer answers.
 var errMonitor = errors.New("QEMU has ended")
 
-// do carries out a command.
+// do executes a command.
 func (m *monitor) do(name string, arguments any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
