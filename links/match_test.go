@@ -52,7 +52,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchErrors: the error shows the offending text and what would be right.
+// TestMatchErrors: the error shows the offending text and what would be valid.
 func TestMatchErrors(t *testing.T) {
 	for rule, say := range map[string]string{
 		"id=0x1234":            `"id=0x1234" is not a rule`,
