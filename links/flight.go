@@ -9,7 +9,7 @@ import (
 
 // flight holds the packets in flight on a link. It has a single entry in the event
 // queue however many there are: they arrive in the order in which they were sent,
-// except for those that may overtake.
+// unless they may overtake.
 type flight struct {
 	order    arrivals // those that arrive in order
 	timer    sim.Timer

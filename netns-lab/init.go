@@ -102,7 +102,7 @@ const initReady = "ready"
 // kill ends the init, and thereby all processes in its host, and waits until they are gone.
 func (i *hostInit) kill() error {
 	defer unix.Close(i.fd)
-	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // else it has ended by itself
+	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // fails only if it has ended
 	me := []process{{i.pid, i.fd}}
 	awaitEnd(me, grace)
 	if _, err := inodeOf(fmt.Sprintf("/proc/%d/ns/net", i.pid)); err != nil {

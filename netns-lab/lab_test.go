@@ -296,9 +296,9 @@ func livesIn(t testing.TB, l *Lab, host string) int {
 	return len(found)
 }
 
-// The times are those that users wait for; they are real time because the work
-// is the kernel's. The bounds leave a slow machine room: 64 hosts took 0.1 s to
-// make and 0.2 s to remove on two cores.
+// Users wait for these times; they are real time because the kernel does the work.
+// The bounds leave room for a slow machine: 64 hosts took 0.1 s to make and 0.2 s to
+// remove on two cores.
 func TestManyHostsAreFast(t *testing.T) {
 	start := time.Now()
 	l := makeLab(t, hostsN(64)...)

@@ -17,7 +17,7 @@ const (
 	offloadTSO4   = 0x02
 	offloadTSO6   = 0x04
 	offloadTSOECN = 0x08 // without it, flows with ECN lose TSO
-	offloadUSO4   = 0x20 // both or none; since Linux 6.2
+	offloadUSO4   = 0x20 // both or neither; since Linux 6.2
 	offloadUSO6   = 0x40
 	offloadTCP    = offloadCsum | offloadTSO4 | offloadTSO6 | offloadTSOECN
 	offloadTCPUDP = offloadTCP | offloadUSO4 | offloadUSO6

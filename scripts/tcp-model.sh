@@ -8,7 +8,7 @@
 # DCTCP, in virtual machines. Finished runs are kept in DIR (default tcp-linux.result) and not
 # repeated. It needs root.
 #
-#   tcp-model.sh --table DIR    # the table of what is there, also of a run that was interrupted
+#   tcp-model.sh --table DIR    # the table of existing results, even of an interrupted run
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin

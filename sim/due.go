@@ -2,7 +2,7 @@ package sim
 
 import "github.com/weftlab/weft/sim/units"
 
-// Due returns the time of the earliest armed timer, units.Never when none is armed.
+// Due returns the time of the earliest armed timer, units.Never if there is none.
 // Unlike Next it is exact, because it removes stale entries before that timer. Run
 // does the same inline, since a call would cost time for every event. Handlers must
 // not call Due.

@@ -210,7 +210,7 @@ func TestStop(t *testing.T) {
 func TestStopProcesses(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var e Engine
-	e.StopProcesses() // of which there are none
+	e.StopProcesses() // there are none
 	var log []string
 	start := func(name string, f func(p *Process)) {
 		e.Go(name, func(p *Process) {

@@ -41,7 +41,7 @@ type Queue interface {
 	Queued(now units.Time) (packets int, bytes units.Bytes)
 }
 
-// Config is what a NIC needs.
+// Config holds the parameters of a NIC.
 type Config struct {
 	FD       int // one of a pair of AF_UNIX sockets of SOCK_DGRAM, connected
 	Pool     *packet.Pool

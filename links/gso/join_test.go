@@ -583,7 +583,7 @@ func TestJoinUDP(t *testing.T) {
 	}
 }
 
-// TestJoinOrder: what is written when.
+// TestJoinOrder: the order and the times of writes.
 func TestJoinOrder(t *testing.T) {
 	r := newRoad(t, false)
 	flow := func(i int) model {

@@ -37,7 +37,7 @@ type Entrance interface {
 	Refused(now units.Time, p *packet.Packet)
 }
 
-// Config is what a device needs.
+// Config holds the parameters of a device.
 type Config struct {
 	FD  int // opened with IFF_NO_PI; with IFF_VNET_HDR if and only if Offload is set
 	MTU int // bytes of layer-3 packet

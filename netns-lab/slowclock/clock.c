@@ -1,8 +1,9 @@
 /* A library for LD_PRELOAD that shows a program the clock of a dilated lab: times that
  * it reads are emulated, and its waits are dilated. The lab's process keeps the clock
- * in a file that is mapped here (emu/wall/share.go).  Programs that make system calls
- * themselves (statically linked ones, Go's) do not pass here, nor do rdtsc and what
- * the kernel tells of times elsewhere, such as those of files. */
+ * in a file that is mapped here (emu/wall/share.go).
+ *
+ * Programs that make system calls themselves (statically linked ones, Go's) bypass the
+ * library. So do rdtsc and other times from the kernel, such as those of files. */
 #include "slowclock.h"
 
 #include <fcntl.h>

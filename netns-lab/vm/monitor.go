@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// monitor speaks QMP with a QEMU (docs/interop/qmp-spec.txt).
+// monitor is a QMP client of a QEMU (docs/interop/qmp-spec.txt).
 type monitor struct {
 	conn    net.Conn
 	encoder *json.Encoder

@@ -18,7 +18,7 @@ type Registry[T any] struct {
 	systems map[string]T
 }
 
-// New makes the registry of a seam. Errors call its systems what, such as "rate control".
+// New makes the registry of a seam. what names its systems in errors, such as "rate control".
 func New[T any](what string) *Registry[T] {
 	return &Registry[T]{what: what, systems: map[string]T{}}
 }
@@ -44,7 +44,7 @@ func (r *Registry[T]) Find(name string) (T, error) {
 // Names returns the names of the systems, sorted.
 func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.systems)) }
 
-// OneOf returns what the systems are, with an article: "a rate control", "an edge service".
+// OneOf returns the name of the systems with an article: "a rate control", "an edge service".
 func (r *Registry[T]) OneOf() string {
 	if strings.ContainsRune("aeiou", rune(r.what[0])) {
 		return "an " + r.what

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// guest is an agent in this process behind a Link.
+// guest is an agent in this process, reached through a Link.
 type guest struct {
 	t    *testing.T
 	link *Link

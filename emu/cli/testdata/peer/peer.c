@@ -415,7 +415,7 @@ static void unfit(void)
 
 #define PIECE 5000
 #define DEPTH 8
-#define MARK 0x55 /* what no stream carries */
+#define MARK 0x55 /* a byte that no stream sends */
 
 /* Keeps the other side busy until something fails, and returns the status. progress
  * counts completions; at the hundredth, tell makes it notify the other side. */

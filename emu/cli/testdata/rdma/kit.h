@@ -46,7 +46,7 @@ void start(void);
 
 struct ibv_qp *new_qp(struct ibv_cq *to, struct ibv_srq *srq, int depth);
 
-/* What queue pairs are connected with: connect_qp takes ALL, 7 and 7. */
+/* Parameters for connecting queue pairs: connect_qp uses ALL, 7 and 7. */
 struct how {
 	int access, retries, rnr_retries;
 };
