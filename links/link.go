@@ -37,7 +37,7 @@ type Link struct {
 	outbox  *Outbox  // to the inbox's worker; nil when it is the same
 	delay   units.Time
 	mtu     units.Bytes
-	plain   bool        // the link does nothing to a packet but carry it
+	plain   bool        // the link only carries packets and does nothing else to them
 	instant bool        // plain and without delay
 	early   units.Bytes // bytes of a packet that the receiver waits for; 0 means all
 	epoch   uint8       // counts how often the link went down

@@ -14,7 +14,7 @@ func TestMatch(t *testing.T) {
 		rule    string
 		picks   []uint16
 		not     []uint16
-		share   int // of the 65536 identifications
+		share   int // of all 65536 identifications
 		printed string
 	}{
 		{"", nil, []uint16{0, 0xffff}, 0, "none"},

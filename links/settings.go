@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Settings is what one direction of a link does to the packets on it.
+// Settings are the properties of one direction of a link.
 type Settings struct {
 	Rate  units.Rate  // of serialisation, including Ethernet's overhead; 0 means unlimited
 	Delay units.Time  // propagation, last bit to last bit; not negative
@@ -25,7 +25,7 @@ type Settings struct {
 	Reorder   units.Fraction // of packets, held back by ReorderBy so that later ones overtake
 	ReorderBy units.Time
 
-	Jitter             units.Time   // scale of the random extra delay, as the distribution defines it
+	Jitter             units.Time   // scale of the random extra delay; see Distribution
 	JitterDistribution Distribution // of the extra delay
 	JitterReorder      bool         // whether jitter may let packets overtake each other
 

@@ -111,7 +111,7 @@ func (ns *namespace) connect(d *Device, i Interface) error {
 	}
 	for _, p := range i.OnLink {
 		route := &netlink.Route{LinkIndex: d.index, Dst: ipNet(p.Masked()), Scope: netlink.SCOPE_LINK}
-		// The device's own prefix has such a route already.
+		// The device's own prefix already has such a route.
 		if err := ns.links.RouteAdd(route); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("on-link route to %s: %w", p, err)
 		}

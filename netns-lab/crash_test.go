@@ -60,7 +60,7 @@ func startOwner(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal("the owner made no lab")
 	}
 	go func() {
-		for lines.Scan() { // so that it never waits for the pipe
+		for lines.Scan() { // so that the owner never blocks on the pipe
 		}
 	}()
 	return owner

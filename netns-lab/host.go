@@ -32,7 +32,7 @@ type Host struct {
 type Interface struct {
 	Name string
 	Kind DeviceKind
-	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose. Virtual uses only Addresses, for the other hosts' names
+	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose. Virtual: only Addresses count, for other hosts' names
 	MTU  int              // bytes of IP packet; 0 means 1500
 
 	// Offload makes the device carry super-packets: each read and write has a

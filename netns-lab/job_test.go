@@ -193,7 +193,8 @@ func TestJobControl(t *testing.T) {
 	}
 }
 
-// TestSignals: signals to a process that runs a program in a host go to the program.
+// TestSignals: signals to a process that runs a program in a host are forwarded to
+// the program.
 func TestSignals(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	lab := l.Info().Name

@@ -11,7 +11,7 @@ import (
 // since the host was made, over IPv4 and IPv6 (RFC 4113; Linux, net/ipv4/udp.c).
 type Sockets struct {
 	Full     uint64 // found the receive buffer of their socket full, or the kernel out of memory for it
-	Unopened uint64 // went to a port that no socket has
+	Unopened uint64 // went to a port without a socket
 	Checksum uint64 // had a wrong checksum
 }
 

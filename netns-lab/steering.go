@@ -78,7 +78,7 @@ func CheckSteering(name string) error {
 // the kernel sorts the host's packets. The error is ErrNoSteering if a device
 // without them can be made.
 func openQueues(i Interface) (fds []int, err error) {
-	// First, because it is the most likely to be refused.
+	// First, because this is the most likely to be refused.
 	program, err := newSteering(i.Classes, i.Kind)
 	if err != nil {
 		return nil, err

@@ -229,7 +229,7 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 	}
 }
 
-// TestPrivateDirectories are empty, and gone with the host.
+// TestPrivateDirectories: private directories are empty, and disappear with the host.
 func TestPrivateDirectories(t *testing.T) {
 	hosts := hostsN(2)
 	hosts[0].Private = []string{"/tmp", "/run"}

@@ -61,7 +61,7 @@ func act(w world, s step, programs [][]step) {
 	}
 }
 
-// real is the world of the engine.
+// real is the world run by the engine.
 type real struct {
 	e        *Engine
 	programs [][]step

@@ -152,7 +152,7 @@ func CheckTshark(t *testing.T, file string, opcodes ...string) map[string]int {
 	for line := range strings.Lines(string(out)) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		malformed, sum, opcode, comment := row[0], row[2], row[3], row[4]
-		expert := strings.TrimPrefix(row[1], comment) // tshark reports a comment as an expert message
+		expert := strings.TrimPrefix(row[1], comment) // tshark reports comments as expert messages
 		count[opcode]++
 		if malformed != "" || expert != "" || sum == "0" {
 			t.Fatalf("tshark says of frame %s: %s", row[5], line)

@@ -27,7 +27,7 @@ import (
 
 // Entrance is where packets from a NIC enter the fabric.
 type Entrance interface {
-	// Enter is given a packet with a Frame that has been parsed, and owns it.
+	// Enter is given a packet whose Frame has been parsed, and owns it.
 	Enter(now units.Time, p *packet.Packet)
 	// Malformed is given a packet whose Frame is not a valid frame, and owns it.
 	Malformed(now units.Time, p *packet.Packet)

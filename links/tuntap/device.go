@@ -25,7 +25,7 @@ import (
 
 // Entrance is where packets from a device enter the fabric.
 type Entrance interface {
-	// Enter is given a packet with a Frame that has been parsed, and owns it.
+	// Enter is given a packet whose Frame has been parsed, and owns it.
 	Enter(now units.Time, p *packet.Packet)
 	// EnterSuper is given a super-packet to split and the common fields of its
 	// pieces, as made by gso.Prepare. It owns s.

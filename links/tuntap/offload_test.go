@@ -409,7 +409,7 @@ func TestOffloadSplits(t *testing.T) {
 			s.deliver(0, ps...)
 			s.out.Flush(0)
 			got := s.receiveLong()
-			if name == "one" { // one packet is no super-packet
+			if name == "one" { // one packet is not a super-packet
 				m = s.message(g, 0)
 			}
 			if !g.fin && !bytes.Equal(got, m) {

@@ -175,7 +175,7 @@ func TestEnterWaits(t *testing.T) {
 	}
 	check(t, "nothing", l.take())
 	time.AfterFunc(10*time.Millisecond, func() { _, _ = unix.Write(far, []byte("x")) })
-	// The runtime's signals end a wait early.
+	// Signals of the Go runtime end a wait early.
 	var told []string
 	for tries := 0; len(told) == 0 && tries < 1000; tries++ {
 		r.Enter(int64(time.Hour))

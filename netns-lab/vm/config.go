@@ -111,8 +111,8 @@ type Host struct {
 	Address netip.Addr
 }
 
-// text writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting,
-// in the order in which they are to be made.
+// text writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting, in
+// the order in which they must be applied.
 func (s *Setup) text(name string, nics []NIC) string {
 	var b strings.Builder
 	line := func(words ...string) { fmt.Fprintln(&b, strings.Join(words, " ")) }
@@ -181,8 +181,9 @@ func FindImage() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// built-in parameters: without the first a busy machine's emulated timer looks
-// broken to the kernel; the others spare an emulated processor work.
+// imageAppend holds the kernel parameters of weft's own image. Without
+// no_timer_check a busy machine's emulated timer looks broken to the kernel; the
+// ones after it spare an emulated processor work.
 const imageAppend = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable nokaslr mitigations=off audit=0 apparmor=0 cryptomgr.notests"
 
 // ownAppend precedes Append on the command line of kernels that are not weft's.

@@ -41,7 +41,7 @@ func TestSetup(t *testing.T) {
 		Hosts:     []Host{{"h1", addr("10.0.0.2")}},
 	}
 	got := strings.Split(strings.TrimSpace(s.text("v1", nics())), "\n")
-	// Kernel settings that every guest gets are left out here.
+	// Ignore kernel settings that every guest gets.
 	got = slices.DeleteFunc(got, func(l string) bool { return strings.HasPrefix(l, "sysctl net/ipv6/") })
 	want := []string{
 		"hostname v1", "host 10.0.0.2 h1",

@@ -9,7 +9,7 @@ import "github.com/weftlab/weft/sim/units"
 // before or in a window may be an outage.
 type Window struct {
 	Number int        // counts windows, from 1
-	From   units.Time // when the first link went down
+	From   units.Time // when its first link went down
 	To     units.Time // when it ended; units.Never while it lasts, -1 if there was none
 }
 

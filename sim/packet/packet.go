@@ -43,7 +43,7 @@ type Packet struct {
 	Origin Endpoint
 	L3     uint16 // offset of the network header
 	In     uint16 // number of the switch's ingress port
-	Fate   Fate   // what the congestion point of the current port did to it, for that port's capture
+	Fate   Fate   // set by the congestion point of the current port, for that port's capture
 	Epoch  uint8  // of its link: how often that had gone down before
 	BadFCS bool   // damaged on a link: the next receiver drops it
 	TOS    uint8
@@ -75,7 +75,7 @@ type Packet struct {
 	Proto      uint8
 	Trimmed    bool   // cut down to its headers by a switch
 	Returned   bool   // and sent back to its source
-	StaticHops uint8  // how often a static route of a switch has sent it on
+	StaticHops uint8  // how often a static route of a switch has forwarded it
 	Label      uint32 // IPv6 flow label, 20 bits
 	// To is the number of its IP destination among the addresses that the
 	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet frame

@@ -69,8 +69,8 @@ func TestBriefIsNear(t *testing.T) {
 	})
 }
 
-// TestSharesPrintedParseBack: to 12 digits, and without an exponent that only
-// programmers read.
+// TestSharesPrintedParseBack: printed shares parse back to 12 digits, and have no
+// exponent, which only programmers read.
 func TestSharesPrintedParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Fraction(math.Pow(10, rapid.Float64Range(-11.9, 0).Draw(t, "log10")))

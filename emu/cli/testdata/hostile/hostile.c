@@ -258,7 +258,7 @@ static void deaf(void)
 			usleep(1000);
 }
 
-/* descriptors: as many as a message can have, with messages that have none. */
+/* descriptors: the maximum number, sent with messages that need none. */
 static void descriptors(void)
 {
 	struct weft_request ask = { .op = WEFT_DEVICES };
@@ -343,7 +343,7 @@ static void connections(void)
 	CHECK(n > 10 && n < 3000);
 }
 
-/* killed: it is killed in the middle of posting. */
+/* killed: a process is killed in the middle of posting. */
 static void killed(void)
 {
 	pid_t child = fork();
@@ -357,7 +357,7 @@ static void killed(void)
 	}
 	usleep(300000);
 	CHECK(!kill(child, SIGSTOP));
-	usleep(200000); /* its rings are full, and it does not move */
+	usleep(200000); /* its rings are full, and it is stopped */
 	CHECK(!kill(child, SIGKILL));
 	CHECK(waitpid(child, NULL, 0) == child);
 }
