@@ -27,12 +27,12 @@ const (
 	// 208 KiB by default, so that some 90 sockets fill it before it drops.
 	shaperLimit = 20_000_000
 
-	// shaperMakeUp is the lateness of the kernel that the bucket compensates; later
-	// packets reduce the rate. It determines the burst from some 12 Mb/s on; below
-	// that, two frames do. If a host saturates its link, the bucket's content ends
-	// up in the emulator's queue as additional latency. Measured at 20 Mb/s with one
-	// of two cores busy with another program: 1 ms lost up to 15% of the rate, 2 ms
-	// 1%, 4 ms 0.1%. On a quiet machine 1 ms lost less than 0.01%.
+	// shaperMakeUp is the lateness of the kernel that the bucket compensates; any
+	// beyond it reduces the rate. It determines the burst from some 12 Mb/s on;
+	// below that, two frames do. If a host saturates its link, the bucket's content
+	// ends up in the emulator's queue as additional latency. Measured at 20 Mb/s
+	// with one of two cores busy with another program: 1 ms lost up to 15% of the
+	// rate, 2 ms 1%, 4 ms 0.1%. On a quiet machine 1 ms lost less than 0.01%.
 	shaperMakeUp = 2 * units.Millisecond
 
 	// maxSuperTime is how long a super-packet from a device with offload may take on the link,

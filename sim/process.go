@@ -71,7 +71,7 @@ type state uint8
 const (
 	begins  state = iota // its first turn is still to come
 	parked               // it sleeps or waits
-	running              // it runs, or has stopped another one, which runs
+	running              // it runs, or is stopping another one, which runs
 	ended
 )
 

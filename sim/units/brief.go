@@ -18,10 +18,11 @@ var (
 	InBitsPerSecond = []Prefix{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"Kbps", 1e3}, {"bps", 1}}
 )
 
-// Brief formats v to n significant digits in the largest of the units in which it is
-// at least 1: 999,999 B are "1MB", not "1e+03KB". The units come largest first. Less
-// than a hundredth of the smallest unit has no useful digits and prints as "<0.01B".
-// The text is for people and does not parse back; String of the types is exact.
+// Brief formats v to n significant digits in the largest of the units in which that
+// is at least 1: 999,999 B are "1MB", not "1e+03KB". The units come largest first.
+// Less than a hundredth of the smallest unit has no useful digits and prints as
+// "<0.01B". The text is for people and does not parse back; String of the types is
+// exact.
 func Brief(v float64, n int, units []Prefix) string {
 	least := units[len(units)-1]
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
