@@ -5,15 +5,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// arrival is a packet under way and when it arrives.
+// arrival is a packet in flight and its arrival time.
 type arrival struct {
 	at     units.Time
 	packet *packet.Packet
 }
 
-// arrivals is a ring of them in order. It has the times beside the packets,
-// which have long left the processor's cache when they arrive: so only the one
-// that does is fetched.
+// arrivals is a ring of arrivals in order. It stores the times beside the packets:
+// packets have long left the processor's cache when they arrive, and so only the
+// arriving one is fetched.
 type arrivals struct {
 	ring       []arrival // a power of two
 	head, tail uint32
@@ -23,10 +23,10 @@ func (a *arrivals) len() int { return int(a.tail - a.head) }
 
 func (a *arrivals) at(i uint32) *arrival { return &a.ring[i&uint32(len(a.ring)-1)] }
 
-// first is the one that arrives next; there is one.
+// first returns the next arrival. The ring must not be empty.
 func (a *arrivals) first() arrival { return *a.at(a.head) }
 
-// fromEnd is the last one but i.
+// fromEnd returns the arrival i places before the last.
 func (a *arrivals) fromEnd(i int) arrival { return *a.at(a.tail - 1 - uint32(i)) }
 
 func (a *arrivals) push(x arrival) {
@@ -37,10 +37,11 @@ func (a *arrivals) push(x arrival) {
 	a.tail++
 }
 
-// leastRing is the length of the shortest ring but an empty one.
+// leastRing is the length of the shortest ring that is not empty.
 const leastRing = 4
 
-// resize moves them to a ring of n, a power of two or 0, that has room for them.
+// resize moves the arrivals to a ring of n entries, a power of two or 0, that has
+// room for them.
 func (a *arrivals) resize(n int) {
 	ring, used := make([]arrival, n), uint32(0)
 	for i := a.head; i != a.tail; i++ {
@@ -50,7 +51,7 @@ func (a *arrivals) resize(n int) {
 	a.ring, a.head, a.tail = ring, 0, used
 }
 
-// shrink gives up room that is not used.
+// shrink releases unused memory.
 func (a *arrivals) shrink() {
 	n := 0
 	for n < a.len() {
@@ -66,5 +67,5 @@ func (a *arrivals) pop() arrival {
 	return *a.at(a.head - 1)
 }
 
-// drop forgets the last n.
+// drop removes the last n arrivals.
 func (a *arrivals) drop(n int) { a.tail -= uint32(n) }

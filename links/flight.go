@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// flight is the packets under way on a link. It has a single entry in the
-// event queue however many there are: they arrive in the order they came,
-// except for those that may overtake.
+// flight holds the packets in flight on a link. It has a single entry in the event
+// queue however many there are: they arrive in the order in which they were sent,
+// unless they may overtake.
 type flight struct {
 	order    arrivals // those that arrive in order
 	timer    sim.Timer
@@ -26,14 +26,14 @@ type flight struct {
 	cutCount  uint64
 
 	inbox *Inbox           // of the receiver's process; nil when the sender is in the same one
-	lost  []*packet.Packet // cut, unless the sender took some back (Inbox.Settle)
+	lost  []*packet.Packet // cut, unless the sender recalled some (Inbox.Settle)
 }
 
 func (f *flight) empty() bool { return f.order.len() == 0 && !f.disorder }
 
-// put adds a packet that goes in order: it never arrives before its
-// predecessor. The packet itself is not touched: it has long left the
-// processor's cache, and its sender may still take it back.
+// put adds an in-order packet: it never arrives before its predecessor. The packet
+// itself is not touched: it has long left the processor's cache, and its sender may
+// still recall it.
 func (f *flight) put(at units.Time, p *packet.Packet) {
 	at = max(at, f.arrival)
 	f.arrival = at
@@ -43,7 +43,7 @@ func (f *flight) put(at units.Time, p *packet.Packet) {
 	}
 }
 
-// putLate adds a packet that arrives whatever others do.
+// putLate adds a packet that arrives at its own time, whatever the order.
 func (f *flight) putLate(p *packet.Packet) {
 	f.late.push(p)
 	f.disorder = true
@@ -52,8 +52,8 @@ func (f *flight) putLate(p *packet.Packet) {
 	}
 }
 
-// land does what a letter from another engine says. A packet is lost when the
-// link has gone down since it was sent.
+// land processes a letter from another engine. A packet is lost if the link has gone
+// down since it was sent.
 func (f *flight) land(l *letter) {
 	switch {
 	case l.packet == nil:
@@ -67,8 +67,8 @@ func (f *flight) land(l *letter) {
 	}
 }
 
-// lose ends a packet that was under way when the link went down. Where the
-// sender may yet take it back, that is decided later.
+// lose drops a packet that was in flight when the link went down. If the sender may
+// still recall it, settle decides later.
 func (f *flight) lose(p *packet.Packet) {
 	if f.inbox == nil {
 		f.cutCount++
@@ -81,7 +81,7 @@ func (f *flight) lose(p *packet.Packet) {
 	f.lost = append(f.lost, p)
 }
 
-// settle ends the packets that are lost for good.
+// settle frees the packets that are finally lost.
 func (f *flight) settle() {
 	for _, p := range f.lost {
 		f.cutCount++
@@ -91,9 +91,9 @@ func (f *flight) settle() {
 	f.lost = f.lost[:0]
 }
 
-// giveBack forgets the last n packets in order, which the sender has taken
-// back. If the link has gone down meanwhile they are the last that were lost:
-// what is sent afterwards comes after this.
+// giveBack removes the last n packets in order, which the sender has recalled. If
+// the link has gone down meanwhile, they are the last of the lost packets, because
+// anything sent afterwards comes after this letter.
 func (f *flight) giveBack(n int) {
 	if f.order.len() == 0 {
 		f.lost = f.lost[:len(f.lost)-n]
@@ -116,16 +116,16 @@ func (f *flight) Fire(now units.Time) {
 	next := f.order.first()
 	prefetch.Head(next.packet, used)
 	f.deliver(now, p)
-	// A packet that has come may have brought the link down.
+	// A delivered packet may have brought the link down.
 	if f.order.len() > 0 && f.order.first() == next {
 		f.timer.Arm(next.at)
 	}
 }
 
-// used is how many bytes of a packet a switch looks at.
+// used is how many bytes of a packet.Packet a switch reads.
 const used = 2 * prefetch.Line
 
-// Prefetch asks for what Fire needs: the packet and the port that it comes to.
+// Prefetch fetches what Fire needs: the packet and the port at which it arrives.
 func (f *flight) Prefetch() {
 	if f.order.len() == 0 {
 		return
@@ -142,7 +142,7 @@ func (f *flight) deliver(now units.Time, p *packet.Packet) {
 	f.to.Receive(now, p)
 }
 
-// takeLate takes the next packet where some may overtake.
+// takeLate removes the next packet when some may overtake.
 func (f *flight) takeLate() *packet.Packet {
 	var p *packet.Packet
 	if l := f.late.peek(); f.order.len() == 0 || l.At < f.order.first().at {
@@ -164,8 +164,8 @@ func (f *flight) takeLate() *packet.Packet {
 	return p
 }
 
-// cut loses the packets that were sent before the link went down. Others may
-// be there already, if the sender's engine is ahead.
+// cut drops the packets that were sent before the link went down. Later ones may
+// already be there if the sender's engine is ahead.
 func (f *flight) cut() {
 	f.epoch++
 	order, late := f.order, f.late
@@ -180,7 +180,7 @@ func (f *flight) cut() {
 	}
 }
 
-// recall takes the last n packets out of the order.
+// recall removes the last n in-order packets.
 func (f *flight) recall(n int) {
 	f.order.drop(n)
 	f.arrival = 0

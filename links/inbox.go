@@ -5,26 +5,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Inbox holds what others have sent to a process of a run in virtual time until
-// its turn comes. All who write to it run on the process's own worker; what other
-// workers send comes by their outboxes. So nothing is locked, and what a packet
-// needs at its far end is touched only when that end has its turn.
+// Inbox holds the letters sent to a process of a virtual-time run until the process
+// has its turn. Only the process's own worker writes to it; letters from other
+// workers arrive through their outboxes. So no lock is needed, and the state at a
+// packet's far end is touched only when that end has its turn.
 type Inbox struct {
 	letters []letter
 	first   units.Time  // the earliest arrival among them
 	agenda  *sim.Agenda // of the process's worker
-	number  int         // of the process there
-	cut     []*flight   // have lost packets
+	number  int         // of the process in agenda
+	cut     []*flight   // that have lost packets
 }
 
-// NewInbox gives the inbox of a process, whose number in its worker's agenda is
-// given.
+// NewInbox makes the inbox of the process with this number in its worker's agenda.
 func NewInbox(agenda *sim.Agenda, number int) *Inbox {
 	return &Inbox{first: units.Never, agenda: agenda, number: number}
 }
 
-// put adds a letter. One that takes packets back has no hurry: the process reads
-// it before it comes to any of them.
+// put adds a letter. A recall is not urgent: the process reads it before it reaches
+// any of the recalled packets.
 func (in *Inbox) put(l letter) {
 	in.letters = append(in.letters, l)
 	if l.packet != nil && l.at < in.first {
@@ -33,7 +32,7 @@ func (in *Inbox) put(l letter) {
 	}
 }
 
-// Land puts under way what has come. It belongs to the process.
+// Land hands the letters to their flights. The process calls it.
 func (in *Inbox) Land() {
 	for i := range in.letters {
 		l := &in.letters[i]
@@ -42,16 +41,16 @@ func (in *Inbox) Land() {
 	in.letters, in.first = in.letters[:0], units.Never
 }
 
-// Shrink gives up the room of letters that have been read. It is called between runs.
+// Shrink releases the memory of letters that have been read. It is called between runs.
 func (in *Inbox) Shrink() {
 	if len(in.letters) == 0 {
 		in.letters = nil
 	}
 }
 
-// Settle counts and frees what was lost when links went down. It is called when
-// all has come that was sent by then: before that a sender may have taken back
-// some of it.
+// Settle counts and frees the packets lost when links went down. It is called once
+// all letters sent by then have arrived: before that, a sender may still recall some
+// of the packets.
 func (in *Inbox) Settle() {
 	in.Land()
 	for _, f := range in.cut {
@@ -60,17 +59,17 @@ func (in *Inbox) Settle() {
 	in.cut = in.cut[:0]
 }
 
-// Outbox carries letters from one worker to the inboxes of another. The two meet
-// between windows, and the sender has another half for the next window while the
-// receiver empties the first: nothing is locked.
+// Outbox carries letters from one worker to the inboxes of another. The two
+// synchronise between windows, and the sender writes one half while the receiver
+// empties the other. So no lock is needed.
 type Outbox struct {
 	halves [2][]parcel
 	half   int        // being written
 	first  units.Time // the earliest arrival in it
-	_      [64]byte   // the receiver's cache lines are others
+	_      [64]byte   // keeps the receiver's cache lines apart
 }
 
-// parcel is a letter with the inbox that it is for.
+// parcel is a letter and its inbox.
 type parcel struct {
 	to *Inbox
 	letter
@@ -86,14 +85,14 @@ func (o *Outbox) put(to *Inbox, l letter) {
 	}
 }
 
-// Begin has the sender write to a half, 0 or 1, from now on.
+// Begin makes the sender write to a half, 0 or 1, from now on.
 func (o *Outbox) Begin(half int) { o.half, o.first = half, units.Never }
 
-// First is the earliest arrival of what was sent since Begin, units.Never if that is
-// nothing.
+// First returns the earliest arrival among the letters sent since Begin, units.Never
+// if there is none.
 func (o *Outbox) First() units.Time { return o.first }
 
-// Shrink gives up the room of what has been delivered. It is called between runs.
+// Shrink releases the memory of delivered letters. It is called between runs.
 func (o *Outbox) Shrink() {
 	for i := range o.halves {
 		if len(o.halves[i]) == 0 {
@@ -102,7 +101,7 @@ func (o *Outbox) Shrink() {
 	}
 }
 
-// Deliver empties a half into the inboxes. It belongs to the receiver.
+// Deliver empties a half into the inboxes. The receiver calls it.
 func (o *Outbox) Deliver(half int) {
 	all := o.halves[half]
 	for i := range all {

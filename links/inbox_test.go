@@ -39,7 +39,7 @@ func newApart(workers int) *apart {
 	return a
 }
 
-// ahead launches packets that arrive at times.
+// ahead launches packets that arrive at the given times.
 func (a *apart) ahead(at ...units.Time) (all []*packet.Packet) {
 	for _, t := range at {
 		p := a.pool.New()
@@ -68,8 +68,9 @@ func (a *apart) until(at units.Time) (ids []uint64) {
 	return ids
 }
 
-// TestInbox: what is launched ahead and taken back does not arrive in the other process,
-// nor is it lost when the link goes down there before the letter has come that says so.
+// TestInbox: packets that are launched ahead and recalled do not arrive in the other
+// process, nor are they counted as lost when the link goes down there before the recall
+// arrives.
 func TestInbox(t *testing.T) {
 	for workers := 1; workers <= 2; workers++ {
 		a := newApart(workers)
@@ -95,8 +96,8 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%d have arrived, %d are under way", got, a.link.InFlight())
 		}
 
-		// Two are on the way and one has yet to leave when the link goes down: one
-		// of the three has landed, and the far half hears of it first.
+		// Two are in flight and one has yet to leave when the link goes down: one of
+		// the three has landed, and the far half learns of the change first.
 		a.ahead(210)
 		a.deliver()
 		a.inbox.Land()

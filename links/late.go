@@ -2,11 +2,11 @@ package links
 
 import "github.com/weftlab/weft/sim/packet"
 
-// lateQueue is a binary heap of packets by time of arrival, first come first
-// out among equals. Only links with disorder use it.
+// lateQueue is a binary heap of packets by time of arrival, first in first out among
+// equal times. Only links with disorder use it.
 type lateQueue struct {
 	packets []*packet.Packet
-	order   []uint64 // of arrival in the heap, beside packets
+	order   []uint64 // insertion order, parallel to packets
 	count   uint64
 }
 

@@ -11,38 +11,38 @@ import (
 
 // Receiver is the port at the far end of a link.
 type Receiver interface {
-	// Receive is given a packet at the instant its last bit arrives, and
-	// owns it from then on.
+	// Receive is called when the last bit of a packet arrives, and owns the packet
+	// from then on.
 	Receive(now units.Time, p *packet.Packet)
 }
 
-// Counters counts what a link did, in packets. What it lost is counted by
-// the sending port, which is told by Admit, except for Cut.
+// Counters counts a link's events, in packets. Except for Cut, losses are counted by
+// the sending port, which learns of them from Admit.
 type Counters struct {
 	Delivered  uint64
 	Corrupted  uint64
 	Duplicated uint64 // copies made
-	Reordered  uint64 // held back on purpose
-	Cut        uint64 // under way when the link went down
+	Reordered  uint64 // deliberately held back
+	Cut        uint64 // in flight when the link went down
 }
 
-// Link is one direction of a cable. Its near half decides what becomes of a
-// packet and belongs to the engine of the port that sends; its far half, the
-// flight, holds the packets under way and belongs to the engine of the port
-// that receives. The two may be different engines.
+// Link is one direction of a cable. Its near half decides the fate of a packet and
+// belongs to the sending port's engine; its far half, the flight, holds the packets
+// in flight and belongs to the receiving port's engine. The two may be different
+// engines.
 type Link struct {
 	flight  *flight
 	out     *Mailbox // to the far half's engine in the wall clock; nil when it is the same
 	inbox   *Inbox   // of the far half's process in virtual time; nil when it is the same
-	outbox  *Outbox  // on the way there; nil when its worker is the same
+	outbox  *Outbox  // to the inbox's worker; nil when it is the same
 	delay   units.Time
 	mtu     units.Bytes
-	plain   bool        // the link does nothing to a packet but carry it
-	instant bool        // plain, and it takes no time either
-	early   units.Bytes // of a packet, that the receiver waits for; 0 is all of it
+	plain   bool        // the link only carries packets and does nothing else to them
+	instant bool        // plain and without delay
+	early   units.Bytes // bytes of a packet that the receiver waits for; 0 means all
 	epoch   uint8       // counts how often the link went down
 
-	// What Admit has decided about the packet that Launch is to send.
+	// Admit's decisions about the packet that Launch will send.
 	overtake, twice bool
 
 	settings                         Settings
@@ -51,15 +51,15 @@ type Link struct {
 	corrupted, duplicated, reordered uint64
 }
 
-// Side is what one end of a link belongs to.
+// Side is the engine and the pool of one end of a link.
 type Side struct {
 	Engine *sim.Engine
 	Pool   *packet.Pool
 }
 
-// New makes a link that delivers to the far port. random decides its losses
-// and jitter. Where the two ends belong to different engines, out carries what
-// is under way from one to the other; else it is nil.
+// New makes a link that delivers to the far port. random determines its losses and
+// jitter. If the two ends belong to different engines, out carries the packets in
+// flight from one to the other; else it is nil.
 func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	f := &flight{to: to, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
@@ -69,38 +69,38 @@ func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receive
 	return l
 }
 
-// Settings gives what the link does now.
+// Settings returns the current settings.
 func (l *Link) Settings() Settings { return l.settings }
 
-// Rate is the link's rate, 0 when it has no limit.
+// Rate returns the link's rate, 0 when it has no limit.
 func (l *Link) Rate() units.Rate { return l.settings.Rate }
 
-// Delay is the propagation delay.
+// Delay returns the propagation delay.
 func (l *Link) Delay() units.Time { return l.delay }
 
-// MTU is the largest layer-3 packet that the link carries.
+// MTU returns the size of the largest layer-3 packet that the link carries.
 func (l *Link) MTU() units.Bytes { return l.mtu }
 
-// Predictable tells whether a packet's arrival follows from its departure
-// alone and can still be taken back (Recall): the link neither loses, damages
-// nor delays anything at random, and its far half is not in an engine that may
-// be asked for in the wall clock.
+// Predictable reports whether a packet's arrival depends only on its departure and
+// the packet can still be recalled (Recall): the link neither loses, damages nor
+// delays packets at random, and its far half is not in another engine in the wall
+// clock.
 func (l *Link) Predictable() bool { return l.plain && l.out == nil && l.early == 0 }
 
-// Join has the link end in another process of a run in virtual time, in whose
-// inbox its packets land. Outbox is on the way there if another worker runs that
-// process, else nil. It is called before the link is given to its port.
+// Join makes the link end in another process of a virtual-time run, in whose inbox
+// its packets land. outbox leads to that process if another worker runs it, else it
+// is nil. Join is called before the link is given to its port.
 func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
 	l.inbox, l.outbox, l.flight.inbox = inbox, outbox, inbox
 	l.instant = false
 }
 
-// CutThrough has packets arrive when so many bytes of them have, with the
-// preamble; the rest follows until their Tail. It is called before
-// the link is given to its port.
+// CutThrough makes packets arrive when their first head bytes, with the preamble,
+// have arrived; the rest follows until their Tail. It is called before the link is
+// given to its port.
 func (l *Link) CutThrough(head units.Bytes) { l.early = head }
 
-// hasten lets a packet whose serialisation takes tx arrive with its head.
+// hasten makes a packet whose serialisation takes tx arrive with its head.
 func (l *Link) hasten(tx units.Time, p *packet.Packet) {
 	if l.early == 0 {
 		return
@@ -111,16 +111,16 @@ func (l *Link) hasten(tx units.Time, p *packet.Packet) {
 	}
 }
 
-// Crosses tells whether the two ends belong to different engines.
+// Crosses reports whether the two ends belong to different engines.
 func (l *Link) Crosses() bool { return l.out != nil || l.inbox != nil }
 
-// InFlight is how many packets are under way.
+// InFlight returns the number of packets in flight.
 func (l *Link) InFlight() int { return l.flight.order.len() + l.flight.late.len() }
 
-// Shrink gives up room that packets under way do not need now. It is called between runs.
+// Shrink releases memory that packets in flight do not need. It is called between runs.
 func (l *Link) Shrink() { l.flight.order.shrink() }
 
-// Counters counts what the link has done.
+// Counters returns the link's counters.
 func (l *Link) Counters() Counters {
 	return Counters{
 		Delivered: l.flight.delivered, Cut: l.flight.cutCount,
@@ -128,10 +128,10 @@ func (l *Link) Counters() Counters {
 	}
 }
 
-// Set changes what the link does to packets sent from now on. Packets already
-// under way keep their arrival, unless the link goes down: then they are lost.
-// A shorter delay does not let later packets overtake earlier ones. Where the
-// link Crosses, the far half's engine has to call Follow at the same time.
+// Set changes what the link does to packets sent from now on. Packets in flight keep
+// their arrival, unless the link goes down: then they are lost. A shorter delay does
+// not let later packets overtake earlier ones. If the link Crosses, the far half's
+// engine must call Follow at the same time.
 func (l *Link) Set(s Settings) {
 	if l.settings.Up && !s.Up {
 		l.epoch++
@@ -142,8 +142,8 @@ func (l *Link) Set(s Settings) {
 	}
 }
 
-// Follow tells the far half whether the link is up: when it goes down, what is
-// under way is lost. It belongs to the far half's engine.
+// Follow tells the far half whether the link is up: when it goes down, the packets
+// in flight are lost. The far half's engine calls it.
 func (l *Link) Follow(up bool) {
 	if l.flight.up && !up {
 		l.flight.cut()
@@ -158,9 +158,9 @@ func (l *Link) apply(s Settings) {
 	l.overtake, l.twice = false, false
 }
 
-// Admit decides about a packet whose first bit leaves the port at now and
-// whose last bit leaves tx later. It answers Fine when the link takes it, and
-// then Launch has to follow; otherwise the reason for the loss.
+// Admit decides the fate of a packet whose first bit leaves the port at now and
+// whose last bit leaves tx later. It returns Fine if the link takes the packet, and
+// then Launch must follow; otherwise the reason for the loss.
 func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 	l.overtake, l.twice = false, false
 	p.At = now + tx + l.delay
@@ -200,7 +200,7 @@ func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 	return packet.Fine
 }
 
-// Launch puts a packet that was admitted under way, to arrive at its At.
+// Launch sends an admitted packet, which arrives at its At.
 func (l *Link) Launch(p *packet.Packet) {
 	if l.twice {
 		l.duplicated++
@@ -234,9 +234,9 @@ func (l *Link) post(x letter) {
 	l.inbox.put(x)
 }
 
-// LaunchAhead puts a packet under way whose first bit may have yet to leave.
-// The caller has set its At, and the link is Predictable. On an instant link it may have
-// to wait too, for one that began to leave when the link had a rate.
+// LaunchAhead sends a packet whose first bit may not have left yet. The caller has set
+// its At, and the link is Predictable. Even on an instant link the packet may have to
+// wait, for one that began to leave when the link had a rate.
 func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
 	if l.inbox != nil {
@@ -250,8 +250,8 @@ func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	l.flight.put(p.At, p)
 }
 
-// pass carries a packet in no time. If nothing is under way there is nothing
-// to wait for, and nothing to be overtaken.
+// pass carries a packet in zero time. If nothing is in flight, there is nothing to
+// wait for and nothing to overtake.
 func (l *Link) pass(p *packet.Packet) {
 	if l.flight.empty() {
 		l.flight.deliver(p.At, p)
@@ -260,10 +260,10 @@ func (l *Link) pass(p *packet.Packet) {
 	l.flight.put(p.At, p)
 }
 
-// Recall takes the last n packets back, which were launched ahead and have not
-// begun to leave. They are the caller's again at once. Another process, which
-// has them under way, hears of it in time: they would not have arrived before
-// it reads its letters.
+// Recall takes back the last n packets, which were launched ahead and have not begun
+// to leave. The caller owns them again at once. If the flight belongs to another
+// process, that learns of the recall in time: the packets would not have arrived
+// before it reads its letters.
 func (l *Link) Recall(n int) {
 	if l.inbox != nil {
 		l.post(letter{to: l.flight, at: units.Time(n)})
@@ -272,7 +272,7 @@ func (l *Link) Recall(n int) {
 	l.flight.recall(n)
 }
 
-// jitter draws the extra delay of one packet.
+// jitter draws a packet's extra delay.
 func (l *Link) jitter() units.Time {
 	j := float64(l.settings.Jitter)
 	var x float64

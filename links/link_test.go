@@ -25,7 +25,7 @@ type rig struct {
 	fates  [packet.FateCount]uint64
 }
 
-// landed is a packet that came out of the link.
+// landed is a packet that arrived from the link.
 type landed struct {
 	at  units.Time
 	id  uint64
@@ -44,7 +44,7 @@ func (r *rig) Receive(now units.Time, p *packet.Packet) {
 	r.pool.Free(p)
 }
 
-// carry sends the next packet, of an IPv4 packet of size bytes, at now.
+// carry sends the next packet, an IPv4 packet of size bytes, at now.
 func (r *rig) carry(now, tx units.Time, size units.Bytes) packet.Fate {
 	r.until(now)
 	p := r.pool.New()
@@ -58,7 +58,7 @@ func (r *rig) carry(now, tx units.Time, size units.Bytes) packet.Fate {
 	return fate
 }
 
-// admit hands p to the link; what that does not take stays the caller's.
+// admit hands p to the link; if the link refuses it, it stays the caller's.
 func (r *rig) admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 	fate := r.link.Admit(now, tx, p)
 	if fate == packet.Fine {
@@ -76,7 +76,7 @@ func (r *rig) until(now units.Time) {
 // finish lets everything arrive.
 func (r *rig) finish() { r.engine.Run(units.Never-1, math.MaxInt) }
 
-// good are settings that do nothing to packets.
+// good are settings that do not affect packets.
 var good = Settings{Rate: units.Gbps, MTU: 1500, Up: true}
 
 func with(change func(*Settings)) Settings {
@@ -92,10 +92,10 @@ func ids(got []landed) (ids []uint64) {
 	return ids
 }
 
-// TestAgainstModel changes delay, MTU and state at random while packets of
-// random length are sent one behind the other. In the model a packet arrives
-// start + serialisation + delay later, or with its predecessor if that is
-// later; going down loses all that has not arrived.
+// TestAgainstModel changes delay, MTU and state at random while packets of random
+// length are sent back to back. In the model a packet arrives at start +
+// serialisation + delay, or with its predecessor if that is later; going down loses
+// all packets that have not arrived.
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(good)
@@ -164,8 +164,7 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-// drawSettings gives settings that may do everything; with disorder only if
-// asked for.
+// drawSettings returns settings with any effects; with disorder only if disorder is set.
 func drawSettings(t *rapid.T, disorder bool) Settings {
 	share := func(name string) units.Fraction {
 		return rapid.SampledFrom([]units.Fraction{0, 0, 0.1, 0.5}).Draw(t, name)
@@ -186,8 +185,8 @@ func drawSettings(t *rapid.T, disorder bool) Settings {
 	return s
 }
 
-// TestOrderIsKept: unless disorder is asked for, no change of settings lets a
-// packet overtake, nor arrive before its delay is over.
+// TestOrderIsKept: without disorder, no change of settings lets a packet overtake or
+// arrive before its delay is over.
 func TestOrderIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(good)
@@ -215,8 +214,8 @@ func TestOrderIsKept(t *testing.T) {
 	})
 }
 
-// TestNothingIsLostFromTheBooks: at every moment, what was carried and copied
-// was delivered, lost, cut or is under way.
+// TestNothingIsLostFromTheBooks: at every moment, each packet carried or copied was
+// delivered, lost, cut or is in flight.
 func TestNothingIsLostFromTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(good)
@@ -247,8 +246,8 @@ func TestNothingIsLostFromTheBooks(t *testing.T) {
 	})
 }
 
-// within fails unless n of trials is what a probability of p gives, to four
-// and a half standard deviations.
+// within fails unless n of trials matches a probability of p, within four and a half
+// standard deviations.
 func within(t *testing.T, what string, n, trials uint64, p float64) {
 	t.Helper()
 	mean := p * float64(trials)
@@ -257,8 +256,8 @@ func within(t *testing.T, what string, n, trials uint64, p float64) {
 	}
 }
 
-// TestShares measures each random setting over many packets, alone and after
-// itself: packets are hit independently.
+// TestShares measures the share of each random setting over many packets, overall
+// and after an affected packet: packets are affected independently.
 func TestShares(t *testing.T) {
 	const packets = 100_000
 	for _, p := range []units.Fraction{0.0005, 0.25, 1} {
@@ -314,7 +313,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// landings are how many packets came, of those damaged, of those late.
+// landings counts the packets that arrived, and how many of them were damaged or late.
 type landings struct{ all, bad, late uint64 }
 
 // TestJitterLaws measures the extra delay of each distribution: mean, spread,
@@ -333,8 +332,8 @@ func TestJitterLaws(t *testing.T) {
 		// 0 is four standard deviations away, so the cut does not show.
 		{Normal, 1, 0.25, 0, unbounded, []beyond{{1, 0.5}, {1.25, 0.158655}, {1.5, 0.02275}}},
 		{Exponential, 1, 1, 0, unbounded, []beyond{{1, 1 / math.E}, {3, math.Exp(-3)}}},
-		// The fourth moment is infinite, and so the sample's spread says
-		// little; the tail says it.
+		// The fourth moment is infinite, so the sample's spread says little; the
+		// tail is checked instead.
 		{Pareto, 1, 0, 2. / 3, unbounded, []beyond{{1, 8. / 27}, {2, 1. / 27}, {4, 1. / 216}}},
 	} {
 		t.Run(c.law.String(), func(t *testing.T) {
@@ -399,8 +398,8 @@ func TestJitterAndOrder(t *testing.T) {
 	}
 }
 
-// TestHeldBack: a packet that is held back arrives exactly ReorderBy later
-// and stops no other; at the same instant, what kept its order comes first.
+// TestHeldBack: a packet that is held back arrives exactly ReorderBy later and
+// delays no other; at the same instant, in-order packets come first.
 func TestHeldBack(t *testing.T) {
 	r := newRig(with(func(s *Settings) { s.Delay, s.Reorder, s.ReorderBy = 100, 1, 30 }))
 	r.carry(0, 5, 100)
@@ -416,8 +415,8 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// TestDown: what is under way is lost, also what was held back, and what is
-// sent; up again the link carries as if nothing had been.
+// TestDown: packets in flight are lost, including those held back, and so are
+// packets sent while the link is down; after it comes up, the link works as before.
 func TestDown(t *testing.T) {
 	r := newRig(with(func(s *Settings) { s.Delay = units.Second }))
 	r.carry(0, 10, 100)
@@ -465,7 +464,7 @@ func TestDownOnArrival(t *testing.T) {
 	}
 }
 
-// TestMTU: the limit is on the layer-3 packet, whatever tags are before it.
+// TestMTU: the limit applies to the layer-3 packet, whatever tags precede it.
 func TestMTU(t *testing.T) {
 	r := newRig(good)
 	for _, c := range []struct {
@@ -484,8 +483,8 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-// TestOrderOfLosses: of several reasons to lose a packet the first in the
-// list holds, and a packet of IPv6 has no identification to match.
+// TestOrderOfLosses: if there are several reasons to lose a packet, the first in the
+// list applies, and an IPv6 packet has no identification to match.
 func TestOrderOfLosses(t *testing.T) {
 	all := Settings{MTU: 100, Loss: 1, DropMatch: Match{[]pattern{{}}}}
 	up := all
@@ -507,8 +506,7 @@ func TestOrderOfLosses(t *testing.T) {
 	}
 }
 
-// TestDropMatchIsPeriodic: of a sender that counts its packets exactly every
-// 4096th is lost.
+// TestDropMatchIsPeriodic: if a sender counts its packets, exactly every 4096th is lost.
 func TestDropMatchIsPeriodic(t *testing.T) {
 	m, err := ParseMatch("ip-id=0x*fff")
 	if err != nil {
@@ -548,7 +546,7 @@ type receiver func(units.Time, *packet.Packet)
 
 func (f receiver) Receive(now units.Time, p *packet.Packet) { f(now, p) }
 
-// TestSameSeedSameLink: a link's randomness is that of its stream alone.
+// TestSameSeedSameLink: a link's randomness depends only on its stream.
 func TestSameSeedSameLink(t *testing.T) {
 	run := func(seed uint64) []landed {
 		r := newRig(good)

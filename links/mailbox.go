@@ -7,10 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Mailbox carries packets under way from one engine to another in the wall
-// clock, and packets that have been used up back to the pool that they came
-// from. The sender collects and posts in batches, so that what locks is not the
-// path of a packet.
+// Mailbox carries packets in flight from one engine to another in the wall clock,
+// and freed packets back to the pool that they came from. The sender collects and
+// posts in batches, to keep the lock out of the per-packet path.
 type Mailbox struct {
 	sending []letter // the sender's
 	_       [64]byte // keeps the two engines' cache lines apart
@@ -23,17 +22,17 @@ type Mailbox struct {
 	reading []letter // the receiver's
 }
 
-// letter is one packet and where it goes. It has four fields in 32 bytes, so that the compiler
-// passes it in registers: from the stack it would be read in wider words than it was written,
-// for which the processor waits.
+// letter is one packet and its destination. It has four fields in 32 bytes, so that the
+// compiler passes it in registers: on the stack it would be read in wider words than it was
+// written in, which stalls the processor.
 type letter struct {
 	to     *flight
-	packet *packet.Packet // nil: the sender takes back the last that it sent
-	at     units.Time     // when it arrives; how many are taken back
+	packet *packet.Packet // nil: the sender recalls the last packets that it sent
+	at     units.Time     // when it arrives, or how many are recalled
 	way    way
 }
 
-// way is how a packet is under way.
+// way holds further properties of a packet in flight.
 type way struct {
 	epoch    uint8 // of the link when the packet left
 	overtake bool
@@ -41,9 +40,9 @@ type way struct {
 
 func (m *Mailbox) put(l letter) { m.sending = append(m.sending, l) }
 
-// Post hands over what has been sent since the last Post, and the packets that
-// from holds for the receiver's pool. It gives the earliest arrival among what
-// was sent, units.Never when that was nothing. It belongs to the sender.
+// Post hands over the letters sent since the last Post, and the packets that from
+// holds for the receiver's pool. It returns the earliest arrival among the letters,
+// units.Never if there are none. The sender calls it.
 func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	earliest = units.Never
 	back := from.Strangers(to)
@@ -65,8 +64,8 @@ func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	return earliest
 }
 
-// Collect puts what has been posted under way, and takes packets back into
-// pool. It belongs to the receiver.
+// Collect hands posted letters to their flights and takes packets back into pool.
+// The receiver calls it.
 func (m *Mailbox) Collect(pool *packet.Pool) {
 	m.mu.Lock()
 	m.reading, m.posted = m.posted, m.reading[:0]

@@ -6,19 +6,18 @@ import (
 )
 
 // Match is a rule that picks packets by their IPv4 identification, for
-// scripted loss that is the same in every run: four hexadecimal digits, each
-// of which may be * for any. "ip-id=0x*fff" drops one packet in 4096 of a
-// sender that counts its packets; several patterns are joined by commas. The
-// zero Match picks nothing. IPv6 packets have no identification and are never
-// picked.
+// scripted loss that is the same in every run: four hexadecimal digits, each of
+// which may be the wildcard *. "ip-id=0x*fff" drops one packet in 4096 of a sender
+// that counts its packets; several patterns are separated by commas. The zero Match
+// picks nothing. IPv6 packets have no identification and are never picked.
 type Match struct {
 	patterns []pattern
 }
 
 type pattern struct{ mask, value uint16 }
 
-// ParseMatch reads rules of the form "ip-id=0x*fff" or "ip-id=0x00ff,0x1*00".
-// "none" or the empty string is the rule that picks nothing.
+// ParseMatch reads rules of the form "ip-id=0x*fff" or "ip-id=0x00ff,0x1*00". "none"
+// and the empty string pick nothing.
 func ParseMatch(s string) (Match, error) {
 	const fix = `write for example "ip-id=0x*fff": four hexadecimal digits, * for any`
 	s = strings.Trim(s, `"' `)
@@ -55,10 +54,10 @@ func ParseMatch(s string) (Match, error) {
 	return m, nil
 }
 
-// Empty tells whether m picks nothing.
+// Empty reports whether m picks nothing.
 func (m Match) Empty() bool { return len(m.patterns) == 0 }
 
-// IPID tells whether m picks a packet with this identification.
+// IPID reports whether m picks a packet with this identification.
 func (m Match) IPID(id uint16) bool {
 	for _, p := range m.patterns {
 		if id&p.mask == p.value {
@@ -68,7 +67,7 @@ func (m Match) IPID(id uint16) bool {
 	return false
 }
 
-// String gives the rule as ParseMatch reads it.
+// String returns the rule in ParseMatch's syntax.
 func (m Match) String() string {
 	if m.Empty() {
 		return "none"
@@ -88,8 +87,8 @@ func (m Match) String() string {
 	return "ip-id=" + strings.Join(texts, ",")
 }
 
-// MarshalText gives the rule as ParseMatch reads it.
+// MarshalText returns the rule in ParseMatch's syntax.
 func (m Match) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText is ParseMatch.
+// UnmarshalText calls ParseMatch.
 func (m *Match) UnmarshalText(b []byte) (err error) { *m, err = ParseMatch(string(b)); return }

@@ -2,8 +2,8 @@ package links
 
 import "testing"
 
-// FuzzParseMatch: whatever is accepted prints as a rule that picks the same
-// packets, and nothing panics.
+// FuzzParseMatch: an accepted rule prints as one that picks the same packets, and
+// nothing panics.
 func FuzzParseMatch(f *testing.F) {
 	for _, s := range []string{"", "none", "ip-id=0x*fff", "ip-id=0x00ff,0x1*00", "ip-id=0x****", "ip-id=0xGGGG", "ip-id=", `"ip-id=0xABCD"`, "id=0x1", "ip-id=0x1,0x2"} {
 		f.Add(s, uint16(0x1fff))

@@ -14,7 +14,7 @@ func TestMatch(t *testing.T) {
 		rule    string
 		picks   []uint16
 		not     []uint16
-		share   int // of the 65536 identifications
+		share   int // of all 65536 identifications
 		printed string
 	}{
 		{"", nil, []uint16{0, 0xffff}, 0, "none"},
@@ -52,7 +52,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchErrors: the error shows the offending text and what would be right.
+// TestMatchErrors: the error shows the offending text and what would be valid.
 func TestMatchErrors(t *testing.T) {
 	for rule, say := range map[string]string{
 		"id=0x1234":            `"id=0x1234" is not a rule`,

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buildHost makes the namespaces of h and all inside them; info is what is known of
-// it. On an error it returns what it holds open by then; the caller removes the rest by
-// name.
+// buildHost makes the namespaces of h and everything inside them; info describes h. On
+// an error it returns what it holds open so far; the caller removes the rest by name.
 func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace, devices []*Device, err error) {
 	err = onSparedThread(func() error {
 		nsName := info.Namespace
@@ -67,7 +66,7 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 			return err
 		}
 		if info.Virtual {
-			return nil // programs are in the guest
+			return nil // programs run in the guest
 		}
 		own := ownDir(l.info.Dir, h.Name)
 		if err := writeOwn(own, l.info.Name, h.Name, nsName, l.info.Started); err != nil {
@@ -112,7 +111,7 @@ func (ns *namespace) connect(d *Device, i Interface) error {
 	}
 	for _, p := range i.OnLink {
 		route := &netlink.Route{LinkIndex: d.index, Dst: ipNet(p.Masked()), Scope: netlink.SCOPE_LINK}
-		// The device's own prefix has such a route already.
+		// The device's own prefix already has such a route.
 		if err := ns.links.RouteAdd(route); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("on-link route to %s: %w", p, err)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Counters are what the host's kernel has counted on a device. Tx is what the
-// host sends. The totals of the device count from its making, those of the
-// queueing discipline from its own making and wrap at 2^32.
+// Counters are the host kernel's counters of a device. Tx is what the host sends.
+// The device's totals count from its creation; those of the queueing discipline
+// count from its own creation and wrap at 2^32.
 type Counters struct {
 	TxPackets uint64 // read from Device.FD
 	TxBytes   uint64 // with the Ethernet header on a TAP
@@ -22,12 +22,11 @@ type Counters struct {
 
 	QueueDrops      uint64      // by the queueing discipline: over its limit, or larger than the MTU
 	QueueOverlimits uint64      // times that a packet had to wait for the shaper
-	QueuePackets    int         // waiting now in the queueing discipline
+	QueuePackets    int         // now in the queueing discipline
 	QueueBytes      units.Bytes // and their size
 
-	// Queues are the queues of a device that has several, of which the above is the
-	// sum. What the device drops the kernel does not
-	// tell apart.
+	// Queues are the queues of a device that has several; the counts above are their
+	// sums. The kernel does not count the device's drops by queue.
 	Queues []Waiting
 }
 
@@ -49,8 +48,8 @@ func (d *Device) counters() (c Counters, err error) {
 		c.TxPackets, c.TxBytes, c.TxDropped = s.TxPackets, s.TxBytes, s.TxDropped
 		c.RxPackets, c.RxBytes, c.RxDropped, c.RxErrors = s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors
 	}
-	// A listing that another change cut short has the root all the same: the
-	// namespace holds a handful of devices, one message.
+	// A listing interrupted by a concurrent change still has the root: the
+	// namespace's few devices fit in one message.
 	qdiscs, err := d.ns.links.QdiscList(link)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return c, fmt.Errorf("read the queue's counters: %w", err)

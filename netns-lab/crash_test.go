@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ownLab makes the lab args[0] with a host for each further argument and holds
-// it; with "churn" as the second argument it makes and closes it for ever.
+// ownLab makes the lab args[0] with a host for each further argument and holds it;
+// with "churn" as the second argument it makes and closes the lab for ever.
 func ownLab(args []string) error {
 	names := args[1:]
 	churn := names[0] == "churn"
@@ -60,7 +60,7 @@ func startOwner(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal("the owner made no lab")
 	}
 	go func() {
-		for lines.Scan() { // so that it never waits for the pipe
+		for lines.Scan() { // so that the owner never blocks on the pipe
 		}
 	}()
 	return owner
@@ -98,7 +98,7 @@ func TestSweepAfterCrash(t *testing.T) {
 	if _, err := Exec(name, "a", Program{Argv: []string{"true"}}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Exec after the crash: %v", err)
 	}
-	// The host's programs go with the owner.
+	// The host's programs end with the owner.
 	if err := <-ended; err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the program in the host ended with %v, want SIGKILL", err)
 	}
@@ -132,8 +132,8 @@ func TestCreateAfterCrash(t *testing.T) {
 	}
 }
 
-// An owner that was killed holds its lock until the kernel has closed its
-// devices: others that come in the meantime wait for that.
+// An owner that was killed holds its lock until the kernel has closed its devices:
+// others wait for that in the meantime.
 func TestCreateWhileTheOwnerDies(t *testing.T) {
 	name := labName(t)
 	for i := range 20 {
@@ -141,7 +141,7 @@ func TestCreateWhileTheOwnerDies(t *testing.T) {
 		if err := owner.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if i%2 == 1 { // down, in place of up
+		if i%2 == 1 { // weft down instead of up
 			if info, err := Find(name); err != nil || info.Running {
 				t.Errorf("%d: Find: %+v, %v", i, info, err)
 			}
@@ -185,8 +185,8 @@ func TestIsDying(t *testing.T) {
 	}
 }
 
-// An owner that makes and closes its lab without pause is killed at moments that
-// cover all of it.
+// An owner that makes and closes its lab without pause is killed at times that cover
+// all stages.
 func TestKilledAtAnyMoment(t *testing.T) {
 	name := labName(t)
 	if err := Sweep(name); !errors.Is(err, ErrUnknown) {

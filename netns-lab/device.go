@@ -17,7 +17,7 @@ import (
 
 const tunPath = "/dev/net/tun"
 
-// DeviceKind tells what a device carries.
+// DeviceKind says what a device carries.
 type DeviceKind int
 
 // Kinds of device.
@@ -42,28 +42,27 @@ func (k DeviceKind) String() string {
 	return fmt.Sprintf("DeviceKind(%d)", int(k))
 }
 
-// Device is one interface of a host, held from outside. Its methods may be
-// called from several goroutines, and after Lab.Close return an error.
+// Device is the outer side of a host's interface. Its methods may be called from
+// several goroutines and return an error after Lab.Close.
 type Device struct {
 	Host, Name string
 	Kind       DeviceKind
 	MAC        net.HardwareAddr // of the host's side; nil for a TUN
 
-	// FD is the device: a read takes one frame that the host sent, a write
-	// gives it one, with a struct virtio_net_hdr of 10 bytes before it if the
-	// device has Offload and without any header otherwise. It is
-	// non-blocking and unknown to Go's poller, for a loop of the caller's own
-	// to poll. Lab.Close closes it.
+	// FD is the device: a read returns one frame from the host, a write gives it
+	// one. A struct virtio_net_hdr of 10 bytes precedes the frame if the device has
+	// Offload; otherwise there is no header. FD is non-blocking and not registered
+	// with Go's poller; the caller polls it. Lab.Close closes it.
 	FD      int
 	Offload bool
 
-	// FDs are those of all queues of the device, by their numbers; the first
-	// is FD. What the host sends has to be read from each, and what is written
-	// to any arrives.
+	// FDs are the descriptors of all queues of the device, by queue number; the
+	// first is FD. The host's packets must be read from all of them; a write to any
+	// reaches the host.
 	FDs []int
 
-	// Unsteered says why a device with Classes has but one queue for all of
-	// them; nil if it has one for each. It wraps ErrNoSteering.
+	// Unsteered says why a device with Classes has only one queue for all of them;
+	// nil if it has one for each. It wraps ErrNoSteering.
 	Unsteered error
 
 	ns      *namespace
@@ -80,8 +79,8 @@ type Device struct {
 	held    []bool // by queue
 }
 
-// openDevice makes the device i of h in the calling thread's namespace ns: set up
-// in all but its addresses, and down.
+// openDevice makes the device i of h in the calling thread's namespace ns. The
+// device is down and has no addresses; everything else is set up.
 func openDevice(ns *namespace, h Host, i Interface) (*Device, error) {
 	d := &Device{Host: h.Name, dilation: max(h.Dilation, 1), Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.mtu(), classes: i.Classes}
 	if err := d.open(i); err != nil {
@@ -113,15 +112,15 @@ func (d *Device) open(i Interface) (err error) {
 	return err
 }
 
-// openTun opens a device through the water package and takes its descriptor out
-// of Go's poller. Of several queues each is opened by a call of its own.
+// openTun opens a device through the water package and takes its descriptor out of
+// Go's poller. Each of several queues is opened by a separate call.
 func openTun(name string, kind DeviceKind, several bool) (fd int, err error) {
 	config := water.Config{DeviceType: water.TAP, PlatformSpecificParams: water.PlatformSpecificParams{Name: name, MultiQueue: several}}
 	if kind == TUN {
 		config.DeviceType = water.TUN
 	}
-	// water opens without O_CLOEXEC: no child may be forked before the
-	// descriptor is exchanged for one that has it.
+	// water opens without O_CLOEXEC: no child may be forked before the descriptor is
+	// replaced by one that has it.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	tun, err := water.New(config)
@@ -163,8 +162,8 @@ func (d *Device) configure(i Interface) error {
 		if err := d.keepApart(); err != nil {
 			return err
 		}
-		// Before the ring gets its length: what each queue has to wait in by
-		// itself would get it too.
+		// Before the ring gets its length: each queue's own default queueing
+		// discipline would get it too.
 		if err := d.shape(i.Rate); err != nil {
 			return err
 		}
@@ -180,21 +179,21 @@ func (d *Device) configure(i Interface) error {
 	if err := d.setMTU(i.mtu()); err != nil {
 		return err
 	}
-	// What is to be held needs a shaper from the beginning: one that came later
-	// would lose what waits.
+	// A device that will be held needs a shaper from the start: adding one later
+	// would lose the waiting packets.
 	if d.classes != nil || i.Rate > 0 {
 		return d.setRate(i.Rate)
 	}
 	return nil
 }
 
-// link names d in requests to its namespace.
+// link identifies d in requests to its namespace.
 func (d *Device) link() netlink.Link {
 	return &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: d.Name, Index: d.index}}
 }
 
-// SetMTU changes the MTU (bytes of IP packet). A shaper follows it; a change
-// made from inside the host it does not see, and drops what is larger.
+// SetMTU changes the MTU (bytes of IP packet). The shaper follows it. The shaper
+// does not see a change made inside the host, and drops larger packets.
 func (d *Device) SetMTU(mtu int) error {
 	return d.explain(d.ns.use(func() error { return d.setMTU(mtu) }))
 }
@@ -212,9 +211,9 @@ func (d *Device) setMTU(mtu int) error {
 	return nil
 }
 
-// SetRate changes the rate of the shaper, of emulated time, and nothing that waits in it is lost.
-// 0 takes the limit away. The packet that waits for its turn at that moment
-// still leaves at the old rate's time.
+// SetRate changes the rate of the shaper, in emulated time, without losing the packets waiting in
+// it. 0 removes the limit. The packet at the head of the queue still leaves at the time set by
+// the old rate.
 func (d *Device) SetRate(r units.Rate) error {
 	return d.explain(d.ns.use(func() error { return d.setRate(r) }))
 }
@@ -238,9 +237,8 @@ func (d *Device) setRate(r units.Rate) error {
 	return nil
 }
 
-// SetCarrier plugs the cable in or out: without a carrier the host sees
-// NO-CARRIER and what waits in its queueing discipline is lost, as on a network
-// card.
+// SetCarrier plugs the cable in or out: without a carrier the host sees NO-CARRIER
+// and loses the packets in its queueing discipline, as with a network card.
 func (d *Device) SetCarrier(up bool) error {
 	return d.explain(d.ns.use(func() error {
 		carrier := 0
@@ -270,7 +268,7 @@ func (d *Device) close() error {
 	return errors.Join(errs...)
 }
 
-// checkTun says why devices cannot be opened.
+// checkTun reports why devices cannot be opened.
 func checkTun() error {
 	f, err := os.OpenFile(tunPath, os.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {

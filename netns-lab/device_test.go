@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frameTo is an Ethernet frame of an experimental type (RFC 5342) for d's host.
+// frameTo returns an Ethernet frame of an experimental type (RFC 5342) to d's host.
 func frameTo(d *Device) []byte {
 	frame := append(append([]byte{}, d.MAC...), 2, 0, 0, 0, 0, 99, 0x88, 0xb5)
 	return append(frame, make([]byte, 46)...)
@@ -30,7 +30,7 @@ func TestCountersAgreeWithTheDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody reads the device, so that its ring fills up and drops.
+	// The device is not read, so that its ring fills up and drops.
 	inside(t, l, "h1", "ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "eth0")
 	conn := listenIn(t, l, "h1", 0)
 	const sent = 200
@@ -42,7 +42,7 @@ func TestCountersAgreeWithTheDevice(t *testing.T) {
 	var read, size int
 	for buf := make([]byte, 2000); ; read++ {
 		n, err := unix.Read(d.FD, buf)
-		if err == syscall.EAGAIN { // so the descriptor does not block
+		if err == syscall.EAGAIN { // the descriptor is non-blocking
 			break
 		}
 		if err != nil {
@@ -110,8 +110,8 @@ func TestSetMTU(t *testing.T) {
 	}
 }
 
-// A program of the emulator's machine must not inherit the devices: they would
-// outlive the lab.
+// Programs started on the emulator's machine must not inherit the devices: these
+// would outlive the lab.
 func TestDevicesAreNotInherited(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	for _, d := range l.Devices() {
@@ -122,7 +122,7 @@ func TestDevicesAreNotInherited(t *testing.T) {
 	}
 }
 
-// A thread that worked in a host must not run anything else there.
+// A thread that worked in a host must not run other goroutines there.
 func TestThreadsComeBack(t *testing.T) {
 	home, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {

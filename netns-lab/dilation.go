@@ -13,37 +13,37 @@ import (
 )
 
 // The kernel of a dilated host runs in real time, where a packet takes longer than
-// its timers are made for. What it lets one set of these is set to last as long in
-// emulated time as it does undilated in real time. What it does not: delayed
+// the kernel's timers expect. Timers that can be configured are set to last as long
+// in emulated time as they do undilated in real time. These cannot: delayed
 // acknowledgements (40 to 200 ms), the first timeout of a SYN (1 s), the interval in
 // which BBR looks for the smallest RTT.
 
 // Defaults of Linux.
 const (
 	rtoMin = 200_000 // us; TCP_RTO_MIN, include/net/tcp.h
-	rtoMax = 120_000 // ms; TCP_RTO_MAX, beyond which nothing waits
+	rtoMax = 120_000 // ms; TCP_RTO_MAX, the longest timeout
 
 	// longestTimer (ms) is what the kernel can count in ticks without overflow.
 	longestTimer = 1_000_000_000
 )
 
-// slowedSysctls are the settings of a host that is d times slower than real time.
-// They come before the host's own.
+// slowedSysctls returns the sysctls of a host that is d times slower than real time.
+// They precede the host's own.
 func slowedSysctls(d int) []Sysctl {
 	if d <= 1 {
 		return nil
 	}
 	return known([]Sysctl{
 		{"net.ipv4.tcp_comp_sack_delay_ns", strconv.Itoa(1_000_000 * d)},
-		// 2^9 us of RTT halve how much TCP sends as one (tcp_tso_autosize,
+		// Every 2^9 us of RTT halves TCP's super-packets (tcp_tso_autosize,
 		// net/ipv4/tcp_output.c).
 		{"net.ipv4.tcp_tso_rtt_log", strconv.Itoa(9 + bits.Len(uint(d)) - 1)},
 	})
 }
 
-// slowedNeighbours are those of one of its interfaces, which has to be there. Without
-// them a neighbour farther away than 3 s / d of emulated time would never be found
-// (arp(7)).
+// slowedNeighbours returns the sysctls of one of the host's interfaces, which must
+// exist. Without them a neighbour farther away than 3 s / d of emulated time would
+// never be found (arp(7)).
 func slowedNeighbours(d int, name string) (list []Sysctl) {
 	if d <= 1 {
 		return nil
@@ -59,7 +59,7 @@ func slowedNeighbours(d int, name string) (list []Sysctl) {
 	return known(list)
 }
 
-// known leaves out what this kernel does not have.
+// known filters out sysctls that this kernel does not have.
 func known(list []Sysctl) (there []Sysctl) {
 	for _, s := range list {
 		if _, err := os.Stat(filepath.Join(sysctlDir, filepath.Join(s.parts()...))); err == nil {
@@ -69,10 +69,10 @@ func known(list []Sysctl) (there []Sysctl) {
 	return there
 }
 
-// slowRTO gives the routes of the calling thread's namespace that lead through
-// devices the smallest retransmission timeout of a host that is d times slower than
-// real time: d times that of the host, which a sysctl may have changed. By route
-// kernels before 6.11 have it too.
+// slowRTO sets the minimum retransmission timeout on the routes through devices in
+// the calling thread's namespace, for a host that is d times slower than real time:
+// d times the host's own minimum, which a sysctl may have changed. Kernels before
+// 6.11 support it per route only.
 func (ns *namespace) slowRTO(d int, devices []*Device) error {
 	if d <= 1 {
 		return nil
@@ -95,7 +95,7 @@ func (ns *namespace) slowRTO(d int, devices []*Device) error {
 				if r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()) {
 					continue
 				}
-				r.RtoMin, r.RtoMinLock = ms, true // without the lock TCP does not look (tcp_rto_min)
+				r.RtoMin, r.RtoMinLock = ms, true // TCP ignores it without the lock (tcp_rto_min)
 				if err := ns.links.RouteReplace(r); err != nil {
 					return fmt.Errorf("smallest retransmission timeout of the route to %v: %w", r.Dst, err)
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDilatedHost: a host that is 100 times slower than real time has devices that are,
-// and timers of its kernel that take 100 times as long.
+// TestDilatedHost: in a host that is 100 times slower than real time, devices are 100
+// times slower and the kernel's timers take 100 times as long.
 func TestDilatedHost(t *testing.T) {
 	h := hostN(1, TAP, 10*units.Gbps)
 	h.Interfaces[0].Offload = true
@@ -19,7 +19,7 @@ func TestDilatedHost(t *testing.T) {
 	if !strings.Contains(tc, "rate 99900Kbit") { // 100 Mb/s, less a thousandth
 		t.Errorf("a device of 10 Gb/s has the shaper %s", tc)
 	}
-	// Super-packets are those of 10 Gb/s: 64 KB, not the 8 packets of 100 Mb/s.
+	// Super-packets are sized for 10 Gb/s: 64 KB, not the 8 packets of 100 Mb/s.
 	if got := inside(t, l, h.Name, "ip", "-d", "link", "show", name); !strings.Contains(got, "gso_max_segs 43") {
 		t.Errorf("gso_max_segs is not that of 10 Gb/s: %s", got)
 	}
@@ -59,7 +59,7 @@ func TestDilatedHost(t *testing.T) {
 	}
 }
 
-// TestSlowedSysctls: nothing at dilation 1, and nothing that the kernel cannot count.
+// TestSlowedSysctls: there are none at dilation 1, and no values that overflow in the kernel.
 func TestSlowedSysctls(t *testing.T) {
 	if got := append(slowedSysctls(1), slowedNeighbours(1, "lo")...); got != nil {
 		t.Errorf("at dilation 1: %v", got)

@@ -12,26 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dyingWait is how long a dying owner is waited for. The kernel closes its
-// devices one after the other, each after a grace period of RCU, and some
-// before the lock.
+// dyingWait is how long to wait for a dying owner. The kernel closes its devices one
+// after the other, each after a grace period of RCU, and some before the lock.
 const dyingWait = 30 * time.Second
 
-// pfExiting is the flag of a thread that is on its way out
-// (include/linux/sched.h).
+// pfExiting is the flag of an exiting thread (include/linux/sched.h).
 const pfExiting = 0x4
 
-// isDying tells whether a process is gone, or soon will be because
-// it was killed: it still holds its locks then, but does nothing with them
-// (proc_pid_stat(5), proc_pid_status(5)).
+// isDying reports whether a process is gone, or soon will be because it was killed:
+// in that case it still holds its locks but no longer uses them (proc_pid_stat(5),
+// proc_pid_status(5)).
 func isDying(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
-		// From inside a host the processes outside cannot be seen.
+		// Inside a host, the processes outside are not visible.
 		return (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)) && !inHost()
 	}
-	// The name of the program, in brackets, may hold brackets and blanks.
+	// The program's name, in parentheses, may contain parentheses and spaces.
 	fields := bytes.Fields(stat[max(bytes.LastIndexByte(stat, ')'), 0):])
 	if len(fields) < 8 {
 		return false

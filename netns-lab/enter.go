@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// IsElsewhere tells whether the lab is in another user namespace than this
+// IsElsewhere reports whether the lab is in a different user namespace from this
 // process, so that Exec works only after EnterLab.
 func (i Info) IsElsewhere() bool {
 	own, err := inodeOf("/proc/self/ns/user")
@@ -24,9 +24,8 @@ func (i Info) IsElsewhere() bool {
 // namespace of a rootless lab; its working directory is the root. It returns
 // only on an error.
 //
-// A process with several threads, as every Go program is, cannot change its user
-// namespace (setns(2)). So this is left to nsenter(1) of util-linux, which
-// becomes the program in its turn.
+// A multithreaded process, as every Go program is, cannot change its user namespace
+// (setns(2)). So nsenter(1) of util-linux does this and then executes the program.
 func EnterLab(i Info, argv []string) error {
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is one that is to run in a host.
+// Program is a program to run in a host.
 type Program struct {
 	Argv []string
 	Dir  string // working directory; the root where the host has no such directory
 
-	// KernelRDMA shows the program what the machine has of RDMA in place of the host's
+	// KernelRDMA shows the program the machine's RDMA devices in place of the host's
 	// NICs (ShowVerbs).
 	KernelRDMA bool
 }
 
 // Exec runs a program inside a host of a running lab, with the host's view of the
-// machine: see view. The environment, the open files and the terminal are those of
-// this process, and the program gets the signals that this process gets, but SIGKILL,
-// of which it dies as well, and SIGSTOP. Exec gives how the program ended, after which
-// this process can end likewise (EndAs).
+// machine: see view. The program inherits the environment, the open files and the
+// terminal of this process. It gets the signals that this process gets, except SIGSTOP
+// and SIGKILL; if SIGKILL kills this process, the program dies too. Exec returns how
+// the program ended, so that this process can end in the same way (EndAs).
 //
-// An error means that the program did not start; one about a program that is not there
-// wraps fs.ErrNotExist, one about a file that cannot be run fs.ErrPermission.
+// An error means that the program did not start. It wraps fs.ErrNotExist if the
+// program does not exist, and fs.ErrPermission if the file cannot be executed.
 func Exec(lab, host string, p Program) (syscall.WaitStatus, error) {
 	info, h, err := hostOf(lab, host)
 	if err != nil {
@@ -69,12 +69,12 @@ func hostOf(lab, host string) (Info, HostInfo, error) {
 	return info, h, nil
 }
 
-// openInit gives a pidfd of a host's init.
+// openInit returns a pidfd of a host's init.
 func openInit(info Info, h HostInfo) (int, error) {
 	fd, err := unix.PidfdOpen(h.Init, 0)
 	if err == nil {
-		// The number may mean another process by now, or here: inside a host numbers
-		// are the host's own.
+		// The number may belong to another process by now, or in this PID namespace:
+		// inside a host numbers are the host's own.
 		its, err1 := inodeOf(fmt.Sprintf("/proc/%d/ns/net", h.Init))
 		host, err2 := inodeOf(namespacePath(h.Namespace))
 		if err1 == nil && err2 == nil && its == host {
@@ -92,8 +92,7 @@ func openInit(info Info, h HostInfo) (int, error) {
 	return 0, fmt.Errorf("host %s, process %d: %w", h.Name, h.Init, err)
 }
 
-// inHost tells whether this process is in a host: whether /run/netns is one that
-// ownNetns has made.
+// inHost reports whether this process is in a host: whether /run/netns was made by ownNetns.
 func inHost() bool {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
@@ -104,10 +103,11 @@ func inHost() bool {
 	return false
 }
 
-// enterHost moves the calling thread into a host's namespaces, for good. Of the PID
-// namespace that holds for the processes that it starts.
+// enterHost moves the calling thread into a host's namespaces, for good. The PID
+// namespace applies to the processes that it starts.
 func enterHost(pidfd int) error {
-	// A thread that shares its root and working directory cannot change them.
+	// A thread that shares its root and working directory cannot enter another mount
+	// namespace.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("a root directory of its own: %w", err)
 	}

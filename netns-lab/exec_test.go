@@ -43,7 +43,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("cat says %q, %v", out, err)
 	}
 
-	// Exec leaves the mounts of the machine alone.
+	// Exec does not change the machine's mounts.
 	if before, err := os.ReadDir("/sys/class/net"); err != nil || len(before) == 0 {
 		t.Errorf("the machine's /sys: %v, %v", before, err)
 	}
@@ -68,7 +68,7 @@ func TestExecErrors(t *testing.T) {
 			t.Errorf("%s in %s of %s: %v", c.program, c.host, c.lab, err)
 		}
 	}
-	// A text file without an interpreter gets as far as the host.
+	// A text file without an interpreter fails only inside the host.
 	script := t.TempDir() + "/script"
 	if err := os.WriteFile(script, []byte("not a program"), 0o755); err != nil {
 		t.Fatal(err)

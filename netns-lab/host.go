@@ -11,20 +11,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Host is what Create makes one namespace from.
+// Host describes a host, from which Create makes one namespace.
 type Host struct {
-	Name       string // in the lab, such as "h1"
+	Name       string // within the lab, such as "h1"
 	Interfaces []Interface
 	Sysctls    []Sysctl // in this order, after the package's own settings
 	Routes     []Route
 
-	// Private are directories that the host has for itself, empty at first and in
-	// memory, such as /tmp or /run. They exist on the machine.
+	// Private are the host's private directories, initially empty and in memory,
+	// such as /tmp or /run. They must exist on the machine.
 	Private []string
 
-	// Dilation is by how much the host is slower than real time: a device of a
-	// dilation of 100 and a rate of 10 Gb/s sends 100 Mb/s of real time, and the
-	// kernel's timers that can be set take 100 times as long. 0 is 1.
+	// Dilation is the factor by which the host is slower than real time: with a
+	// dilation of 100, a device with a rate of 10 Gb/s sends 100 Mb/s in real time,
+	// and the kernel's configurable timers take 100 times as long. 0 means 1.
 	Dilation int
 }
 
@@ -32,36 +32,34 @@ type Host struct {
 type Interface struct {
 	Name string
 	Kind DeviceKind
-	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose. Of a Virtual one only Addresses are used, for the other hosts' names
-	MTU  int              // bytes of IP packet; 0 is 1500
+	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose. Virtual: only Addresses count, for other hosts' names
+	MTU  int              // bytes of IP packet; 0 means 1500
 
 	// Offload makes the device carry super-packets: each read and write has a
 	// struct virtio_net_hdr before it.
 	Offload bool
 
-	// Addresses of either family. Those of IPv6 can be used at once: there is
-	// no duplicate address detection.
+	// Addresses of either family. IPv6 addresses can be used at once: there is no
+	// duplicate address detection.
 	Addresses []netip.Prefix
 
-	// OnLink are prefixes of others in the same broadcast domain, reached
+	// OnLink are prefixes of other stations in the same broadcast domain, reached
 	// through the device without a gateway.
 	OnLink []netip.Prefix
 
 	// Rate of the link behind the device, in emulated time (Host.Dilation), wire
-	// overhead included. The host
-	// sends no faster, and what it has to send waits in its own queueing
-	// discipline. 0 is no limit: a host that sends faster than the device is
-	// read then loses packets in the device's ring.
+	// overhead included. The host sends no faster, and excess packets wait in its
+	// own queueing discipline. 0 means no limit: a host that sends faster than the
+	// device is read then loses packets in the device's ring.
 	Rate units.Rate
 
-	// TxQueueLen is the size of the device's ring in packets, and of that of
-	// each of several queues; 0 is DefaultTxQueueLen.
+	// TxQueueLen is the size in packets of the device's ring, or of each queue's
+	// ring if there are several; 0 means DefaultTxQueueLen.
 	TxQueueLen int
 
-	// Classes asks for a queue for each traffic class, which Device.Hold stops
-	// and Device.Resume lets go on. Where the machine does not allow that
-	// (Device.Unsteered) there is one queue for all. Nil is one queue that
-	// cannot be held.
+	// Classes requests a queue for each traffic class, which Device.Hold stops and
+	// Device.Resume restarts. If the machine does not allow that (Device.Unsteered),
+	// there is one queue for all. Nil means one queue that cannot be held.
 	Classes *Classes
 }
 
@@ -69,10 +67,10 @@ type Interface struct {
 const (
 	DefaultMTU = 1500
 
-	// DefaultTxQueueLen makes the ring hold what a shaper may let through in
-	// one burst (see Interface.Rate) and a pause of the reader: 10,000 full
-	// frames are 12 ms at 10 Gb/s, 120 ms at 1 Gb/s. A full ring drops without
-	// telling the sender, and an empty slot costs 8 bytes only.
+	// DefaultTxQueueLen makes the ring large enough for a shaper's burst (see
+	// Interface.Rate) and for a pause of the reader: 10,000 full frames are 12 ms at
+	// 10 Gb/s, 120 ms at 1 Gb/s. A full ring drops without telling the sender, and
+	// an empty slot costs only 8 bytes.
 	DefaultTxQueueLen = 10_000
 )
 
@@ -85,8 +83,8 @@ type Route struct {
 // interfaceNameMax is IFNAMSIZ (include/uapi/linux/if.h) without the final zero.
 const interfaceNameMax = 15
 
-// plainName is what lab and host names may consist of: they become names of
-// files, of namespaces and of hosts.
+// plainName matches valid lab and host names: they become names of files, of
+// namespaces and of hosts.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func validate(lab string, hosts []Host) error {
@@ -167,8 +165,7 @@ func (i Interface) validate() error {
 	return nil
 }
 
-// CheckPrivate tells why a directory cannot be one of Host.Private, whatever the
-// machine has.
+// CheckPrivate reports why a directory cannot be one of Host.Private on any machine.
 func CheckPrivate(dir string) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
 		return fmt.Errorf("%q is not the whole path of a directory: write for example /tmp", dir)

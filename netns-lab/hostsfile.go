@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// etcDir holds a directory for each namespace with the files that programs
-// started in it see in place of those in /etc (ip-netns(8)).
+// etcDir returns the directory that holds, for each namespace, a directory of files
+// that programs in the namespace see in place of the ones in /etc (ip-netns(8)).
 func etcDir() string {
 	if inRootless() {
 		return privateEtc
@@ -20,13 +20,13 @@ func etcDir() string {
 	return "/etc/netns"
 }
 
-// ownDir is where a host's own files are in its lab's state directory.
+// ownDir returns the directory of a host's own files in its lab's state directory.
 func ownDir(dir, host string) string { return filepath.Join(dir, "hosts", host) }
 
 func hostsPath(nsName string) string { return filepath.Join(etcDir(), nsName, "hosts") }
 
-// hostsFile is the /etc/hosts of every host of a lab: each name with its first
-// IPv4 and its first IPv6 address, and all others with theirs.
+// hostsFile returns the /etc/hosts of every host of a lab: each host's name with its
+// first IPv4 and its first IPv6 address, and likewise the names in others.
 func hostsFile(hosts []HostInfo, others []Name) []byte {
 	var b bytes.Buffer
 	b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
@@ -64,8 +64,7 @@ func writeHostsFile(nsName string, content []byte) error {
 	return os.WriteFile(path, content, 0o644)
 }
 
-// removeHostsFile takes the file away, and its directory unless the user has put
-// something there.
+// removeHostsFile removes the file, and its directory unless the user has put something there.
 func removeHostsFile(nsName string) error {
 	path := hostsPath(nsName)
 	for _, p := range []string{path, filepath.Dir(path)} {

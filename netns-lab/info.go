@@ -18,22 +18,22 @@ type Info struct {
 	PID     int    // of the owner
 	Started time.Time
 	Hosts   []HostInfo
-	Names   []Name `json:",omitempty"` // of others that hosts know by name
+	Names   []Name `json:",omitempty"` // of other nodes that hosts know by name
 
-	// Dilation is how many seconds of real time one of the lab takes; 0 is 1. What
-	// follows its clock is in the file ClockFile of Dir.
+	// Dilation is how many seconds of real time one second of the lab takes; 0 means
+	// 1. Programs follow the lab's clock through the file ClockFile in Dir.
 	Dilation int `json:",omitempty"`
 
-	// Rootless labs have their namespaces' names in a mount namespace of their
-	// own, which goes with them.
+	// Rootless labs have their namespaces' names in their own mount namespace, which
+	// disappears with them.
 	Rootless bool `json:",omitempty"`
 
 	Dir     string `json:"-"` // its state directory
-	Running bool   `json:"-"` // the owner lives
+	Running bool   `json:"-"` // the owner is alive
 }
 
-// Name is somebody who is not a host of a lab, such as a router, and whom its
-// hosts know by name.
+// Name is a node that is not a host of a lab, such as a router, and that its hosts
+// know by name.
 type Name struct {
 	Name      string
 	Addresses []netip.Addr
@@ -44,8 +44,8 @@ type HostInfo struct {
 	Name       string
 	Namespace  string // as `ip netns` knows it
 	Interfaces []InterfaceInfo
-	Init       int  `json:",omitempty"` // the number of its first process, when it is there
-	Virtual    bool `json:",omitempty"` // a virtual machine in the namespace: Exec does not get into it
+	Init       int  `json:",omitempty"` // the PID of its first process, if it exists
+	Virtual    bool `json:",omitempty"` // a virtual machine in the namespace: Exec cannot enter it
 }
 
 // InterfaceInfo describes an interface of a host.
@@ -54,8 +54,8 @@ type InterfaceInfo struct {
 	Addresses []netip.Prefix
 }
 
-// ClockFile is the name of the file in a lab's state directory by which programs
-// follow the clock of a dilated lab.
+// ClockFile is the name of the file in a lab's state directory through which
+// programs follow the clock of a dilated lab.
 const ClockFile = "clock"
 
 func describe(lab string, hosts []Host) []HostInfo {
@@ -88,8 +88,8 @@ func (i Info) namespaces() []string {
 	return names
 }
 
-// journalName is the file of a state directory that holds the Info: what was,
-// or was about to be, made.
+// journalName is the file in a state directory that holds the Info: what was made or
+// was about to be made.
 const journalName = "lab.json"
 
 // readJournal reads the journal in dir. Without one, the owner died before it
@@ -108,7 +108,7 @@ func readJournal(dir string) (info Info, err error) {
 	return info, err
 }
 
-// writeJournal writes the journal in dir, whole or not at all.
+// writeJournal writes the journal in dir atomically.
 func writeJournal(dir string, info Info) error {
 	b, err := json.MarshalIndent(info, "", "\t")
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostInit is the first process of a host, on the side of the lab's owner. It holds
-// the host's PID, mount, UTS and IPC namespaces: when it ends, the kernel kills all
-// that runs in them (pid_namespaces(7)).
+// hostInit is the first process of a host, as seen by the lab's owner. It holds the
+// host's PID, mount, UTS and IPC namespaces: when it ends, the kernel kills all
+// processes in them (pid_namespaces(7)).
 type hostInit struct {
 	pid, fd int // fd is a pidfd
 }
 
 // The descriptors of an init.
 const (
-	initLife   = 3 // at its end when the owner has ended: see lifeline
-	initOrders = 4 // the view of its host comes from there, and the answer goes there
+	initLife   = 3 // EOF when the owner has ended: see lifeline
+	initOrders = 4 // carries the view of its host in, and the answer out
 )
 
-// hostNamespaces are those that an init is born in, beside the network's.
+// hostNamespaces are the new namespaces of an init, beside the network namespace.
 const hostNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
 // startInit starts the init of a host and returns when the host's view of the machine
@@ -71,8 +71,8 @@ func startInit(life *os.File, v view) (*hostInit, error) {
 	return i, nil
 }
 
-// instruct gives the init its orders and waits for its answer, which is empty if all
-// went well.
+// instruct sends the init its orders and waits for its answer, which is initReady if
+// all went well.
 func (i *hostInit) instruct(orders *os.File, v view) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -96,20 +96,19 @@ func (i *hostInit) instruct(orders *os.File, v view) error {
 	return errors.New(string(answer))
 }
 
-// initReady is what an init answers when its host is ready.
+// initReady is an init's answer when its host is ready.
 const initReady = "ready"
 
-// kill ends the init, and so all that runs in its host, and waits until all of it is
-// gone.
+// kill ends the init, and thereby all processes in its host, and waits until they are gone.
 func (i *hostInit) kill() error {
 	defer unix.Close(i.fd)
-	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // else it has ended by itself
+	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // fails only if it has ended
 	me := []process{{i.pid, i.fd}}
 	awaitEnd(me, grace)
 	if _, err := inodeOf(fmt.Sprintf("/proc/%d/ns/net", i.pid)); err != nil {
-		// It has ended, or has let go of everything and waits for somebody outside to
-		// reap a program's remains: a program whose weft exec was killed is a child of
-		// the machine's first process, which in some containers reaps nobody.
+		// It has ended, or has released everything and waits for a process outside to
+		// reap a program: a program whose weft exec was killed is a child of the
+		// machine's first process, which in some containers does not reap children.
 		_, _ = unix.Wait4(i.pid, nil, unix.WNOHANG, nil)
 		return nil
 	}
@@ -120,8 +119,9 @@ func (i *hostInit) kill() error {
 	return nil
 }
 
-// runInit is an init. It takes no signals, so that those for all processes of the host
-// pass it by, and the kernel reaps the host's orphans for it (sigaction(2), SIGCHLD).
+// runInit runs as a host's init. It ignores signals, so that a signal to all processes
+// of the host does not affect it, and the kernel reaps the host's orphans
+// (sigaction(2), SIGCHLD).
 func runInit() {
 	signal.Ignore()
 	orders := os.NewFile(initOrders, "orders")
@@ -145,9 +145,9 @@ func runInit() {
 	}
 }
 
-// becomeSmall leaves what is left to do to cat(1), which comes back only if there is
-// none: to read until the end of the owner, whatever kind of end that is. It ignores
-// signals as this process does, and takes a thirtieth of its memory.
+// becomeSmall replaces this process with cat(1) and returns only if there is none.
+// All that remains is to read until the owner ends, in whatever way. cat ignores
+// signals as this process does, and needs a thirtieth of its memory.
 func becomeSmall() {
 	cat, err := exec.LookPath("cat")
 	if err != nil {
@@ -155,7 +155,7 @@ func becomeSmall() {
 	}
 	name := initName
 	if real, err := filepath.EvalSymlinks(cat); err != nil || filepath.Base(real) != "cat" {
-		name = "cat" // one program for many names, as busybox is, goes by this
+		name = "cat" // a multi-call binary such as busybox selects by this name
 	}
 	if unix.Dup2(initLife, 0) == nil {
 		unix.CloseOnExec(initLife)
@@ -163,7 +163,7 @@ func becomeSmall() {
 	}
 }
 
-// lifeline is a pipe that a lab's inits read from until its owner ends.
+// lifeline is a pipe from which a lab's inits read until its owner ends.
 type lifeline struct{ read, write *os.File }
 
 func newLifeline() (*lifeline, error) {

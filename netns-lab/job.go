@@ -11,25 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is a running program, for which this process stands in before its shell and its
-// terminal, since the program is in another PID namespace. The program has a process
-// group of its own, which gets what the terminal sends to this process's group: so
-// each signal comes once, whoever sends it and to whom.
+// job is a running program. This process represents it to its shell and its terminal,
+// since the program is in another PID namespace. The program has its own process
+// group, to which signals from the terminal to this process's group are forwarded: so
+// each signal arrives once, whoever sends it and to whom.
 type job struct {
 	pid int
 
 	// tty is the controlling terminal; nil if there is none.
 	tty   *os.File
 	own   int  // this process's group
-	front bool // the program's group is to be the terminal's when this one is
-	has   bool // it is
+	front bool // the program's group should be in the foreground when this one is
+	has   bool // it is in the foreground
 
 	mu      sync.Mutex
-	over    bool // its number means nothing any more
+	over    bool // its PID is no longer valid
 	signals chan os.Signal
 }
 
-// newJob finds out what there is of a terminal.
+// newJob makes a job and finds its terminal, if any.
 func newJob() *job {
 	j := &job{own: unix.Getpgrp(), signals: make(chan os.Signal, 64)}
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
@@ -37,9 +37,9 @@ func newJob() *job {
 		return j
 	}
 	j.tty = os.NewFile(uintptr(fd), "/dev/tty")
-	// A job of a shell that is nothing but this process gets the terminal at once. In a
-	// pipeline or a script others may use it too, so there it changes hands only when
-	// the program asks for it: see stopped.
+	// A shell's job that consists of this process alone gets the terminal at once. In a
+	// pipeline or a script other processes may use it too, so there the program gets it
+	// only when it asks for it: see stopped.
 	j.front = j.inFront(j.own) && j.own == os.Getpid() && isTerminal(0) && isTerminal(1)
 	j.has = j.front
 	return j
@@ -50,7 +50,7 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// inFront tells whether a process group is that of the terminal.
+// inFront reports whether a process group is in the terminal's foreground.
 func (j *job) inFront(group int) bool {
 	if j.tty == nil {
 		return false
@@ -59,8 +59,8 @@ func (j *job) inFront(group int) bool {
 	return err == nil && now == group
 }
 
-// give makes a process group that of the terminal. The kernel wants a process that does
-// that from the background to have SIGTTOU blocked or ignored (tcsetpgrp(3)).
+// give makes a process group the terminal's foreground group. A background process may
+// do that only with SIGTTOU blocked or ignored (tcsetpgrp(3)).
 func (j *job) give(group int) {
 	before := block(unix.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
@@ -68,7 +68,7 @@ func (j *job) give(group int) {
 	j.has = group == j.pid
 }
 
-// attributes are those that the program is started with.
+// attributes returns the attributes to start the program with.
 func (j *job) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
 	if j.front {
@@ -77,7 +77,7 @@ func (j *job) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// ofTerminal tells which signals a terminal sends, to all of a process group.
+// ofTerminal reports whether a terminal sends signal s to a process group.
 func ofTerminal(s syscall.Signal) bool {
 	switch s {
 	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGHUP, unix.SIGWINCH, unix.SIGCONT:
@@ -86,14 +86,14 @@ func ofTerminal(s syscall.Signal) bool {
 	return false
 }
 
-// catch begins to collect the signals that this process gets. Those that it was told to
-// ignore the program ignores as well.
+// catch begins to collect the signals that this process gets. The program also ignores
+// the signals that this process ignores.
 func (j *job) catch() {
 	for s := syscall.Signal(1); s < 65; s++ {
 		switch s {
 		case unix.SIGKILL, unix.SIGSTOP: // cannot be caught
-		case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE: // about this process, and of its runtime
-		case unix.SIGTTIN, unix.SIGTTOU: // about this process
+		case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE: // concern this process and its runtime
+		case unix.SIGTTIN, unix.SIGTTOU: // concern this process
 		default:
 			if !signal.Ignored(s) {
 				signal.Notify(j.signals, s)
@@ -102,7 +102,7 @@ func (j *job) catch() {
 	}
 }
 
-// forward hands the signals to the program, until it has ended.
+// forward sends the signals on to the program until it has ended.
 func (j *job) forward() {
 	go func() {
 		for s := range j.signals {
@@ -123,7 +123,7 @@ func (j *job) send(s syscall.Signal) {
 	}
 }
 
-// await waits until the program has ended, and stops and goes on with it.
+// await waits until the program has ended. It stops and continues with the program.
 func (j *job) await() (syscall.WaitStatus, error) {
 	for {
 		var status unix.WaitStatus
@@ -142,10 +142,10 @@ func (j *job) await() (syscall.WaitStatus, error) {
 	}
 }
 
-// stopped does what a stop of the program asks for.
+// stopped handles a stop of the program.
 func (j *job) stopped(by syscall.Signal) {
 	if j.tty == nil || by == unix.SIGSTOP {
-		return // the one who has stopped it continues it
+		return // whoever stopped it will continue it
 	}
 	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && j.inFront(j.own) {
 		j.front = true
@@ -156,9 +156,9 @@ func (j *job) stopped(by syscall.Signal) {
 	if j.has {
 		j.give(j.own)
 	}
-	// The shell sees that its job has stopped. What follows happens when it goes on:
-	// the signal is for this thread, so that it does not get further before.
-	j.mu.Lock() // the program does not hear of it before it has the terminal
+	// Show the shell that its job has stopped. The code below runs when the job
+	// continues: the signal goes to this thread, so that it stops right here.
+	j.mu.Lock() // the program is not continued before it has the terminal
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 	if j.front && j.inFront(j.own) {
 		j.give(j.pid)
@@ -167,8 +167,8 @@ func (j *job) stopped(by syscall.Signal) {
 	j.send(unix.SIGCONT)
 }
 
-// forget ends what the job has of this process: signals mean this process again, and
-// the terminal is this process's.
+// forget releases the job's hold on this process: signals act on this process again,
+// and it gets the terminal back.
 func (j *job) forget() {
 	j.mu.Lock()
 	j.over = true
@@ -183,7 +183,7 @@ func (j *job) forget() {
 	}
 }
 
-// block keeps a signal from the calling thread, whose goroutine is locked to it.
+// block blocks a signal in the calling thread, to which its goroutine is locked.
 func block(s syscall.Signal) (before unix.Sigset_t) {
 	var set unix.Sigset_t
 	set.Val[(s-1)/64] |= 1 << ((s - 1) % 64)
@@ -193,8 +193,8 @@ func block(s syscall.Signal) (before unix.Sigset_t) {
 
 func unblock(before unix.Sigset_t) { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }
 
-// defaultAction gives a signal its default action, which the runtime has taken from it,
-// and lets it come to the calling thread.
+// defaultAction restores a signal's default action, which the runtime has replaced, and
+// unblocks it in the calling thread.
 func defaultAction(s syscall.Signal) {
 	var action struct {
 		handler, flags, restorer uintptr

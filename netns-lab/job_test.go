@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a terminal with a program in a session of its own.
+// terminal is a terminal with a program in its own session.
 type terminal struct {
 	t    *testing.T
-	side *os.File // that of whoever types
+	side *os.File // the user's side
 	c    *exec.Cmd
 
 	mu   sync.Mutex
@@ -73,7 +73,7 @@ func (x *terminal) types(text string) {
 	}
 }
 
-// shows waits until the terminal has shown a text, and forgets what came before it.
+// shows waits until the terminal has shown a text, and discards the output before it.
 func (x *terminal) shows(text string) {
 	x.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -95,11 +95,11 @@ func (x *terminal) shows(text string) {
 	}
 }
 
-// settles lets a job come to the foreground, of which nothing tells: what is typed
-// while the terminal changes hands may get lost, as with any job.
+// settles waits for a job to come to the foreground, which has no visible sign:
+// input typed while the foreground group changes may get lost, as with any job.
 func (x *terminal) settles() { time.Sleep(500 * time.Millisecond) }
 
-// TestJobControl: a program in a host is a job of its shell outside like any other.
+// TestJobControl: for its shell outside, a program in a host is a job like any other.
 func TestJobControl(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -112,7 +112,7 @@ func TestJobControl(t *testing.T) {
 	x.types("echo be''gun\n")
 	x.shows("begun")
 
-	// What is typed before a program reads, the shell may have read.
+	// The shell may read input that is typed before a program reads.
 	const cat = "$W sh -c 'echo re\"\"ady; exec cat'"
 	x.types(cat + "\n")
 	x.shows("ready")
@@ -140,14 +140,14 @@ func TestJobControl(t *testing.T) {
 	x.types("echo code $?.\n")
 	x.shows("code 3.")
 
-	// In a pipeline others have the terminal too; the program gets it when it reads.
+	// In a pipeline other processes use the terminal too; the program gets it when it reads.
 	x.types("$W sh -c 'echo re\"\"ady; read x </dev/tty; echo [$x]' | cat; echo code ${PIPESTATUS[0]}.\n")
 	x.shows("ready")
 	x.types("three\n")
 	x.shows("[three]")
 	x.shows("code 0.")
 
-	// Interactive shells have job control of their own, and give the terminal back.
+	// Interactive shells have their own job control, and give the terminal back.
 	for _, shell := range []string{"bash --norc --noprofile -i", "sh -i"} {
 		x.types("PS1=in'> ' $W " + shell + "; echo code $?.\n")
 		x.shows("in> ")
@@ -166,7 +166,7 @@ func TestJobControl(t *testing.T) {
 		x.shows("code 5.")
 	}
 
-	// In the background it stops when it reads, and goes on in the foreground.
+	// In the background it stops when it reads, and continues in the foreground.
 	x.types(cat + " &\n")
 	x.shows("ready")
 	x.types("until [ -n \"$(jobs -s)\" ]; do sleep 0.05; done; jobs\n")
@@ -193,7 +193,8 @@ func TestJobControl(t *testing.T) {
 	}
 }
 
-// TestSignals: signals to a process that runs a program in a host go to the program.
+// TestSignals: signals to a process that runs a program in a host are forwarded to
+// the program.
 func TestSignals(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	lab := l.Info().Name
@@ -220,7 +221,7 @@ func TestSignals(t *testing.T) {
 			t.Errorf("signal %v: %q, %v", s, rest.String(), c.ProcessState)
 		}
 	}
-	// Without a handler the end is that of the signal, and no core is written here.
+	// Without a handler the signal ends the process, and no core is written here.
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGSEGV, unix.SIGABRT, unix.SIGQUIT, unix.SIGKILL, unix.SIGPIPE} {
 		if ignored(t, s) {
 			continue
@@ -231,7 +232,7 @@ func TestSignals(t *testing.T) {
 			t.Errorf("a program's end by %v came back as %v", s, c.ProcessState)
 		}
 	}
-	// What nohup(1) has made it ignore the program ignores too.
+	// The program also ignores a signal that nohup(1) has made this process ignore.
 	if signal.Ignored(unix.SIGHUP) {
 		t.Skip("SKIPPED: this test itself ignores SIGHUP")
 	}
@@ -243,9 +244,9 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// ignored tells whether this test ignores a signal, as it does where nohup(1), or a shell
-// without job control, has started it in the background. Its programs then do too, and a
-// shell cannot trap it.
+// ignored reports whether this test ignores a signal, as when nohup(1), or a shell
+// without job control, has started it in the background. Its programs then ignore it too,
+// and a shell cannot trap it.
 func ignored(t *testing.T, s syscall.Signal) bool {
 	if !signal.Ignored(s) {
 		return false
@@ -254,7 +255,7 @@ func ignored(t *testing.T, s syscall.Signal) bool {
 	return true
 }
 
-// TestKilledExec: the program goes with who runs it.
+// TestKilledExec: the program ends with the process that runs it.
 func TestKilledExec(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	c := program(t, l, "h1", "sleep", "1004")
@@ -264,7 +265,7 @@ func TestKilledExec(t *testing.T) {
 	})
 }
 
-// TestExecKilledAtAnyMoment: also while the program is about to start.
+// TestExecKilledAtAnyMoment: the same holds while the program is about to start.
 func TestExecKilledAtAnyMoment(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	for range 60 {
@@ -283,7 +284,7 @@ func TestExecKilledAtAnyMoment(t *testing.T) {
 }
 
 // TestInheritedFiles: a program has the open files, the directory and the environment
-// of who runs it.
+// of the process that runs it.
 func TestInheritedFiles(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	r, w, err := os.Pipe()
@@ -305,7 +306,7 @@ func TestInheritedFiles(t *testing.T) {
 	if want := "y from " + dir + "\n" + dir + "\n"; got.String() != want {
 		t.Errorf("%q, want %q", got.String(), want)
 	}
-	// Any bytes are arguments.
+	// Arguments may be any bytes.
 	if got := inside(t, l, "h1", "printf", "%s|", "a b", "", "\xff\xfe", "$X", "--"); got != "a b||\xff\xfe|$X|--|" {
 		t.Errorf("arguments came as %q", got)
 	}

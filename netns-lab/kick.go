@@ -7,22 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel looks at a token bucket when a packet joins it, and when the one
-// that waits was due at the rate at which it began to wait. That of a queue
-// that was held is due in minutes, and its senders may all be waiting: so a
-// frame is sent there by which the kernel finds out that it may go on.
+// The kernel checks a token bucket when a packet joins it, and when the packet at
+// its head is due at the rate at which it began to wait. In a queue that was held,
+// that packet is due in minutes, and all senders may be waiting: so a frame is sent
+// to the queue to make the kernel notice that it may continue.
 
-// kickMark is the mark (SO_MARK) of such frames, to which the number of the
-// queue is added. The steering program knows it.
+// kickMark is the mark (SO_MARK) of such frames, to which the queue number is added.
+// The steering program recognises it.
 const kickMark = 0x77656600
 
-// kickQueue are the bits of the mark that are the queue's number.
+// kickQueue masks the queue number in the mark.
 const kickQueue = MaxQueues - 1
 
-// Kick is a frame that a device with Classes gives now and then, when a queue
-// has been resumed, and that no program of the host has sent. Readers of the
-// device drop it. It is an Ethernet frame with IEEE 802's first EtherType for
-// local experiments, also at a TUN, where it is no IP packet.
+// Kick is a frame that may be read from a device with Classes after a queue has been
+// resumed, and that no program of the host has sent. Readers of the device drop it.
+// It is an Ethernet frame with IEEE 802's first EtherType for local experiments,
+// even on a TUN, where it is not an IP packet.
 var Kick = kickFrame()
 
 func kickFrame() []byte {
@@ -33,7 +33,7 @@ func kickFrame() []byte {
 }
 
 // kickRoom is the send buffer of a kicker, in bytes: a frame takes some 800 and
-// waits behind what was held. An ordinary user gets net.core.wmem_max, which is
+// waits behind the held packets. An ordinary user gets net.core.wmem_max, which is
 // enough for 500.
 const kickRoom = 8_000_000
 
@@ -45,7 +45,7 @@ type kicker struct {
 
 // newKicker makes a kicker for a device of the calling thread's namespace.
 func newKicker(index int, steer bool) (*kicker, error) {
-	// Protocol 0: it is not to receive anything.
+	// Protocol 0: the socket receives nothing.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("packet socket: %w (it needs CONFIG_PACKET)", err)
@@ -65,7 +65,7 @@ func newKicker(index int, steer bool) (*kicker, error) {
 	return k, nil
 }
 
-// send makes the kernel look at a queue.
+// send makes the kernel check a queue.
 func (k *kicker) send(queue int) error {
 	if k.steer {
 		if err := unix.SetsockoptInt(k.fd, unix.SOL_SOCKET, unix.SO_MARK, kickMark|queue&kickQueue); err != nil {
@@ -73,8 +73,8 @@ func (k *kicker) send(queue int) error {
 		}
 	}
 	_, err := unix.Write(k.fd, Kick)
-	// Where the frame does not fit the kernel has looked all the same, and a
-	// device that is down has nothing that waits.
+	// If the frame does not fit, the kernel has checked the queue anyway, and in a
+	// device that is down nothing is waiting.
 	if err == nil || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENETDOWN) {
 		return nil
 	}

@@ -1,19 +1,19 @@
-// Package netnslab makes the hosts of a lab out of Linux network namespaces,
-// and removes them again without residue.
+// Package netnslab builds the hosts of a lab from Linux network namespaces, and
+// removes them without residue.
 //
-// A host is a named namespace, seen by `ip netns` as weft-<lab>-<host>, with
-// TUN or TAP devices whose other side is a file descriptor in the hands of the
-// caller. What programs inside the host send is read from that descriptor as
-// raw frames (TAP) or IP packets (TUN); what is written to it arrives at them.
+// A host is a named namespace, weft-<lab>-<host> in `ip netns`, with TUN or TAP
+// devices whose other side is a file descriptor held by the caller. Packets sent by
+// programs inside the host are read from that descriptor as raw frames (TAP) or IP
+// packets (TUN); packets written to it reach those programs.
 //
-// Everything that Create makes is written down first, in a journal under
-// /run/weft/<lab>, and the owner holds a lock on that directory for as long as
-// it lives. So a lab whose owner was killed, at whatever moment, is known as
-// such and is removed by Sweep or by the next Create of the same name.
+// Create first records everything it makes in a journal under /run/weft/<lab>, and
+// the owner holds a lock on that directory as long as it lives. So a lab whose owner
+// was killed, at whatever moment, is recognised and is removed by Sweep or by the
+// next Create of the same name.
 //
-// It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to
-// /run and /etc; CheckPrivileges says what is missing. An ordinary user gets all
-// but /dev/net/tun in namespaces of their own: see PrepareRootless.
+// It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to /run
+// and /etc; CheckPrivileges says what is missing. An ordinary user gets everything
+// except /dev/net/tun in their own namespaces: see PrepareRootless.
 package netnslab
 
 import (
@@ -26,9 +26,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// buildWorkers is how many hosts are made or taken down at the same time. The
-// kernel makes and ends devices under one lock, much of it waiting for grace
-// periods, so that more than the number of processors pays.
+// buildWorkers is how many hosts are built or removed at the same time. The kernel
+// creates and removes devices under one lock and spends much of that time waiting
+// for grace periods, so more workers than processors are worthwhile.
 const buildWorkers = 16
 
 // Lab is a set of running hosts, owned by this process.
@@ -44,11 +44,11 @@ type Lab struct {
 	closeErr error
 }
 
-// Create makes the hosts of the lab called name: all of them or, on any error,
-// none. A lab of that name whose owner is dead is removed first; one whose
-// owner lives is an error that wraps ErrRunning.
+// Create makes the hosts of the lab called name: all of them or, on any error, none.
+// A lab of that name whose owner is dead is removed first; if its owner is alive,
+// the error wraps ErrRunning.
 //
-// Of info only File, Names and Dilation are read. The devices are up and carry a carrier when Create
+// Only File, Names and Dilation of info are used. The devices are up and have a carrier when Create
 // returns; frames that hosts send from then on wait in the devices' rings.
 func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := CheckPrivileges(); err != nil {
@@ -78,8 +78,8 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	return l, nil
 }
 
-// build makes every host of the lab. What was made before an error is left in
-// l for Close.
+// build makes every host of the lab. After an error, what was made before it is left
+// in l for Close.
 func (l *Lab) build(hosts []Host) error {
 	if err := shareNetnsMounts(); err != nil {
 		return err
@@ -111,21 +111,21 @@ func (l *Lab) build(hosts []Host) error {
 	return err
 }
 
-// Devices lists the lab's devices in the order of the hosts and, within a host,
-// of its interfaces.
+// Devices returns the lab's devices in the order of the hosts and, within a host, of
+// its interfaces.
 func (l *Lab) Devices() []*Device { return l.devices }
 
-// Dir is the lab's state directory, where a control socket may live. Close
-// removes it with all it holds.
+// Dir returns the lab's state directory, where a control socket may live. Close
+// removes it with its contents.
 func (l *Lab) Dir() string { return l.info.Dir }
 
-// Info describes the lab.
+// Info returns the description of the lab.
 func (l *Lab) Info() Info { return l.info }
 
 // Close ends the processes inside the hosts and removes all that Create made.
-// The devices' descriptors are invalid from the moment it is called:
-// readers must have stopped. Where a part cannot be removed the rest still
-// is, and the journal stays for Sweep. Further calls return the same result.
+// The devices' descriptors are invalid from the moment it is called: readers must
+// have stopped. If a part cannot be removed, the rest still is, and the journal
+// stays for Sweep. Further calls return the same result.
 func (l *Lab) Close() error {
 	l.close.Do(func() { l.closeErr = l.remove() })
 	return l.closeErr
@@ -134,16 +134,16 @@ func (l *Lab) Close() error {
 func (l *Lab) remove() error {
 	defer l.state.unlock()
 	inodes := l.info.inodes()
-	// Programs are asked to end before the inits take them along.
+	// Programs are asked to end before their inits are killed.
 	ended := endProcesses(inodes, l.inits())
-	if ended == nil { // else the names stay, or the process could not be found again
+	if ended == nil { // otherwise the names stay, or the processes could not be found again
 		ended = l.endInits()
 	}
 	var named error
 	if ended == nil {
 		named = removeHosts(l.info)
-		// A program that was on its way in while the others ended is there now.
-		// Until l.hosts are closed no other namespace is given these numbers.
+		// A program that was entering while the others ended is there now. Until
+		// l.hosts are closed, no other namespace gets these numbers.
 		ended = endProcesses(inodes, nil)
 	}
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
@@ -162,7 +162,7 @@ func (l *Lab) remove() error {
 	return l.state.remove()
 }
 
-// inits are the hosts' first processes, by their numbers.
+// inits returns the PIDs of the hosts' first processes.
 func (l *Lab) inits() map[int]bool {
 	pids := map[int]bool{}
 	for _, ns := range l.hosts {
@@ -173,8 +173,7 @@ func (l *Lab) inits() map[int]bool {
 	return pids
 }
 
-// endInits ends the hosts' first processes, and whatever else is left in their PID
-// namespaces.
+// endInits ends the hosts' first processes, and any others left in their PID namespaces.
 func (l *Lab) endInits() error {
 	var work errgroup.Group
 	work.SetLimit(buildWorkers)

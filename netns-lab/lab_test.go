@@ -80,8 +80,7 @@ func interfaces(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-// Whatever fails, and however late, nothing is left and the error names the
-// place.
+// Whatever fails, and however late, nothing is left behind and the error names the place.
 func TestCreateIsAllOrNothing(t *testing.T) {
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
 	for _, c := range []struct {
@@ -189,7 +188,7 @@ func TestTwoLabsDoNotTouchEachOther(t *testing.T) {
 	}
 }
 
-// Different labs may arrive at the same namespace name.
+// Different labs may have the same namespace name.
 func TestNamespaceOfAnotherLab(t *testing.T) {
 	name := labName(t)
 	other, err := Create(name+"-x", Info{}, []Host{{Name: "y"}})
@@ -272,7 +271,7 @@ func TestUsersFilesInEtcStay(t *testing.T) {
 	}
 }
 
-// waitFor gives another process the time to get somewhere.
+// waitFor waits until another process has made done true.
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
@@ -297,9 +296,9 @@ func livesIn(t testing.TB, l *Lab, host string) int {
 	return len(found)
 }
 
-// The times are those that users wait for; they are real time because the work
-// is the kernel's. The bounds leave a slow machine room: 64 hosts took 0.1 s to
-// make and 0.2 s to remove on two cores.
+// Users wait for these times; they are real time because the kernel does the work.
+// The bounds leave room for a slow machine: 64 hosts took 0.1 s to make and 0.2 s to
+// remove on two cores.
 func TestManyHostsAreFast(t *testing.T) {
 	start := time.Now()
 	l := makeLab(t, hostsN(64)...)
@@ -310,8 +309,8 @@ func TestManyHostsAreFast(t *testing.T) {
 	}
 	removed := time.Since(start)
 	t.Logf("64 hosts: made in %v, removed in %v", made, removed)
-	// It takes 1 s and 0.3 s on two idle cores. The limits are for busy ones; what grows
-	// with the square of the number of hosts is beyond them.
+	// It takes 1 s and 0.3 s on two idle cores. The limits allow for busy ones, but not
+	// for time that grows with the square of the number of hosts.
 	if made > time.Minute || removed > 30*time.Second {
 		t.Error("want less than a minute and 30 s")
 	}

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cachePath is the cache by which the dynamic linker finds libraries (ld.so(8)).
+// cachePath is the cache in which the dynamic linker finds libraries (ld.so(8)).
 const cachePath = "/etc/ld.so.cache"
 
-// linkerCache is the one of the hosts of a lab, once it has been made.
+// linkerCache is the linker cache for the hosts of a lab, once it has been made.
 type linkerCache []byte
 
-// coverLibraries puts the libraries of verbsLibraries over the system's, wherever the
-// dynamic linker would find those, so that programs also get them that name a path or
-// have one built in. Those that the system does not have go into a cache of the host's
-// own. It gives what is covered, the last first. It is called on a thread in the host's
-// mount namespace.
+// coverLibraries mounts the libraries of verbsLibraries over the system's, wherever the
+// dynamic linker would find those, so that programs that name a path or have one built
+// in get them too. Libraries that the system does not have go into the host's own
+// cache. coverLibraries returns the covered paths, the last first. It is called on a
+// thread in the host's mount namespace.
 func (c *linkerCache) coverLibraries() (covers []string, err error) {
 	own, err := os.ReadDir(verbsLibraries)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *linkerCache) coverLibraries() (covers []string, err error) {
 	return append([]string{cachePath}, covers...), nil
 }
 
-// findLdconfig finds the program that writes the linker's cache, which an ordinary
-// user's PATH may not lead to. Without one there is no cache, as with musl.
+// findLdconfig finds the program that writes the linker's cache, which may not be in
+// an ordinary user's PATH. Without it there is no cache, as with musl.
 func findLdconfig() string {
 	for _, path := range []string{"/sbin/ldconfig", "/usr/sbin/ldconfig"} {
 		if _, err := os.Stat(path); err == nil {
@@ -66,7 +66,8 @@ func findLdconfig() string {
 	return ""
 }
 
-// systemLibraries is what the linker's cache has for this architecture: paths by name.
+// systemLibraries returns the libraries for this architecture in the linker's cache:
+// paths by name.
 func systemLibraries(ldconfig string) map[string][]string {
 	paths := map[string][]string{}
 	if ldconfig == "" {
@@ -79,7 +80,7 @@ func systemLibraries(ldconfig string) map[string][]string {
 	return parseLibraries(out, runtime.GOARCH)
 }
 
-// linkerArch is how ldconfig -p calls an architecture, where it says so at all.
+// linkerArch maps an architecture to its name in ldconfig -p, if that prints one.
 var linkerArch = map[string]string{"amd64": "x86-64", "arm64": "AArch64"}
 
 // parseLibraries reads lines such as
@@ -97,7 +98,7 @@ func parseLibraries(out []byte, arch string) map[string][]string {
 	return paths
 }
 
-// cover gives the host a linker's cache in which verbsLibraries comes first.
+// cover gives the host a linker cache in which verbsLibraries comes first.
 func (c *linkerCache) cover(ldconfig string) error {
 	if *c == nil {
 		b, err := makeCache(ldconfig)
@@ -114,8 +115,8 @@ func (c *linkerCache) cover(ldconfig string) error {
 
 const ownCache = verbsDir + "/ld.so.cache"
 
-// makeCache has ldconfig write a cache. What it remembers of the machine's files
-// (/var/cache/ldconfig) stays as it is.
+// makeCache has ldconfig write a cache. ldconfig's own state about the machine's
+// files (/var/cache/ldconfig) is not changed.
 func makeCache(ldconfig string) ([]byte, error) {
 	const memory = "/var/cache/ldconfig"
 	if err := mountOver(memory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0700"); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// TCP gives what the kernel lists of a host's TCP sockets (proc_net_tcp in the
+// TCP returns the kernel's listing of a host's TCP sockets (proc_net_tcp in the
 // kernel's documentation), for Listens.
 func (l *Lab) TCP(host string) (text string, err error) {
 	h, ok := l.info.Host(host)
@@ -19,7 +19,7 @@ func (l *Lab) TCP(host string) (text string, err error) {
 			return err
 		}
 		v4, err := os.ReadFile("/proc/thread-self/net/tcp")
-		// Not there on a machine without IPv6.
+		// Absent on a machine without IPv6.
 		v6, _ := os.ReadFile("/proc/thread-self/net/tcp6")
 		text = string(v4) + string(v6)
 		return err
@@ -27,11 +27,10 @@ func (l *Lab) TCP(host string) (text string, err error) {
 	return text, err
 }
 
-// listening is the state of a TCP socket that listens (TCP_LISTEN).
+// listening is the state of a listening TCP socket (TCP_LISTEN).
 const listening = "0A"
 
-// Listens tells whether a socket of a listing of /proc/net/tcp and tcp6 listens on a
-// port.
+// Listens reports whether a socket in a listing of /proc/net/tcp and tcp6 listens on a port.
 func Listens(listing string, port uint16) bool {
 	for line := range strings.Lines(listing) {
 		f := strings.Fields(line)

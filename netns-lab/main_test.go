@@ -16,7 +16,7 @@ import (
 // helperEnv makes the test binary a helper of a test instead: see helpers.
 const helperEnv = "WEFT_NETNSLAB_HELPER"
 
-// helpers are programs that tests run as processes of their own.
+// helpers are programs that tests run as separate processes.
 var helpers = map[string]func(args []string) error{
 	"own":   ownLab,
 	"exec":  execHelper,
@@ -55,7 +55,7 @@ func helper(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// needRoot skips a test that makes namespaces where that is not possible.
+// needRoot skips a test that makes namespaces if that is not possible.
 func needRoot(t testing.TB) {
 	t.Helper()
 	if err := CheckPrivileges(); err != nil {
@@ -65,8 +65,8 @@ func needRoot(t testing.TB) {
 
 var labs atomic.Int32
 
-// labName gives a name of its own to each lab of each test process, and checks at
-// the end of the test that nothing of the lab is left.
+// labName returns a unique name for each lab of each test process, and checks at the
+// end of the test that nothing of the lab is left.
 func labName(t testing.TB) string {
 	needRoot(t)
 	name := fmt.Sprintf("t%d-%d", os.Getpid(), labs.Add(1))
@@ -78,7 +78,7 @@ func labName(t testing.TB) string {
 	return name
 }
 
-// residue lists what there is of a lab in the file system.
+// residue lists what is left of a lab in the file system.
 func residue(lab string) (left []string) {
 	for _, pattern := range []string{filepath.Join(netnsDir, "weft-"+lab+"-*"), filepath.Join(etcDir(), "weft-"+lab+"-*"), filepath.Join(stateDir, lab)} {
 		found, _ := filepath.Glob(pattern)
@@ -102,7 +102,7 @@ func makeLab(t testing.TB, hosts ...Host) *Lab {
 	return l
 }
 
-// hostN is host number n of a subnet, with one interface eth0.
+// hostN returns host number n of a subnet, with one interface eth0.
 func hostN(n int, kind DeviceKind, rate units.Rate) Host {
 	return Host{
 		Name: fmt.Sprintf("h%d", n),

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netnsDir holds a bind mount for each named namespace, as iproute2 has it.
+// netnsDir holds a bind mount for each named namespace, as in iproute2.
 const netnsDir = "/run/netns"
 
-// Namespace is the name under which `ip netns` knows a host.
+// Namespace returns the name of a host in `ip netns`.
 func Namespace(lab, host string) string { return "weft-" + lab + "-" + host }
 
 func namespacePath(name string) string { return filepath.Join(netnsDir, name) }
@@ -27,13 +27,13 @@ type namespace struct {
 	name  string
 	links *netlink.Handle
 
-	// raw is a second socket there, for requests that links has no words for.
+	// raw is a second socket in the namespace, for requests that links does not support.
 	raw map[int]*nl.SocketHandle
 
-	init *hostInit // nil until it is there, and for a virtual machine's host
+	init *hostInit // nil until it exists, and for a virtual machine's host
 
-	// mu keeps close away from requests: without its socket a handle would
-	// speak to the namespace of the process instead.
+	// mu excludes close during requests: without its socket a handle would use the
+	// namespace of the process instead.
 	mu     sync.RWMutex
 	closed bool
 }
@@ -96,8 +96,8 @@ func (ns *namespace) close() {
 	}
 }
 
-// onSparedThread runs f on an OS thread that it may move to another network
-// namespace. The thread is moved back afterwards, or dies.
+// onSparedThread runs f on an OS thread that f may move to another network
+// namespace. The thread is moved back afterwards, or ends.
 func onSparedThread(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -110,7 +110,7 @@ func onSparedThread(f func() error) error {
 		}
 		err = f()
 		if netns.Set(home) == nil {
-			runtime.UnlockOSThread() // else the runtime ends the thread with the goroutine
+			runtime.UnlockOSThread() // otherwise the runtime ends the thread with the goroutine
 		}
 		home.Close()
 		done <- err
@@ -118,11 +118,11 @@ func onSparedThread(f func() error) error {
 	return <-done
 }
 
-// shareNetnsMounts makes /run/netns a mount point of its own whose mounts are
-// shared, as `ip netns add` does (iproute2, ip/ipnetns.c, netns_add). Without it
-// a namespace made before the first `ip netns add` would be mounted twice after
-// it and could not be removed, and a copy of the mounts in another mount
-// namespace would keep removed namespaces alive.
+// shareNetnsMounts makes /run/netns a mount point whose mounts are shared, as `ip
+// netns add` does (iproute2, ip/ipnetns.c, netns_add). Without it a namespace made
+// before the first `ip netns add` would be mounted twice after it and could not be
+// removed, and a copy of the mounts in another mount namespace would keep removed
+// namespaces alive.
 func shareNetnsMounts() error {
 	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
 		return err
@@ -145,9 +145,9 @@ func shareNetnsMounts() error {
 	return nil
 }
 
-// deleteNamespace removes the name of a namespace, whether it is complete, half
-// made (a file without a mount) or not there. The kernel ends the namespace
-// itself, in its own time, when nothing uses it.
+// deleteNamespace removes the name of a namespace, whether it is complete, half made
+// (a file without a mount) or absent. The kernel removes the namespace itself some
+// time after its last use.
 func deleteNamespace(name string) error {
 	path := namespacePath(name)
 	err := unix.Unmount(path, unix.MNT_DETACH)

@@ -16,16 +16,16 @@ const (
 	offloadCsum   = 0x01
 	offloadTSO4   = 0x02
 	offloadTSO6   = 0x04
-	offloadTSOECN = 0x08 // without it flows with ECN lose TSO
-	offloadUSO4   = 0x20 // both or none; since Linux 6.2
+	offloadTSOECN = 0x08 // without it, flows with ECN lose TSO
+	offloadUSO4   = 0x20 // both or neither; since Linux 6.2
 	offloadUSO6   = 0x40
 	offloadTCP    = offloadCsum | offloadTSO4 | offloadTSO6 | offloadTSOECN
 	offloadTCPUDP = offloadTCP | offloadUSO4 | offloadUSO6
 )
 
-// openOffload opens a device that carries super-packets (IFF_VNET_HDR). The
-// water package knows no such flag, so this is done by hand; the device is not
-// blocking, and unknown to Go's poller.
+// openOffload opens a device that carries super-packets (IFF_VNET_HDR). The water
+// package does not support the flag, so this is done by hand. The device is
+// non-blocking and not registered with Go's poller.
 func openOffload(name string, kind DeviceKind, several bool) (fd int, err error) {
 	fd, err = unix.Open(tunPath, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// privateEtc takes the place of /etc/netns in a rootless lab, whose owner may
-// make nothing in /etc. It is there in the mount namespace of such a lab only.
+// privateEtc takes the place of /etc/netns in a rootless lab, whose owner cannot
+// create files in /etc. It exists only in the mount namespace of such a lab.
 const privateEtc = "/run/weft-etc"
 
-// privateState is where stateDir is for root, and for all that is inside.
+// privateState is stateDir for root, and for all processes inside.
 const privateState = "/run/weft"
 
-// inRootless tells whether this process is inside a rootless lab.
+// inRootless reports whether this process is inside a rootless lab.
 func inRootless() bool {
 	_, err := os.Lstat(privateEtc)
 	return err == nil
 }
 
-// EnterRootless prepares a process that was started with NewNamespaces: it puts
-// a /run of its own over the machine's, in which namespaces can be named, and
-// labs that are made from then on have their state in dir.
+// EnterRootless prepares a process that was started with NewNamespaces: it mounts a
+// private /run over the machine's, in which namespaces can be named, and labs made
+// from then on have their state in dir.
 func EnterRootless(dir string) error {
-	// By way of the descriptors both can be reached under the new /run.
+	// Through the descriptors both remain reachable under the new /run.
 	run, err := os.Open("/run")
 	if err != nil {
 		return err
@@ -53,7 +53,8 @@ func EnterRootless(dir string) error {
 	return carryAll(run, "/run")
 }
 
-// carryAll shows what a directory had before something was mounted over it, in to.
+// carryAll makes the entries that a directory had before something was mounted over
+// it visible in to.
 func carryAll(before *os.File, to string) error {
 	entries, err := before.ReadDir(-1)
 	if err != nil {
@@ -61,14 +62,14 @@ func carryAll(before *os.File, to string) error {
 	}
 	for _, e := range entries {
 		if err := carryOver(before, e, filepath.Join(to, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // else it has just gone
+			return err // otherwise it has just gone
 		}
 	}
 	return nil
 }
 
-// carryOver shows an entry of the machine's directory in the private one, unless that
-// has its own by this name.
+// carryOver makes an entry of the machine's directory visible in the private one,
+// unless that has its own entry of this name.
 func carryOver(before *os.File, e fs.DirEntry, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
@@ -85,7 +86,7 @@ func carryOver(before *os.File, e fs.DirEntry, to string) error {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return err
 		}
-	default: // to a mount, sockets and devices are files like any other
+	default: // for a mount, sockets and devices are ordinary files
 		if err := os.WriteFile(to, nil, 0o644); err != nil {
 			return err
 		}
@@ -93,9 +94,9 @@ func carryOver(before *os.File, e fs.DirEntry, to string) error {
 	return bindAt(before, e.Name(), to)
 }
 
-// bindAt shows what an open directory has by this name, or itself if that is empty,
-// with all that is mounted in it, at to. It needs no /proc, which a thread in the mounts
-// of a host has not.
+// bindAt binds the entry name of an open directory, or the directory itself if name is
+// empty, with all mounts below it, to the path to. It needs no /proc, which a thread in
+// the mounts of a host does not have.
 func bindAt(dir *os.File, name, to string) error {
 	fd, err := unix.OpenTree(int(dir.Fd()), name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
@@ -113,7 +114,7 @@ func moveTree(tree int, to string) error {
 	return nil
 }
 
-// bind shows from, with all that is mounted in it, at to.
+// bind binds from, with all mounts below it, to the path to.
 func bind(from, to string) error {
 	if err := unix.Mount(from, to, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s over %s: %w", from, to, err)

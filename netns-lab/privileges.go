@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckPrivileges tells all that this process lacks to make labs, and how to get
-// it; nil if it lacks nothing.
+// CheckPrivileges reports everything that this process lacks to make labs, and how
+// to get it; nil if it lacks nothing.
 func CheckPrivileges() error {
 	return errors.Join(checkCapabilities(), checkTun(), checkWritable(stateDir), checkWritable(netnsDir), checkWritable(etcDir()))
 }
@@ -37,8 +37,8 @@ func checkCapabilities() error {
 	return errors.Join(missing...)
 }
 
-// checkWritable tests dir or, where it does not exist yet, the directory that it
-// will be made in.
+// checkWritable tests dir or, if it does not exist yet, the directory in which it
+// will be made.
 func checkWritable(dir string) error {
 	for {
 		err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS)

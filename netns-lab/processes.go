@@ -15,14 +15,14 @@ const (
 	// grace is how long a program may take to end after SIGTERM.
 	grace = time.Second
 
-	// killWait is how long a killed process may take to be gone. Only one that
+	// killWait is how long a killed process may take to disappear. Only one that
 	// hangs in the kernel takes longer.
 	killWait = 5 * time.Second
 )
 
-// endProcesses ends the processes whose network namespace is one of these, but for
-// those with the numbers spared: SIGTERM, and SIGKILL for those still there after the
-// grace. This process is spared as well. It returns when none is left.
+// endProcesses ends the processes in these network namespaces, except the PIDs in
+// spared and this process. It sends SIGTERM, and SIGKILL to those that are left after
+// grace. It returns when none is left.
 func endProcesses(inodes map[inode]bool, spared map[int]bool) error {
 	if len(inodes) == 0 {
 		return nil
@@ -38,12 +38,12 @@ func endProcesses(inodes map[inode]bool, spared map[int]bool) error {
 			return fmt.Errorf("process %d does not end even after SIGKILL, so its host cannot be removed: see /proc/%d/stack", processes[0].pid, processes[0].pid)
 		}
 		for _, p := range processes {
-			// The only error is that it has ended by itself.
+			// The only possible error is that it has ended by itself.
 			_ = unix.PidfdSendSignal(p.fd, signal, nil, 0)
 		}
 		awaitEnd(processes, patience)
 		closeAll(processes)
-		// Whoever is still there, or was started meanwhile, has had its time.
+		// Processes that remain, or were started meanwhile, get no more grace.
 		signal, patience = unix.SIGKILL, killWait
 	}
 }
@@ -59,7 +59,7 @@ func inodeOf(path string) (inode, error) {
 	return inode{device: st.Dev, number: st.Ino}, nil
 }
 
-// inodes finds the namespaces of a lab, as far as they are there.
+// inodes finds the existing namespaces of a lab.
 func (i Info) inodes() map[inode]bool {
 	if i.Rootless && !inRootless() {
 		return i.inodesSeenInside()
@@ -67,7 +67,7 @@ func (i Info) inodes() map[inode]bool {
 	return i.inodesUnder("/")
 }
 
-// inodesUnder finds them by their names in the file system with this root.
+// inodesUnder finds the namespaces by name in the file system with this root.
 func (i Info) inodesUnder(root string) map[inode]bool {
 	inodes := map[inode]bool{}
 	for _, name := range i.namespaces() {
@@ -78,10 +78,9 @@ func (i Info) inodesUnder(root string) map[inode]bool {
 	return inodes
 }
 
-// inodesSeenInside finds the namespaces of a rootless lab whose owner is dead:
-// their names are left only in the mount namespaces of the programs in them. A
-// number alone, from the journal, would not do, for the kernel gives it away
-// again.
+// inodesSeenInside finds the namespaces of a rootless lab whose owner is dead: their
+// names are left only in the mount namespaces of the programs in them. An inode
+// number from the journal would not suffice, because the kernel reuses it.
 func (i Info) inodesSeenInside() map[inode]bool {
 	found := map[inode]bool{}
 	processes, _ := filepath.Glob("/proc/[0-9]*")
@@ -98,8 +97,8 @@ func (i Info) inodesSeenInside() map[inode]bool {
 	return found
 }
 
-// process is held by a pidfd, so that a signal never reaches another one that
-// was given the same number later.
+// process is held by a pidfd, so that a signal never reaches a later process with
+// the same number.
 type process struct{ pid, fd int }
 
 func closeAll(processes []process) {
@@ -108,9 +107,9 @@ func closeAll(processes []process) {
 	}
 }
 
-// processesIn finds the processes, other than this one and those spared, in the namespaces. A
-// process counts by its main thread; one that only works there with another
-// thread (as `weft up` itself does) does not live there.
+// processesIn finds the processes in the namespaces, except this one and those in spared.
+// Only a process's main thread counts: a process that works there with another thread (as
+// `weft up` itself does) is not included.
 func processesIn(namespaces map[inode]bool, spared map[int]bool) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -137,7 +136,7 @@ func processesIn(namespaces map[inode]bool, spared map[int]bool) ([]process, err
 			closeAll(found)
 			return nil, fmt.Errorf("open process %d to end it: %w", pid, err)
 		}
-		if !inside() { // the number was given to another process just before
+		if !inside() { // the number was reused by another process just before
 			unix.Close(fd)
 			continue
 		}

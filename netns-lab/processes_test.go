@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A program that ignores SIGTERM is killed, and so are the children that it
-// leaves behind.
+// A program that ignores SIGTERM is killed, and so are its orphaned children.
 func TestStubbornProcessesEnd(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	program := helper("exec", l.Info().Name, "h1", "sh", "-c", "trap '' TERM; sleep 1000 & sleep 1000 & wait; sleep 1000")

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run starts a program in the host whose init pidfd means, and waits for its end. It
-// does so on a thread that waits as long as the program runs, since the program is
-// killed at the thread's end. Nothing else ever runs there by mistake.
+// run starts a program in the host whose init is pidfd, and waits for its end. It
+// uses a thread that waits as long as the program runs, since the program is killed
+// when the thread ends. No other goroutine ever runs on that thread.
 func run(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err error) {
 	done := make(chan struct{})
 	go notMainThread(func() {
@@ -57,19 +57,19 @@ func start(pidfd int, p Program) (*job, error) {
 	j.forward()
 	text, err := io.ReadAll(said)
 	if err == nil && len(text) == 0 {
-		return j, nil // it is the program now
+		return j, nil // it has executed the program
 	}
 	_, _ = j.await()
 	return nil, failure(text)
 }
 
-// entry is the orders for runEnter.
+// entry holds the orders for runEnter.
 type entry struct {
-	report int // descriptor for what keeps the program from starting
+	report int // descriptor for the error if the program cannot start
 	Program
 }
 
-// args are the orders as a process's arguments, which may be any bytes.
+// args returns the orders as a process's arguments, which may be any bytes.
 func (e entry) args() []string {
 	return append([]string{enterName, strconv.Itoa(e.report), strconv.FormatBool(e.KernelRDMA), e.Dir}, e.Argv...)
 }
@@ -85,7 +85,7 @@ func parseEntry(args []string) (e entry, err error) {
 	return e, err
 }
 
-// What keeps a program from starting begins with what kind of thing it is.
+// A report of why a program cannot start begins with its kind.
 var kinds = map[byte]error{'n': fs.ErrNotExist, 'p': fs.ErrPermission, 'o': errors.New("")}
 
 func failure(text []byte) error {
@@ -95,7 +95,7 @@ func failure(text []byte) error {
 	return &startError{kinds[text[0]], string(text[1:])}
 }
 
-// startError is an error that another process had.
+// startError is an error from another process.
 type startError struct {
 	kind error
 	text string
@@ -104,9 +104,9 @@ type startError struct {
 func (e *startError) Error() string { return e.text }
 func (e *startError) Unwrap() error { return e.kind }
 
-// runEnter becomes a program, in the process of a host that start has made.
+// runEnter executes a program in the process that start has made in a host.
 func runEnter(args []string) {
-	runtime.LockOSThread() // whose parent's death counts
+	runtime.LockOSThread() // the parent's death signal is tied to the thread
 	e, err := parseEntry(args)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", enterName, err)
@@ -126,12 +126,12 @@ func runEnter(args []string) {
 }
 
 func (e entry) become() error {
-	// Who kills weft exec means the program.
+	// Killing weft exec must kill the program.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl(PR_SET_PDEATHSIG): %w", err)
 	}
-	// It may be dead already. Its number tells nothing, as every parent outside of the
-	// host has the number 0; but then nobody can read from the pipe.
+	// The parent may be dead already. Its PID does not tell, as every parent outside
+	// the host has PID 0; but then the pipe has no reader.
 	reader := []unix.PollFd{{Fd: int32(e.report)}}
 	if n, err := unix.Poll(reader, 0); err == nil && n > 0 && reader[0].Revents&unix.POLLERR != 0 {
 		os.Exit(1)
@@ -151,8 +151,8 @@ func (e entry) become() error {
 	return fmt.Errorf("start %s: %w", path, syscall.Exec(path, e.Argv, os.Environ()))
 }
 
-// EndAs ends this process as a program has ended: with its exit code, or of the signal
-// that it died of.
+// EndAs ends this process as a program has ended: with its exit code, or by the signal
+// that killed it.
 func EndAs(status syscall.WaitStatus) {
 	if status.Signaled() {
 		dieOf(status.Signal())
@@ -161,12 +161,11 @@ func EndAs(status syscall.WaitStatus) {
 	os.Exit(status.ExitStatus())
 }
 
-// dieOf has this process die of a signal, without a core: the program has dumped its
-// own.
+// dieOf ends this process by a signal, without a core dump: the program has dumped its own.
 func dieOf(s syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	runtime.LockOSThread()
 	defaultAction(s)
 	_ = unix.Kill(os.Getpid(), s)
-	_ = unix.Pause() // until it comes
+	_ = unix.Pause() // until the signal arrives
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A device with several queues has at its root mq, whose class 1:N+1 is queue
-// N, and there a token bucket of its own for each, N+10: as tc prints it.
+// A device with several queues has mq at its root, whose class 1:N+1 is queue N.
+// Each class has its own token bucket, N+10: in tc's notation.
 const (
 	mqHandle     = shaperHandle
 	bucketHandle = 0x10 << 16
 )
 
-// MaxQueues is how many queues the kernel gives a device that may have several
-// (MAX_TAP_QUEUES, drivers/net/tun.c).
+// MaxQueues is the number of queues that the kernel allocates for a multi-queue
+// device (MAX_TAP_QUEUES, drivers/net/tun.c).
 const MaxQueues = 256
 
-// trickle is the rate in bytes per second of emulated time of a queue that is held.
-// The kernel knows no stop. What waits for the bucket longest, a super-packet, would
-// go on after a minute by itself.
+// trickle is the rate of a held queue, in bytes per second of emulated time. The
+// kernel cannot stop a queue. The packet that waits longest for the bucket, a
+// super-packet, would leave after a minute without a resume.
 const trickle = 1000
 
-// place is where the token bucket of a queue sits.
+// place returns the handle and the parent of a queue's token bucket.
 func (d *Device) place(queue int) (handle, parent uint32) {
 	if len(d.FDs) == 1 {
 		return shaperHandle, netlink.HANDLE_ROOT
@@ -35,12 +35,12 @@ func (d *Device) place(queue int) (handle, parent uint32) {
 	return bucketHandle + uint32(queue)<<16, mqHandle | uint32(queue+1)
 }
 
-// keepApart gives each of the device's queues a place of its own to wait in. It
-// is called while the device is down.
+// keepApart gives each of the device's queues its own queueing discipline. It is
+// called while the device is down.
 //
-// The kernel makes all of MaxQueues, and in each three arrays of the length of
-// the device's ring: 60 MB at the default. Those without a queue are taken away
-// again, by way of something that can be.
+// The kernel makes all MaxQueues disciplines, and in each three arrays of the length
+// of the device's ring: 60 MB at the default. keepApart removes those without a
+// queue, by first replacing each with a discipline that can be deleted.
 func (d *Device) keepApart() error {
 	if err := d.ns.links.LinkSetTxQLen(d.link(), 1); err != nil {
 		return fmt.Errorf("transmit queue of 1 packet: %w", err)
@@ -53,7 +53,7 @@ func (d *Device) keepApart() error {
 		handle, parent := d.place(i)
 		err := d.qdisc(unix.RTM_NEWQDISC, replace, handle, parent, "pfifo")
 		if errors.Is(err, unix.ENOENT) {
-			break // a kernel with fewer
+			break // this kernel has fewer
 		}
 		if err == nil {
 			err = d.qdisc(unix.RTM_DELQDISC, 0, handle, parent, "pfifo")
@@ -65,7 +65,7 @@ func (d *Device) keepApart() error {
 	return nil
 }
 
-// qdisc asks for a change of a queueing discipline.
+// qdisc requests a change of a queueing discipline.
 func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, attributes ...*nl.RtAttr) error {
 	req := nl.NewNetlinkRequest(request, flags|unix.NLM_F_ACK)
 	req.Sockets = d.ns.raw
@@ -78,10 +78,10 @@ func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, a
 	return err
 }
 
-// Hold stops a queue of a device with Classes: what the host sends in it waits
-// in its queueing discipline, where the sender feels it. As much as fits into
-// the bucket still comes: one packet, or one super-packet. A device whose
-// classes are not kept apart has queue 0 only, for all.
+// Hold stops a queue of a device with Classes: the host's packets wait in its
+// queueing discipline, where the sender is throttled. As much as fits into the
+// bucket still leaves: one packet, or one super-packet. A device whose classes are
+// not kept apart has only queue 0, for all.
 func (d *Device) Hold(queue int) error {
 	return d.explain(d.ns.use(func() error {
 		d.mu.Lock()
@@ -91,7 +91,7 @@ func (d *Device) Hold(queue int) error {
 	}))
 }
 
-// Resume lets a queue go on that was held.
+// Resume restarts a held queue.
 func (d *Device) Resume(queue int) error {
 	return d.explain(d.ns.use(func() error {
 		d.mu.Lock()
@@ -104,8 +104,8 @@ func (d *Device) Resume(queue int) error {
 	}))
 }
 
-// Queues are the n queues in which packets of a priority wait, by the number of the
-// first; n is 0 if the device has no Classes or none of that priority.
+// Queues returns the number of the first of the n queues for packets of a priority;
+// n is 0 if the device has no Classes or none of that priority.
 func (d *Device) Queues(priority uint8) (first, n int) {
 	if d.classes == nil {
 		return 0, 0
@@ -119,9 +119,9 @@ func (d *Device) Queues(priority uint8) (first, n int) {
 	return first, d.classes.perClass()
 }
 
-// Waiting is what a queue of a device counts in the host.
+// Waiting are the host's counters of a queue of a device.
 type Waiting struct {
 	Drops   uint64      // by the queueing discipline: over its limit, or larger than the MTU
-	Packets int         // waiting now
+	Packets int         // now waiting
 	Bytes   units.Bytes // and their size
 }

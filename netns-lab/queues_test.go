@@ -23,7 +23,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// heldPair is a lab of two hosts joined by a wire. h1 has three classes.
+// heldPair makes a lab of two hosts joined by a wire. h1 has three classes.
 func heldPair(t *testing.T, kind DeviceKind, offload bool, r units.Rate) (*Lab, *wire) {
 	h1, h2 := hostN(1, kind, r), hostN(2, kind, 0)
 	h1.Interfaces[0].Classes = threeClasses()
@@ -35,18 +35,17 @@ func heldPair(t *testing.T, kind DeviceKind, offload bool, r units.Rate) (*Lab, 
 	return l, join(t, l.Devices()[0], l.Devices()[1])
 }
 
-// knowEachOther spares h1 and h2 the search for each other, which may cost
-// packets.
+// knowEachOther spares h1 and h2 neighbour resolution, which may cost packets.
 func knowEachOther(t *testing.T, l *Lab) {
 	for i, d := range l.Devices() {
 		inside(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
 	}
 }
 
-// stillFor is how long nothing may come from a queue for it to count as held.
+// stillFor is how long a queue must be silent to count as held.
 const stillFor = 100 * time.Millisecond
 
-// A numbered stream of datagrams from h1 to h2.
+// numbered is a numbered stream of datagrams from h1 to h2.
 type numbered struct {
 	sent, received atomic.Int64
 	again          atomic.Int64 // received more than once
@@ -114,7 +113,7 @@ func (s *numbered) waitAll(t *testing.T, what string, n int64) {
 	}
 }
 
-// One class stops, with its senders, and no other; then all of it arrives.
+// One class stops, with its senders, and no other; after a resume all its packets arrive.
 func TestHoldOneClass(t *testing.T) {
 	needSteering(t)
 	for _, c := range []struct {
@@ -137,7 +136,7 @@ func TestHoldOneClass(t *testing.T) {
 			if sent := held.sent.Load(); sent == n {
 				t.Error("the sender of a class that is held was not stopped")
 			}
-			// As much as the bucket holds has come, and what is in the wire's hands.
+			// Only the bucket's content has come, and the packets that the wire holds.
 			if got := held.received.Load(); got > int64(d.shaper.tallest)/1000 {
 				t.Errorf("%d packets came from a class that is held, more than a bucket of %d bytes", got, d.shaper.tallest)
 			}
@@ -169,7 +168,7 @@ func TestHoldOneClass(t *testing.T) {
 	}
 }
 
-// A sender that does not wait is told so.
+// A non-blocking sender gets an error.
 func TestHeldSenderIsTold(t *testing.T) {
 	needSteering(t)
 	l, _ := heldPair(t, TAP, true, units.Gbps)
@@ -193,8 +192,8 @@ func TestHeldSenderIsTold(t *testing.T) {
 	checkNothingDropped(t, d)
 }
 
-// transfer sends size random bytes over TCP (reno) in a class, from h1 to h2,
-// and checks what came.
+// transfer sends size random bytes over TCP (reno) in a class, from h1 to h2, and
+// checks the received bytes.
 func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.WaitGroup {
 	listener := socketIn(t, l, "h2", func() (net.Listener, error) { return net.Listen("tcp4", "10.0.0.2:0") })
 	t.Cleanup(func() { listener.Close() })
@@ -243,7 +242,7 @@ func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.Wai
 	return &checked
 }
 
-// TCP goes on after every hold and loses nothing.
+// TCP continues after every hold and loses nothing.
 func TestHoldTCP(t *testing.T) {
 	needSteering(t)
 	for _, rate := range []units.Rate{500 * units.Mbps, 0} {
@@ -274,7 +273,7 @@ func TestHoldTCP(t *testing.T) {
 	}
 }
 
-// Where classes cannot be kept apart all are held together.
+// If classes cannot be kept apart, all are held together.
 func TestHoldTheWholeHost(t *testing.T) {
 	refuseSteering(t)
 	l, _ := heldPair(t, TAP, true, 200*units.Mbps)
@@ -303,8 +302,7 @@ func TestHoldTheWholeHost(t *testing.T) {
 	checkNothingDropped(t, d)
 }
 
-// Rates and MTUs are those of all queues, also of one that is held, and a held
-// queue takes them up when it goes on.
+// Rates and MTUs apply to all queues. A held queue adopts them when it is resumed.
 func TestQueuesFollow(t *testing.T) {
 	needSteering(t)
 	l, w := heldPair(t, TAP, false, 100*units.Mbps)
@@ -371,7 +369,7 @@ func TestQueuesFollow(t *testing.T) {
 	s.waitAll(t, "packets after the cable was pulled", 20)
 }
 
-// A device that is down has nothing that could be woken.
+// In a device that is down there is nothing to wake.
 func TestResumeWhileDown(t *testing.T) {
 	needSteering(t)
 	l, _ := heldPair(t, TAP, true, units.Gbps)
@@ -391,11 +389,11 @@ func TestResumeWhileDown(t *testing.T) {
 	}
 }
 
-// BenchmarkResume is the time from the call to the first packet at the device,
+// BenchmarkResume measures the time from the call to the first packet at the device,
 // which a thread with SCHED_FIFO polls, as an engine's may.
 func BenchmarkResume(b *testing.B) {
 	needSteering(b)
-	runtime.LockOSThread() // and not unlocked: the thread ends with its scheduling
+	runtime.LockOSThread() // and never unlocked: the thread ends, with its scheduling policy
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 	h := hostN(1, TAP, units.Gbps)
 	h.Interfaces[0].Classes = threeClasses()
@@ -422,7 +420,7 @@ func BenchmarkResume(b *testing.B) {
 		drain()
 		start := time.Now()
 		resumed := make(chan error)
-		go func() { resumed <- d.Resume(1) }() // it returns when all that may come has come
+		go func() { resumed <- d.Resume(1) }() // it returns when all pending packets have come
 		for {
 			if n, err := unix.Read(d.FDs[1], buf); err == nil && !bytes.HasSuffix(buf[:n], Kick) {
 				break

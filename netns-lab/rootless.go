@@ -12,24 +12,24 @@ import (
 )
 
 // A rootless lab is one whose owner is an ordinary user. It lives in a user
-// namespace, in which that user has all capabilities, and in a mount and a
-// network namespace of its own (user_namespaces(7)). It is made in two steps:
+// namespace, in which that user has all capabilities, and in its own mount and
+// network namespaces (user_namespaces(7)). It is made in two steps:
 //
 //   - The process that the user started finds that it IsUnprivileged, calls
 //     PrepareRootless and starts another with the attributes NewNamespaces.
 //   - That one calls EnterRootless with the directory that PrepareRootless gave,
 //     and from then on works as root does.
 //
-// What has been made goes with the last process in the namespaces; the journal
-// stays, and Sweep ends the programs that the owner's death has left.
+// Everything in the namespaces disappears with their last process. The journal
+// stays, and Sweep ends the programs left behind by the owner's death.
 
-// IsUnprivileged tells whether this process can make rootless labs only.
+// IsUnprivileged reports whether this process can make only rootless labs.
 func IsUnprivileged() bool { return os.Geteuid() != 0 || checkCapabilities() != nil }
 
-// PrepareRootless removes what a dead owner left of the lab called name and
-// gives the directory for EnterRootless. The error wraps ErrRunning if the owner
-// lives. It is for the process outside: the one inside has no power over the
-// programs in another user namespace.
+// PrepareRootless removes what a dead owner left of the lab called name and returns
+// the directory for EnterRootless. The error wraps ErrRunning if the owner is alive.
+// The outer process calls it: the inner one has no power over programs in another
+// user namespace.
 func PrepareRootless(name string) (dir string, err error) {
 	if err := Sweep(name); err != nil && !errors.Is(err, ErrUnknown) {
 		return "", err
@@ -37,8 +37,8 @@ func PrepareRootless(name string) (dir string, err error) {
 	return stateDir, os.MkdirAll(stateDir, 0o700)
 }
 
-// NewNamespaces starts a process in new namespaces, with this user as their
-// root. ExplainRootless says why it could not be started.
+// NewNamespaces returns attributes that start a process in new namespaces, with this
+// user as root. ExplainRootless explains why it could not be started.
 func NewNamespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
@@ -50,8 +50,8 @@ func NewNamespaces() *syscall.SysProcAttr {
 	}
 }
 
-// ExplainRootless adds to the error of starting with NewNamespaces, or of
-// EnterRootless, what on this machine forbids rootless labs and the fix.
+// ExplainRootless extends an error of EnterRootless, or of a start with
+// NewNamespaces, with what forbids rootless labs on this machine and the fix.
 func ExplainRootless(err error) error {
 	if err == nil {
 		return nil
@@ -59,13 +59,13 @@ func ExplainRootless(err error) error {
 	return fmt.Errorf("a lab without root needs a user namespace: %w: %s; or run as root (sudo)", err, remedy(err, knob))
 }
 
-// knob reads a kernel parameter; it is empty where there is no such parameter.
+// knob reads a kernel parameter; it returns the empty string if there is no such parameter.
 func knob(key string) string {
 	b, _ := os.ReadFile(filepath.Join(sysctlDir, key))
 	return strings.TrimSpace(string(b))
 }
 
-// remedy says what to do about an error of making or using a user namespace.
+// remedy says how to fix an error in making or using a user namespace.
 func remedy(err error, knob func(key string) string) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shaper is a token bucket (tbf) at the root of a device, or one for each of
-// its queues (queues.go), at exactly the rate of the link: the time that the kernel charges for a packet is the time
-// that the packet takes on the wire (psched_l2t_ns, include/net/sch_generic.h).
+// The shaper is a token bucket (tbf) at the root of a device, or one for each of its queues
+// (queues.go), at exactly the rate of the link: the kernel charges each packet the time that it
+// takes on the wire (psched_l2t_ns, include/net/sch_generic.h).
 const (
 	// wireOverhead is what Ethernet adds to a frame: 7 B preamble, 1 B start
 	// delimiter, 4 B FCS, 12 B gap.
 	wireOverhead = 24
 
-	// wireMin is what the shortest frame takes: 60 B and the overhead.
+	// wireMin is the wire size of the shortest frame: 60 B and the overhead.
 	wireMin = 60 + wireOverhead
 
 	ethernetHeader = 14
@@ -27,28 +27,28 @@ const (
 	// 208 KiB by default, so that some 90 sockets fill it before it drops.
 	shaperLimit = 20_000_000
 
-	// shaperMakeUp is the lateness of the kernel that the bucket makes up for;
-	// what is later is lost to the rate. It sets the burst from some 12 Mb/s
-	// on; below, two frames do. The bucket of a host that saturates its link
-	// ends up in the emulator's queue, as so much latency. Seen at 20 Mb/s, one
-	// of two cores taken by another program: 1 ms lost up to 15% of the rate,
-	// 2 ms 1%, 4 ms 0.1%. On a quiet machine 1 ms lost less than 0.01%.
+	// shaperMakeUp is the lateness of the kernel that the bucket compensates; any
+	// beyond it reduces the rate. It determines the burst from some 12 Mb/s on;
+	// below that, two frames do. If a host saturates its link, the bucket's content
+	// ends up in the emulator's queue as additional latency. Measured at 20 Mb/s
+	// with one of two cores busy with another program: 1 ms lost up to 15% of the
+	// rate, 2 ms 1%, 4 ms 0.1%. On a quiet machine 1 ms lost less than 0.01%.
 	shaperMakeUp = 2 * units.Millisecond
 
-	// maxSuperTime is how long the packets that a device with offload sends as
-	// one may take on the link, in emulated time, except where a single one takes longer. It is
-	// what TCP itself aims at (tcp_tso_autosize, net/ipv4/tcp_output.c).
+	// maxSuperTime is how long a super-packet from a device with offload may take on the link,
+	// in emulated time, unless a single packet takes longer. TCP itself aims at this
+	// (tcp_tso_autosize, net/ipv4/tcp_output.c).
 	maxSuperTime = units.Millisecond
 
-	// maxSuper is how many packets are sent as one at most: what fits into
-	// 64 KB at the usual MTU.
+	// maxSuper is the maximum number of packets in a super-packet: as many as fit
+	// into 64 KB at the usual MTU.
 	maxSuper = 44
 
-	// superPacket is the largest that a host sends as one, in bytes.
+	// superPacket is the size of the largest super-packet, in bytes.
 	superPacket = 1 << 16
 
-	// unshaped is the rate (bytes per second) that stands for no limit: a
-	// frame costs less than 1 ns, which the kernel rounds to none.
+	// unshaped is the rate (bytes per second) that means no limit: a frame costs
+	// less than 1 ns, which the kernel rounds to none.
 	unshaped = 1 << 50
 
 	shaperHandle = 1 << 16 // 1:0 as tc prints it
@@ -56,7 +56,7 @@ const (
 
 // shaper is the state of a device's token bucket.
 type shaper struct {
-	rate    units.Rate // emulated; 0 is unshaped
+	rate    units.Rate // emulated; 0 means unshaped
 	tallest int        // bytes: the largest packet that may still wait in it
 	table   sizeTable  // of a device with offload
 }
@@ -70,8 +70,8 @@ func (k DeviceKind) headerLen() int {
 	return 0
 }
 
-// superSegments is how many packets TCP may send as one at rate r: several if
-// the device has offload, and then so that a super-packet takes no more than
+// superSegments returns how many packets TCP may send as one at rate r: several if
+// the device has offload, but so that a super-packet takes no more than
 // maxSuperTime.
 func (d *Device) superSegments(r units.Rate) int {
 	if !d.Offload {
@@ -85,19 +85,18 @@ func (d *Device) superSegments(r units.Rate) int {
 	return n
 }
 
-// shape puts the shaper in place or changes it, in every queue. What waits in
-// it stays.
+// shape installs or changes the shaper in every queue. Waiting packets stay.
 //
-// Without offload TCP is kept from sending many packets as one (gso_max_segs,
-// see setRate): they would pass for one overhead. What arrives as such all the
-// same, of UDP_SEGMENT sockets and of connections older than the shaper, tbf
-// cuts up itself if it is larger than a bucket: that is what the peak bucket,
-// of one frame and no cost, is for. (A UDP_SEGMENT packet that fits into one
-// frame as a whole is still charged one overhead.)
+// Without offload, TCP must not send many packets as one (gso_max_segs, see
+// setRate), since they would be charged a single overhead. Super-packets still come
+// from UDP_SEGMENT sockets and from connections older than the shaper; tbf segments
+// those larger than a bucket itself. The peak bucket, of one frame and no cost, is
+// there for this. (A UDP_SEGMENT packet that fits into one frame as a whole is still
+// charged one overhead.)
 //
-// With offload a size table (stab) tells tbf what the packets that are sent as
-// one take on the wire, and the peak bucket holds as many as may be. The rate is
-// then one part in a thousand below the link's.
+// With offload, a size table (stab) tells tbf the wire size of a super-packet, and
+// the peak bucket holds the largest one allowed. The rate is then one part in a
+// thousand below the link's.
 func (d *Device) shape(r units.Rate) error {
 	largest := d.mtu + d.Kind.headerLen()
 	if d.Kind == TAP {
@@ -117,19 +116,19 @@ func (d *Device) shape(r units.Rate) error {
 	return nil
 }
 
-// fill makes or changes the token bucket of a queue: at the shaper's rate or,
-// while the queue is held, at a trickle. Either way the bucket is full then.
+// fill makes or changes the token bucket of a queue, at the shaper's rate or, while
+// the queue is held, at trickle. Either way the bucket is full afterwards.
 func (d *Device) fill(queue int) error {
-	// tbf never releases a packet that is larger than the bucket: it must fit
-	// those that came before the MTU was lowered.
+	// tbf never releases a packet that is larger than the bucket: the bucket must
+	// fit packets that came before the MTU was lowered.
 	r, tallest := d.shaper.rate, d.shaper.tallest
 	real := r / units.Rate(d.dilation)
 	burst := max(2*tallest, int(real.Per(shaperMakeUp)))
 
 	rate := max(uint64(real)/8, 1)
 	if d.Offload {
-		// What the size table charges too little, and what waits in the
-		// emulator after it was stopped for a while, has to drain.
+		// The margin drains what the size table undercharges, and what waits in the
+		// emulator after it was stopped for a while.
 		rate -= rate / 1000
 	}
 	if r == 0 {
@@ -150,7 +149,7 @@ func (d *Device) fill(queue int) error {
 	options.AddRtAttr(nl.TCA_TBF_BURST, nl.Uint32Attr(uint32(burst)))
 	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(tallest)))
 
-	// The library's Tbf knows neither overhead nor mpu.
+	// The library's Tbf supports neither overhead nor mpu.
 	attributes := []*nl.RtAttr{options}
 	if d.Offload {
 		attributes = append(attributes, d.shaper.table.attribute())
@@ -162,8 +161,8 @@ func (d *Device) fill(queue int) error {
 	return nil
 }
 
-// rateSpec describes a rate in bytes per second. One of 2^32 and more the
-// kernel takes from the 64-bit attribute beside it.
+// rateSpec describes a rate in bytes per second. The kernel takes rates of 2^32 and
+// more from the 64-bit attribute beside it.
 func rateSpec(rate uint64) nl.TcRateSpec {
 	return nl.TcRateSpec{Linklayer: nl.LINKLAYER_ETHERNET, Rate: uint32(min(rate, math.MaxUint32))}
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shapedPair is a lab of two hosts joined by a wire; h1 sends no faster than r.
+// shapedPair makes a lab of two hosts joined by a wire; h1 sends no faster than r.
 func shapedPair(t *testing.T, kind DeviceKind, mtu int, r units.Rate) (*Lab, *wire) {
 	h1, h2 := hostN(1, kind, r), hostN(2, kind, 0)
 	h1.Interfaces[0].MTU, h2.Interfaces[0].MTU = mtu, mtu
@@ -23,12 +23,11 @@ func shapedPair(t *testing.T, kind DeviceKind, mtu int, r units.Rate) (*Lab, *wi
 	return l, join(t, l.Devices()[0], l.Devices()[1])
 }
 
-// checkRate measures, over a second of real time, at what rate d's packets take
-// up the wire, and that none is dropped. It is the kernel's timers that are under test,
-// so no emulated clock can stand in. How near the wire comes to the rate is the
-// machine's affair, which may have other things to do: once in some seconds half
-// of it and not more shows that the shaper is not mistaken by a factor. The log has
-// the figure.
+// checkRate checks, over a second of real time, the rate at which d's packets occupy
+// the wire, and that none is dropped. The kernel's timers are under test, so an
+// emulated clock cannot be used. How close the wire comes to the rate depends on the
+// machine's other load: one measurement within some seconds between half the rate and
+// the rate shows that the shaper is not wrong by a factor. The log has the figure.
 func checkRate(t *testing.T, d *Device, w *wire, want units.Rate) {
 	t.Helper()
 	const attempts = 20
@@ -44,11 +43,11 @@ func checkRate(t *testing.T, d *Device, w *wire, want units.Rate) {
 		if after.QueueDrops != 0 {
 			t.Fatalf("%d packets dropped by the queue", after.QueueDrops)
 		}
-		// The wire is read by a goroutine: what waited for it at the start
-		// of the second adds to what came in it, tens of milliseconds' worth
-		// on a busy machine, now and then more, and the device drops what does not
-		// fit. That overhead and padding are set to the byte, TestShaperAsTcShowsIt
-		// asks the kernel.
+		// The wire is read by a goroutine: packets already waiting for it at the
+		// start of the second add to those that came during it, tens of
+		// milliseconds' worth on a busy machine, sometimes more, and the device
+		// drops what does not fit. TestShaperAsTcShowsIt checks with the kernel that
+		// overhead and padding are exact to the byte.
 		if off > -0.5 && off < 0.05 && dropped == 0 {
 			return
 		}
@@ -98,8 +97,8 @@ func TestShaperKeepsTheRate(t *testing.T) {
 func TestShaperChargesEveryPacketOfASegmentationOffload(t *testing.T) {
 	rate := 100 * units.Mbps
 	if runtime.NumCPU() == 1 {
-		// The programs and the wire between them take turns there, and TCP waits for
-		// each: it does not fill 100 Mb/s.
+		// The programs and the wire between them take turns on one processor, and
+		// TCP waits for each: it does not fill 100 Mb/s.
 		rate = 5 * units.Mbps
 	}
 	t.Run("TCP", func(t *testing.T) {
@@ -138,9 +137,9 @@ func checkFrames(t *testing.T, w *wire) {
 	}
 }
 
-// stream sends from h1 to h2 over TCP until the test ends. Its congestion
-// control, reno, fills the link; the machine's own may be bbr, which now and then
-// leaves it to drain.
+// stream sends from h1 to h2 over TCP until the test ends. Its congestion control,
+// reno, fills the link; the machine's default may be bbr, which drains it now and
+// then.
 func stream(t *testing.T, l *Lab) {
 	listener := socketIn(t, l, "h2", func() (net.Listener, error) { return net.Listen("tcp4", "10.0.0.2:0") })
 	t.Cleanup(func() { listener.Close() })
@@ -194,7 +193,7 @@ func TestSetRate(t *testing.T) {
 	}
 }
 
-// The kernel takes the shaper as meant, and `tc` shows it.
+// The kernel has the intended shaper, as `tc` shows.
 func TestShaperAsTcShowsIt(t *testing.T) {
 	fast := hostN(3, TUN, 100*units.Gbps) // more than 2^32 bytes per second
 	l := makeLab(t, hostN(1, TAP, 10*units.Mbps), hostN(2, TAP, 0), fast)
@@ -213,8 +212,7 @@ func TestShaperAsTcShowsIt(t *testing.T) {
 	}
 }
 
-// A bucket smaller than a packet that waits would hold it, and all behind it,
-// for ever.
+// A bucket smaller than a waiting packet would hold it, and all packets after it, for ever.
 func TestSmallerMTUDoesNotBlockTheShaper(t *testing.T) {
 	l, w := shapedPair(t, TAP, 9000, 10*units.Mbps)
 	blast(t, l, 8000)
@@ -225,7 +223,7 @@ func TestSmallerMTUDoesNotBlockTheShaper(t *testing.T) {
 	checkRate(t, l.Devices()[0], w, 10*units.Mbps)
 }
 
-// What does not fit into the queue's turn waits where its sender feels it.
+// Packets beyond the link's rate wait where their sender is throttled.
 func TestSendersWaitInTheQueue(t *testing.T) {
 	l := makeLab(t, hostN(1, TUN, 10*units.Mbps), hostN(2, TUN, 0))
 	conn := listenIn(t, l, "h1", 0)

@@ -15,21 +15,22 @@ const (
 )
 
 const (
-	tableCell    = 5    // an entry stands for 2^5 lengths
+	tableCell    = 5    // an entry covers 2^5 lengths
 	tableUnit    = 1    // and is in units of 2^1 bytes
 	tableEntries = 2048 // so that the table covers 64 KB
 )
 
-// sizeTable tells a queueing discipline what a packet takes on the wire
-// (__qdisc_calculate_pkt_len, net/sched/sch_api.c). What a host sends as one
-// has its headers once and the payload of all packets; on the wire each packet
-// has headers of its own, preamble, FCS and gap.
+// sizeTable gives a queueing discipline the wire size of a packet
+// (__qdisc_calculate_pkt_len, net/sched/sch_api.c). A super-packet has its headers
+// once and the payload of all packets; on the wire each packet has its own headers,
+// preamble, FCS and gap.
 type sizeTable [tableEntries]uint16
 
-// newSizeTable works the table out for TCP with full packets, which is what is
-// sent as one. The length alone does not tell IPv4 from IPv6, nor whether
-// there are timestamps: entries are those of IPv4 with timestamps, and those
-// in which a whole number of full packets of another kind falls are its own.
+// newSizeTable computes the table for TCP with full packets, which is what
+// super-packets consist of. The length alone does not distinguish IPv4 from IPv6, or
+// packets with and without timestamps: entries are for IPv4 with timestamps, except
+// that an entry covering a whole number of full packets of another kind is for that
+// kind.
 func newSizeTable(mtu int, kind DeviceKind) (t sizeTable) {
 	link := kind.headerLen()
 	frame := mtu + ethernetHeader + wireOverhead
@@ -37,8 +38,8 @@ func newSizeTable(mtu int, kind DeviceKind) (t sizeTable) {
 	const withTimestamps = 52 // bytes of headers, IPv4
 	segment := mtu - withTimestamps
 	for i := range t {
-		// In the middle of what the entry stands for; beyond one packet the
-		// payload is cut into full ones.
+		// The middle of the lengths that the entry covers; beyond one packet the
+		// payload is cut into full packets.
 		length := i<<tableCell + 1<<(tableCell-1) - link
 		n := 1
 		if i<<tableCell-link <= mtu {
@@ -64,7 +65,7 @@ func newSizeTable(mtu int, kind DeviceKind) (t sizeTable) {
 	return t
 }
 
-// attribute is the table as netlink carries it.
+// attribute returns the table as a netlink attribute.
 func (t *sizeTable) attribute() *nl.RtAttr {
 	// struct tc_sizespec
 	base := make([]byte, 24)

@@ -2,8 +2,8 @@ package netnslab
 
 import "testing"
 
-// TestSizeTable: what a host sends as one is charged what its packets take on
-// the wire, and a single packet what it takes, to the entry's width.
+// TestSizeTable: a super-packet is charged the wire size of its packets, and a
+// single packet its own wire size, to the entry's width.
 func TestSizeTable(t *testing.T) {
 	lookup := func(tab *sizeTable, length int) int { return int(tab[length>>tableCell]) << tableUnit }
 	for _, kind := range []DeviceKind{TAP, TUN} {

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Sockets are what a host's kernel has counted of datagrams that came to it and that
-// no program got, since the host was made, over IPv4 and IPv6 (RFC 4113; Linux,
-// net/ipv4/udp.c).
+// Sockets are a host kernel's counters of received datagrams that no program got,
+// since the host was made, over IPv4 and IPv6 (RFC 4113; Linux, net/ipv4/udp.c).
 type Sockets struct {
 	Full     uint64 // found the receive buffer of their socket full, or the kernel out of memory for it
-	Unopened uint64 // went to a port that no socket has
+	Unopened uint64 // went to a port without a socket
 	Checksum uint64 // had a wrong checksum
 }
 
-// Sockets reads the counters of a host's sockets.
+// Sockets returns the counters of a host's sockets.
 func (l *Lab) Sockets(host string) (s Sockets, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
@@ -30,7 +29,7 @@ func (l *Lab) Sockets(host string) (s Sockets, err error) {
 		if err != nil {
 			return err
 		}
-		// Not there on a machine without IPv6.
+		// Absent on a machine without IPv6.
 		v6, _ := os.ReadFile("/proc/thread-self/net/snmp6")
 		s = ParseSockets(string(v4), string(v6))
 		return nil
@@ -41,8 +40,8 @@ func (l *Lab) Sockets(host string) (s Sockets, err error) {
 	return s, nil
 }
 
-// ParseSockets reads /proc/net/snmp and /proc/net/snmp6. What a kernel does not count
-// is 0.
+// ParseSockets parses /proc/net/snmp and /proc/net/snmp6. Counters that the kernel
+// lacks are 0.
 func ParseSockets(snmp, snmp6 string) (s Sockets) {
 	counters := map[string]uint64{}
 	var names []string
@@ -51,7 +50,7 @@ func ParseSockets(snmp, snmp6 string) (s Sockets) {
 		if len(fields) == 0 || fields[0] != "Udp:" {
 			continue
 		}
-		if names == nil { // a line of names comes before that of values
+		if names == nil { // a line of names precedes its line of values
 			names = fields
 			continue
 		}

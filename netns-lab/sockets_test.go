@@ -19,7 +19,7 @@ UdpLite: 1 1 1 1 1 1 1 1 1
 	}{
 		{snmp, snmp6, Sockets{Full: 7350, Unopened: 26, Checksum: 5}},
 		{snmp, "", Sockets{Full: 350, Unopened: 20, Checksum: 4}},
-		// A kernel that does not count what later ones do.
+		// A kernel without the counters of later ones.
 		{"Udp: InDatagrams NoPorts InErrors\nUdp: 5 6 7\n", "", Sockets{Unopened: 6}},
 		{"Udp: InDatagrams NoPorts\nUdp: 5\n", "Udp6NoPorts\n", Sockets{}},
 		{"", "", Sockets{}},

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Start starts a program in a host's network namespace, for as long as the lab's
-// owner lives at most: it is killed when the owner dies, and by Close and Sweep as
-// all that runs in a host is. The file system stays the owner's. ended gets what
-// Wait says of it.
+// Start starts a program in a host's network namespace. The program lives no longer
+// than the lab's owner: it is killed when the owner dies, and by Close and Sweep
+// like all processes in a host. It keeps the owner's file system. ended receives the
+// result of Wait.
 func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
@@ -18,8 +18,8 @@ func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 	}
 	started, end := make(chan error), make(chan error, 1)
 	go func() {
-		// A thread of its own, in the namespace until the program's end: the
-		// signal comes when the thread that started it has ended (prctl(2),
+		// A separate thread, in the namespace until the program ends: the signal
+		// comes when the thread that started it has ended (prctl(2),
 		// PR_SET_PDEATHSIG). It is not unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
 		err := joinNamespace(h.Namespace)

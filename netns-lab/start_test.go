@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// virtualHost is a host whose interface a program brings with it.
+// virtualHost returns a host whose interface is provided by a program.
 func virtualHost() Host { return hostN(1, Virtual, 0) }
 
 func TestVirtualHost(t *testing.T) {
@@ -69,7 +69,7 @@ func TestStartedProgramsEndWithTheLab(t *testing.T) {
 	}
 }
 
-// TestStartedProgramsDieWithTheOwner: also when nobody comes to remove the lab.
+// TestStartedProgramsDieWithTheOwner: even if the lab is never removed.
 func TestStartedProgramsDieWithTheOwner(t *testing.T) {
 	name := labName(t)
 	c := helper("start", name)
@@ -102,7 +102,7 @@ func TestStartedProgramsDieWithTheOwner(t *testing.T) {
 	}
 }
 
-// startLab owns a lab with a program in it until it is killed.
+// startLab owns a lab with a program in it until this process is killed.
 func startLab(args []string) error {
 	l, err := Create(args[0], Info{File: "lab.yaml"}, []Host{virtualHost()})
 	if err != nil {

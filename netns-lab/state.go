@@ -12,18 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir has a directory for each lab of this user that is running or was left
-// behind.
+// stateDir holds a directory for each lab of this user that is running or was left behind.
 //
 // A lab's directory is locked (flock) by its owner for the owner's life: a process that
 // gets the lock knows that the owner is dead. Lab directories are made, locked,
-// tested and removed only under the lock of stateDir itself, so that a lock is
-// never on a directory which another process is removing, and no test of a lock
-// is taken for an owner.
+// tested and removed only under the lock of stateDir itself, so that a lock is never on
+// a directory that another process is removing, and a test of a lock is not mistaken
+// for an owner.
 var stateDir = stateDirOf(os.Geteuid(), "/run", os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
 
-// stateDirOf lies in the first of the candidates that is the user's own, else in
-// /tmp: so it is /run/weft for root, and for others it follows the XDG Base
+// stateDirOf returns a directory in the first of the candidates that the user owns,
+// else in /tmp: this is /run/weft for root, and for others it follows the XDG Base
 // Directory Specification.
 func stateDirOf(uid int, candidates ...string) string {
 	for _, c := range candidates {
@@ -35,7 +34,7 @@ func stateDirOf(uid int, candidates ...string) string {
 	return fmt.Sprintf("/tmp/weft-%d", uid)
 }
 
-// checkOwn makes sure that nobody else can have put anything into dir.
+// checkOwn makes sure that no other user can have put anything into dir.
 func checkOwn(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
@@ -47,7 +46,7 @@ func checkOwn(dir string) error {
 	return nil
 }
 
-// Errors about the state of a lab, to be told apart with errors.Is.
+// Errors about the state of a lab, to be tested with errors.Is.
 var (
 	ErrRunning    = errors.New("the lab is running")
 	ErrNotRunning = errors.New("the lab is not running")
@@ -95,9 +94,9 @@ func alone(f func() error) error {
 	return f()
 }
 
-// acquire locks the directory of a lab whose owner is dead, or that is new if
-// create is set. It waits for an owner that is dying, or that makes or removes
-// the lab at this moment.
+// acquire locks the directory of a lab whose owner is dead, or that is new if create
+// is set. It waits for an owner that is dying, or is just making or removing the
+// lab.
 func acquire(name string, create bool) (*state, error) {
 	for end := time.Now().Add(dyingWait); ; time.Sleep(5 * time.Millisecond) {
 		s, err := tryAcquire(name, create)
@@ -134,8 +133,7 @@ func tryAcquire(name string, create bool) (*state, error) {
 	return s, nil
 }
 
-// heldError is an ErrRunning. It is passing where no owner is at work that
-// would go on holding the lab.
+// heldError is an ErrRunning. It is passing if no owner is going to keep holding the lab.
 type heldError struct {
 	text    string
 	passing bool
@@ -144,7 +142,7 @@ type heldError struct {
 func (e *heldError) Error() string { return e.text }
 func (e *heldError) Unwrap() error { return ErrRunning }
 
-// running is the error about a lab whose lock is held.
+// running returns the error for a lab whose lock is held.
 func running(dir string) error {
 	name := filepath.Base(dir)
 	info, err := readJournal(dir)
@@ -161,8 +159,8 @@ func unknown(name string) error {
 	return fmt.Errorf("%w: %s is neither running nor left by an owner that died: weft ps lists those that are", ErrUnknown, name)
 }
 
-// claim makes the lab info.Name the property of this process: it removes what a
-// dead owner left of it and writes the journal, before anything else is made.
+// claim makes this process the owner of the lab info.Name: it removes what a dead
+// owner left of it and writes the journal, before anything else is made.
 func claim(info Info) (*state, error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, err
@@ -190,8 +188,9 @@ func claim(info Info) (*state, error) {
 	return s, nil
 }
 
-// empty removes all files in the directory, which stays, since its lock is held. A dead
-// owner has left its socket, its log and what its hosts saw of their NICs there.
+// empty removes all files in the directory, but not the directory, since its lock is
+// held. A dead owner has left its socket, its log and its hosts' view of their NICs
+// there.
 func (s *state) empty() error {
 	entries, err := os.ReadDir(s.dir())
 	if err != nil {
@@ -205,9 +204,9 @@ func (s *state) empty() error {
 	return nil
 }
 
-// unclaimed makes sure that no namespace of the new lab belongs to somebody
-// else, for what the journal lists will be removed. Names of different labs can
-// meet: host b-c of lab a, and host c of lab a-b.
+// unclaimed makes sure that no namespace of the new lab belongs to another owner,
+// because everything in the journal will be removed. Names of different labs can
+// collide: host b-c of lab a, and host c of lab a-b.
 func unclaimed(info Info) error {
 	wanted := info.namespaces()
 	labs, err := list()
@@ -229,13 +228,13 @@ func unclaimed(info Info) error {
 	return nil
 }
 
-// remove deletes the directory and gives up the lock.
+// remove deletes the directory and releases the lock.
 func (s *state) remove() error {
 	defer s.unlock()
 	return alone(func() error { return os.RemoveAll(s.dir()) })
 }
 
-// List describes the labs that are running or were left behind.
+// List returns the labs that are running or were left behind.
 func List() (labs []Info, err error) {
 	err = alone(func() (err error) {
 		labs, err = list()
@@ -272,7 +271,7 @@ func list() (labs []Info, err error) {
 	return labs, nil
 }
 
-// Find describes a lab. The error wraps ErrUnknown if there is none.
+// Find returns a lab. The error wraps ErrUnknown if there is none.
 func Find(lab string) (Info, error) {
 	labs, err := List()
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// Classes are the traffic classes that a device keeps apart, so that each can
-// be held without the others: it has a queue for each, or several among which the
-// flows of the class are shared out.
+// Classes are the traffic classes that a device separates, so that each can be held
+// without the others: the device has one queue for each class, or several over which
+// the flows of the class are distributed.
 type Classes struct {
-	Map        class.Map // gives a packet's priority
-	Priorities []uint8   // 0 to 7, of each class; all that Map gives are there
-	Flows      int       // queues for each class; 0 is 1
+	Map        class.Map // maps a packet to its priority
+	Priorities []uint8   // 0 to 7, of each class; includes all priorities in Map
+	Flows      int       // queues for each class; 0 means 1
 }
 
-// perClass is how many queues each class has.
+// perClass returns the number of queues of each class.
 func (c *Classes) perClass() int { return max(c.Flows, 1) }
 
-// queues is how many there are altogether.
+// queues returns the total number of queues.
 func (c *Classes) queues() int { return len(c.Priorities) * c.perClass() }
 
-// first is the number of the first queue for a priority, -1 if there is none.
+// first returns the number of the first queue for a priority, -1 if there is none.
 func (c *Classes) first(priority uint8) int {
 	i := slices.Index(c.Priorities, priority)
 	if i < 0 {
@@ -59,13 +59,12 @@ func (c *Classes) validate() error {
 	return nil
 }
 
-// ErrNoSteering says that a device cannot have a queue for each traffic class.
+// ErrNoSteering means that a device cannot have a queue for each traffic class.
 var ErrNoSteering = errors.New("traffic classes cannot be kept apart")
 
-// CheckSteering tells why the devices of this process cannot have a queue for
-// each traffic class, with the fix; nil if they can. It makes a TAP with two
-// queues in the calling thread's network namespace, called name, which goes
-// again.
+// CheckSteering reports why the devices of this process cannot have a queue for each
+// traffic class, with the fix; nil if they can. It makes a temporary TAP called name
+// with two queues in the calling thread's network namespace.
 func CheckSteering(name string) error {
 	c := &Classes{Priorities: []uint8{0, 1}}
 	fds, err := openQueues(Interface{Name: name, Kind: TAP, Classes: c})
@@ -75,11 +74,11 @@ func CheckSteering(name string) error {
 	return err
 }
 
-// openQueues opens a device with a queue for each of the classes of i, into
-// which the kernel sorts what the host sends. The error is ErrNoSteering where
-// a device without them can be made.
+// openQueues opens a device with a queue for each of the classes of i, into which
+// the kernel sorts the host's packets. The error is ErrNoSteering if a device
+// without them can be made.
 func openQueues(i Interface) (fds []int, err error) {
-	// First, because it is the most likely to be refused.
+	// First, because this is the most likely to be refused.
 	program, err := newSteering(i.Classes, i.Kind)
 	if err != nil {
 		return nil, err
@@ -112,8 +111,8 @@ func openQueues(i Interface) (fds []int, err error) {
 	return fds, nil
 }
 
-// newSteering loads the program that gives the number of a packet's queue. It
-// is a variable for tests of machines that refuse it.
+// newSteering loads the program that returns the number of a packet's queue. It is a
+// variable so that tests can simulate machines that refuse it.
 var newSteering = func(c *Classes, kind DeviceKind) (*ebpf.Program, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "weft_steering", Type: ebpf.SocketFilter, License: "GPL", Instructions: c.steering(kind),
@@ -134,17 +133,17 @@ const (
 	skbVLANTCI     = 24
 )
 
-// untagged stands for the priority code point of a packet without a tag.
+// untagged represents the priority code point of a packet without a tag.
 const untagged = 8
 
-// maxTags is how many VLAN tags in a frame, beside the one that the kernel
-// keeps outside of it, an IP packet is looked for behind.
+// maxTags is the number of VLAN tags in a frame, beside the one that the kernel
+// keeps outside it, that are skipped to find an IP packet.
 const maxTags = 3
 
-// steering is the program: by the DSCP of an IP packet, also of one with VLAN
-// tags, else by the priority code point of the outermost tag, else the queue of
-// untagged packets. A tag that a VLAN device of the host adds lies not in the
-// frame but beside it. What begins with a kick's mark goes where that says.
+// steering returns the program. It chooses by the DSCP of an IP packet, even behind
+// VLAN tags, else by the priority code point of the outermost tag, else the queue of
+// untagged packets. A tag added by a VLAN device of the host is beside the frame,
+// not in it. A packet with a kick's mark goes to the queue in the mark.
 func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 	// R6 is the packet, R7 its priority code point, R8 the length of its tags.
 	in := asm.Instructions{
@@ -235,15 +234,15 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 	return c.share(in, l3)
 }
 
-// What R7 says once a packet is known to be IP: it is no priority code point then.
+// Values of R7 once a packet is known to be IP: they are not priority code points.
 const (
 	isIPv4 = 104
 	isIPv6 = 106
 )
 
-// share shares out the flows of a class among its queues, of which R9 is the first: by
-// addresses, and by the ports of TCP and UDP where they are known to be there, so that a
-// flow keeps its queue. What is not IP takes the first.
+// share distributes the flows of a class over its queues, of which R9 is the first: by
+// addresses, and by TCP and UDP ports if they are known to be present, so that a flow
+// keeps its queue. Packets other than IP take the first.
 func (c *Classes) share(in asm.Instructions, l3 int32) asm.Instructions {
 	const (
 		fragment = 0x3fff // offset, and More Fragments
@@ -293,12 +292,11 @@ func (c *Classes) share(in asm.Instructions, l3 int32) asm.Instructions {
 	)
 }
 
-// hashMix is an odd number whose bits look random: that of Knuth's multiplicative hash, as
-// a signed one.
+// hashMix is an odd number whose bits look random: the multiplier of Knuth's
+// multiplicative hash, as a signed number.
 const hashMix = 0x9e3779b1 - 1<<32
 
-// addWords adds some words of 4 bytes, from an offset on behind the VLAN tags, to the hash
-// in R7.
+// addWords adds words of 4 bytes, from an offset after the VLAN tags, to the hash in R7.
 func addWords(in asm.Instructions, offset, words int32) asm.Instructions {
 	for i := range words {
 		in = append(in,
@@ -313,8 +311,8 @@ func addWords(in asm.Instructions, offset, words int32) asm.Instructions {
 	return in
 }
 
-// choose goes to the queue whose priority has the value of R0 in its set, which
-// is one of 64 bits.
+// choose jumps to the queue whose priority has the value of R0 in its set, a bit set
+// of 64 bits.
 func (c *Classes) choose(in asm.Instructions, set func(priority uint8) uint64) asm.Instructions {
 	for i, p := range c.Priorities[1:] {
 		in = append(in,

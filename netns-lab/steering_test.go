@@ -19,8 +19,8 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// threeClasses: DSCP 26 and PCP 3 are priority 3, DSCP 46 and PCP 5 and 6 are
-// priority 5, all else is priority 0.
+// threeClasses maps DSCP 26 and PCP 3 to priority 3, DSCP 46 and PCP 5 and 6 to
+// priority 5, and everything else to priority 0.
 func threeClasses() *Classes {
 	c := &Classes{Priorities: []uint8{0, 3, 5}}
 	c.Map.DSCP[26], c.Map.DSCP[46] = 3, 5
@@ -51,7 +51,7 @@ func TestClassesAreChecked(t *testing.T) {
 	}
 }
 
-// want is the queue of a frame by its layers, as gopacket reads them.
+// want returns the queue of a frame according to its layers, as gopacket reads them.
 func (c *Classes) want(frame []byte, kind DeviceKind) int {
 	first := gopacket.LayerType(layers.LayerTypeEthernet)
 	if kind == TUN {
@@ -77,7 +77,7 @@ func (c *Classes) want(frame []byte, kind DeviceKind) int {
 	return c.first(c.Map.Untagged)
 }
 
-// ipWith is the headers of an IP packet.
+// ipWith returns the headers of an IP packet.
 func ipWith(v6 bool, dscp uint8) []byte {
 	if v6 {
 		b := make([]byte, 40)
@@ -90,7 +90,7 @@ func ipWith(v6 bool, dscp uint8) []byte {
 	return b
 }
 
-// frameWith is an Ethernet frame with tags of these priorities before a payload
+// frameWith returns an Ethernet frame with tags of these priorities before a payload
 // of this type.
 func frameWith(tags []uint8, ether uint16, payload []byte) []byte {
 	f := []byte("\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01")
@@ -129,8 +129,8 @@ func TestSteering(t *testing.T) {
 			defer p.Close()
 			for range 20 {
 				f := anyFrame(t, kind)
-				// A test run takes an Ethernet frame and gives the program what is
-				// behind its header (bpf_prog_test_run_skb, net/bpf/test_run.c).
+				// A test run takes an Ethernet frame and passes the bytes after its
+				// header to the program (bpf_prog_test_run_skb, net/bpf/test_run.c).
 				got, _, err := p.Test(slices.Concat(make([]byte, 14), f, make([]byte, 20)))
 				if err != nil {
 					t.Fatal(err)
@@ -160,7 +160,7 @@ func anyFrame(t *rapid.T, kind DeviceKind) []byte {
 	return frameWith(rapid.SliceOfN(rapid.Uint8Range(0, 7), 0, 3).Draw(t, "tags"), ether, ip)
 }
 
-// Packets of a flow have one queue, and flows are shared out among those of their class.
+// Packets of a flow use one queue, and flows are distributed over the queues of their class.
 func TestFlowsAreSharedOut(t *testing.T) {
 	needSteering(t)
 	const n = 16
@@ -220,7 +220,7 @@ func TestFlowsAreSharedOut(t *testing.T) {
 					if v6 {
 						continue
 					}
-					ip[6] = 0x20 // of a fragmented packet nobody knows the ports of all parts
+					ip[6] = 0x20 // the ports of a fragmented packet's parts are unknown
 					first := queue(nil, ip)
 					ip[6], ip[7], ip[at] = 0, 100, 7
 					if other := queue(nil, ip); other != first {
@@ -235,7 +235,7 @@ func TestFlowsAreSharedOut(t *testing.T) {
 	}
 }
 
-// A device with classes of each kind sorts what its host really sends.
+// A device of each kind with classes sorts the packets that its host really sends.
 func TestDevicesSteer(t *testing.T) {
 	needSteering(t)
 	for _, kind := range []DeviceKind{TAP, TUN} {
@@ -275,7 +275,7 @@ func TestDevicesSteer(t *testing.T) {
 	}
 }
 
-// steered are packets of all kinds.
+// steered returns packets of all kinds.
 func steered(kind DeviceKind) (frames [][]byte) {
 	for _, dscp := range []uint8{0, 25, 26, 27, 46, 63} {
 		for _, v6 := range []bool{false, true} {
@@ -301,8 +301,8 @@ func steered(kind DeviceKind) (frames [][]byte) {
 	return frames
 }
 
-// A tag that lies beside the frame, not in it, counts: so a bridge hands over
-// what came in with one, and a VLAN device what it tags.
+// A tag beside the frame, not in it, counts: a bridge forwards tagged frames like
+// this, and a VLAN device its own tags.
 func TestTagsBesideTheFrame(t *testing.T) {
 	needSteering(t)
 	h := hostN(1, TAP, 0)
@@ -330,7 +330,7 @@ func TestTagsBesideTheFrame(t *testing.T) {
 	} {
 		f := append(frameWith(c.tags, c.ether, c.payload), fmt.Sprintf("frame %2d%20s", i, "")...)
 		want := out.classes.want(f, TAP)
-		waitFor(t, "the bridge to forward", func() bool { // it learns first
+		waitFor(t, "the bridge to forward", func() bool { // it is learning first
 			if _, err := unix.Write(in.FD, f); err != nil {
 				t.Fatal(err)
 			}
@@ -343,7 +343,7 @@ func TestTagsBesideTheFrame(t *testing.T) {
 	}
 }
 
-// rawSocket sends whole frames from h1, at a TUN IP packets.
+// rawSocket returns a socket that sends whole frames from h1, or IP packets for a TUN.
 func rawSocket(t testing.TB, l *Lab, d *Device) int {
 	fd := socketIn(t, l, "h1", func() (int, error) {
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -356,8 +356,8 @@ func rawSocket(t testing.TB, l *Lab, d *Device) int {
 	return fd
 }
 
-// findQueue reads the device empty and gives the queue from which a packet with
-// such bytes came, -1 if none did.
+// findQueue reads all packets from the device and returns the queue of a packet with
+// the given bytes, -1 if there is none.
 func findQueue(d *Device, with []byte) int {
 	found := -1
 	for i, fd := range d.FDs {
@@ -383,14 +383,14 @@ func queueOf(t testing.TB, d *Device, with []byte) (queue int) {
 	return queue
 }
 
-// knowNeighbour spares h1 the resolution of an address.
+// knowNeighbour spares h1 resolving an address.
 func knowNeighbour(t testing.TB, l *Lab, kind DeviceKind, address string) {
 	if kind == TAP {
 		inside(t, l, "h1", "ip", "neigh", "replace", address, "lladdr", "02:00:00:00:00:09", "dev", "eth0")
 	}
 }
 
-// dscpSocket is a UDP socket in a host whose packets have this DSCP.
+// dscpSocket returns a UDP socket in a host whose packets have this DSCP.
 func dscpSocket(t testing.TB, l *Lab, host string, dscp int) *net.UDPConn {
 	t.Helper()
 	conn := socketIn(t, l, host, func() (*net.UDPConn, error) { return net.ListenUDP("udp", nil) })
@@ -420,7 +420,7 @@ func TestNoSteering(t *testing.T) {
 	}
 }
 
-// needSteering skips a test that keeps classes apart where that is not possible.
+// needSteering skips a test that keeps classes apart if that is not possible.
 func needSteering(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -434,7 +434,7 @@ func needSteering(t testing.TB) {
 	program.Close()
 }
 
-// The check is what a lab finds, and leaves nothing.
+// The check agrees with what a lab finds, and leaves nothing behind.
 func TestCheckSteering(t *testing.T) {
 	needRoot(t)
 	if err := CheckSteering("weft-check0"); err != nil && !errors.Is(err, ErrNoSteering) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Sweep removes what a dead owner left of a lab. The error wraps ErrRunning if
-// the owner lives, ErrUnknown if there is no such lab.
+// Sweep removes what a dead owner left of a lab. The error wraps ErrRunning if the
+// owner is alive, ErrUnknown if there is no such lab.
 func Sweep(lab string) error {
 	if !plainName.MatchString(lab) {
 		return unknown(lab)
@@ -27,8 +27,8 @@ func Sweep(lab string) error {
 	return s.remove()
 }
 
-// removeLeftovers removes all that the journal lists. The devices went with
-// their owner.
+// removeLeftovers removes everything that the journal lists. The devices disappeared
+// with their owner.
 func (s *state) removeLeftovers() error {
 	info, err := readJournal(s.dir())
 	if err != nil {
@@ -38,13 +38,13 @@ func (s *state) removeLeftovers() error {
 		return err
 	}
 	if info.Rootless {
-		return nil // the rest went with the last process; a name here is another's
+		return nil // the rest disappeared with the last process; a name here belongs to another lab
 	}
 	return removeHosts(info)
 }
 
-// removeHosts removes the namespaces of a lab, whatever there is of them, and
-// the files for the programs in them.
+// removeHosts removes the namespaces of a lab, as far as they exist, and the files
+// for the programs in them.
 func removeHosts(info Info) error {
 	var work errgroup.Group
 	work.SetLimit(buildWorkers)

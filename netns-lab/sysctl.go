@@ -15,26 +15,25 @@ import (
 // sysctlDir shows each thread the values of its own network namespace.
 const sysctlDir = "/proc/sys"
 
-// Sysctl is a kernel parameter of a host, such as {"net.ipv4.tcp_ecn", "1"}.
-// As in sysctl(8) the parts of the key are parted by dots or by slashes,
-// whichever comes first; with slashes a part may hold a dot
+// Sysctl is a kernel parameter of a host, such as {"net.ipv4.tcp_ecn", "1"}. As in
+// sysctl(8), the parts of the key are separated by dots or by slashes, whichever
+// comes first; with slashes a part may contain a dot
 // (net/ipv4/conf/eth0.5/rp_filter).
 //
-// Keys that name an interface of the host are set when the interface is there
-// but still down, all others before the first is made.
+// Keys that name an interface of the host are set when the interface exists but is
+// still down, all others before the first interface is made.
 type Sysctl struct {
 	Key, Value string
 }
 
-// quietIPv6 is what every host begins with: addresses that can be used at once
-// and no search for routers. It is empty where the machine has no IPv6.
+// quietIPv6 returns every host's initial sysctls: addresses can be used at once, and
+// routers are not solicited. It is empty if the machine has no IPv6.
 func quietIPv6() []Sysctl {
 	if _, err := os.Stat(filepath.Join(sysctlDir, "net/ipv6/conf")); err != nil {
 		return nil
 	}
 	return []Sysctl{
-		// Detection is off only where both say so (addrconf_dad_begin,
-		// net/ipv6/addrconf.c).
+		// Detection is off only if both say so (addrconf_dad_begin, net/ipv6/addrconf.c).
 		{"net.ipv6.conf.all.accept_dad", "0"},
 		{"net.ipv6.conf.default.accept_dad", "0"},
 		{"net.ipv6.conf.default.accept_ra", "0"},
@@ -42,7 +41,7 @@ func quietIPv6() []Sysctl {
 	}
 }
 
-// parts cuts the key at its separators.
+// parts splits the key at its separators.
 func (s Sysctl) parts() []string {
 	if i := strings.IndexAny(s.Key, "./"); i >= 0 {
 		return strings.Split(s.Key, s.Key[i:i+1])
@@ -50,7 +49,7 @@ func (s Sysctl) parts() []string {
 	return []string{s.Key}
 }
 
-// concerns tells whether s is a parameter of one of the interfaces:
+// concerns reports whether s is a parameter of one of the interfaces:
 // net.<family>.conf.<interface>.<name> or net.<family>.neigh.<interface>.<name>.
 func (s Sysctl) concerns(interfaces []Interface) bool {
 	parts := s.parts()

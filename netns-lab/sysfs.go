@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindCounters shows a file system of counters, by devices and ports, in
+// bindCounters binds a file system of counters, by device and port, into
 // /sys/class/infiniband.
 func bindCounters(mount int) error {
-	// What is to be bound has to be somewhere.
+	// A mount must be attached before it can be bound.
 	const aside = "/sys/class/infiniband_counters"
 	if err := os.Mkdir(aside, 0o755); err != nil {
 		return err

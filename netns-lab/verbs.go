@@ -12,29 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// VerbsSocket is the socket by which RDMA programs of a host reach its NICs, in a
-// lab's state directory. It is there if the host has any.
+// VerbsSocket returns the path, in a lab's state directory, of the socket through
+// which RDMA programs of a host reach its NICs. It exists if the host has any.
 func VerbsSocket(dir, host string) string { return filepath.Join(dir, "verbs", host, "socket") }
 
-// VerbsClass is the directory beside it with what /sys/class is to have of the NICs:
+// VerbsClass returns the directory beside it with the NICs' entries for /sys/class:
 // infiniband and infiniband_verbs.
 func VerbsClass(dir, host string) string { return filepath.Join(dir, "verbs", host, "class") }
 
-// Where a host has what belongs to its NICs: a directory in its own /dev.
+// The files of a host's NICs: a directory in its own /dev.
 const (
 	verbsDir       = "/dev/weft"
-	verbsSocket    = verbsDir + "/verbs" // as nicemu/verbs/weft.h has it
+	verbsSocket    = verbsDir + "/verbs" // as in nicemu/verbs/weft.h
 	verbsClass     = verbsDir + "/class"
 	verbsLibraries = verbsDir + "/lib"
-	verbsCovers    = verbsDir + "/covers" // lists what hideVerbs takes away
+	verbsCovers    = verbsDir + "/covers" // lists the mounts that hideVerbs removes
 )
 
 // ShowVerbs gives a host its NICs: their devices in /dev/infiniband and /sys/class, the
 // socket (VerbsSocket) at its fixed place, and the libraries of the directory libraries
-// in place of the system's. Programs find all that without any environment. The devices
-// cannot be used: what programs want is that they are there. counters is a mount of the
-// NICs' counters, by devices and ports, that is served; -1 for none. It is called for
-// one host at a time.
+// in place of the system's. Programs find all of this without environment variables.
+// The devices cannot be used: programs only check that they exist. counters is a served
+// mount of the NICs' counters, by device and port; -1 if there is none. ShowVerbs is
+// called for one host at a time.
 func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
 	var on *hostInit
 	for i, h := range l.info.Hosts {
@@ -45,7 +45,7 @@ func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
 	if on == nil {
 		return fmt.Errorf("lab %s has no host %s that programs run in", l.info.Name, host)
 	}
-	// Copies of mounts: paths mean something else inside.
+	// Copies of mounts: paths differ inside.
 	var trees []int
 	defer func() {
 		for _, fd := range trees {
@@ -69,7 +69,7 @@ func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
 	})
 }
 
-// inMounts runs f on a thread in the mount namespace of a process, which ends then.
+// inMounts runs f on a thread in the mount namespace of a process. The thread ends afterwards.
 func inMounts(pidfd int, f func() error) error {
 	done := make(chan error)
 	go notMainThread(func() {
@@ -86,15 +86,15 @@ func inMounts(pidfd int, f func() error) error {
 	return <-done
 }
 
-// notMainThread runs f on a thread that ends then, and that is not the first, by which
-// others tell where this process is (/proc/PID/ns).
+// notMainThread runs f on a thread that ends afterwards. It is not the main thread,
+// which shows other processes the namespaces of this one (/proc/PID/ns).
 func notMainThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
 		f() // the thread ends with the goroutine
 		return
 	}
-	// As long as this goroutine has the first thread no other gets it.
+	// While this goroutine holds the main thread, no other goroutine gets it.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -105,7 +105,7 @@ func notMainThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// showVerbs is ShowVerbs inside the host.
+// showVerbs does the work of ShowVerbs inside the host.
 func showVerbs(places []string, trees []int, cache *linkerCache) error {
 	err := cover("/dev", func(before *os.File, dir string) error {
 		if err := os.Mkdir(verbsDir, 0o755); err != nil {
@@ -142,8 +142,7 @@ func showVerbs(places []string, trees []int, cache *linkerCache) error {
 	return os.WriteFile(verbsCovers, []byte(strings.Join(covers, "\n")+"\n"), 0o644)
 }
 
-// hideVerbs takes away what showVerbs has shown, from this process and from those that
-// it will start.
+// hideVerbs undoes showVerbs for this process and for those that it will start.
 func hideVerbs() error {
 	list, err := os.Open(verbsCovers)
 	if errors.Is(err, os.ErrNotExist) {
@@ -168,7 +167,7 @@ func hideVerbs() error {
 	return lines.Err()
 }
 
-// place moves a copy of a mount to a path, which it makes.
+// place creates a path and moves a copy of a mount there.
 func place(tree int, at string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(tree, &st); err != nil {
@@ -186,8 +185,8 @@ func place(tree int, at string) error {
 	return moveTree(tree, at)
 }
 
-// cover puts a private directory over dir, in which add makes what comes before what
-// dir has; before is that.
+// cover mounts a private directory over dir. add makes entries in it, which take
+// precedence over the entries of dir; before is the old dir.
 func cover(dir string, add func(before *os.File, dir string) error) error {
 	before, err := os.Open(dir)
 	if err != nil {
@@ -203,7 +202,7 @@ func cover(dir string, add func(before *os.File, dir string) error) error {
 	return carryAll(before, dir)
 }
 
-// bindAll shows the directories of from in to.
+// bindAll binds the directories of from into to.
 func bindAll(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -221,7 +220,7 @@ func bindAll(from, to string) error {
 	return nil
 }
 
-// standIns makes character devices by names: each is the null device of dev.
+// standIns makes character devices with these names: each is the null device of dev.
 func standIns(dev *os.File, dir string, names []string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

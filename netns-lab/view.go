@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is what a host's programs see of the machine in another way than programs
-// outside: the orders for the host's init.
+// view says how a host's programs see the machine differently from programs outside:
+// the orders for the host's init.
 type view struct {
 	Name      string // of the host
 	Namespace string
-	Etc       string   // directory whose files stand over those in /etc
-	Own       string   // directory of hostOwn: the same, where Etc does not have them
-	Private   []string // directories that are empty at first, and the host's own
+	Etc       string   // directory whose files cover those in /etc
+	Own       string   // directory of hostOwn: the same, for files that Etc lacks
+	Private   []string // the host's private directories, initially empty
 }
 
-// Files that each host has of its own. Programs take the machine's identity from them,
-// and what it has at hand from that: UCX and NCCL for instance whether a peer can be
-// reached by shared memory.
+// Files that each host has its own copies of. Programs take the machine's identity
+// from them and draw conclusions from it: UCX and NCCL, for instance, whether a peer
+// can be reached by shared memory.
 const (
 	hostnameFile  = "hostname"
 	resolvFile    = "resolv.conf"
@@ -33,14 +33,13 @@ const (
 	bootIDFile    = "boot_id"
 )
 
-// mountSource is what mount(8) shows as the source of file systems that are made for
-// hosts.
+// mountSource is the source that mount(8) shows for file systems made for hosts.
 const mountSource = "weft"
 
 const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
-// noResolver makes a look-up in the DNS fail at once: the fabric leads to no server,
-// and to ask the machine's would take seconds each time.
+// noResolver makes a DNS lookup fail at once: no server is reachable through the
+// fabric, and asking the machine's server would take seconds each time.
 const noResolver = "# The hosts of this lab are in /etc/hosts. A server of the lab's can be named in\n# /etc/netns/%s/resolv.conf, before the lab starts.\n"
 
 // writeOwn writes a host's own files into dir.
@@ -63,13 +62,13 @@ func writeOwn(dir, lab, host, nsName string, started time.Time) error {
 	return nil
 }
 
-// uuid is a random UUID (RFC 9562, version 4), but for the chance.
+// uuid formats b as a random UUID (RFC 9562, version 4), although b is not random.
 func uuid(b [sha256.Size]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// arrange makes the view. This process is the first in the host's namespaces.
+// arrange sets up the view. This process is the first in the host's namespaces.
 func (v view) arrange() error {
 	if err := unix.Sethostname([]byte(v.Name)); err != nil {
 		return fmt.Errorf("set the host's name: %w", err)
@@ -77,7 +76,7 @@ func (v view) arrange() error {
 	if err := unix.Setdomainname([]byte("(none)")); err != nil {
 		return fmt.Errorf("set the host's NIS domain: %w", err)
 	}
-	// Mounts come in from outside as before, and none goes out.
+	// Mounts still propagate in from outside, but not out.
 	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
@@ -106,9 +105,9 @@ func (v view) arrange() error {
 	return nil
 }
 
-// mountProc shows the host's own processes. The mount is read-only if it was so
-// before. The one below stays: without it, the kernel lets no user namespace mount
-// another (mount_too_revealing in fs/namespace.c).
+// mountProc mounts a /proc with the host's own processes. It is read-only if the old
+// one was. The old mount stays below: without it, the kernel does not let a user
+// namespace mount another (mount_too_revealing in fs/namespace.c).
 func mountProc() error {
 	var before unix.Statfs_t
 	if err := unix.Statfs("/proc", &before); err != nil {
@@ -122,8 +121,8 @@ func mountProc() error {
 	return err
 }
 
-// remountSys shows the namespace's own devices in /sys/class/net. The mount is
-// read-only if it was so before.
+// remountSys mounts a /sys with the namespace's own devices in /sys/class/net. It is
+// read-only if the old one was.
 func remountSys(nsName string) error {
 	var before unix.Statfs_t
 	if err := unix.Statfs("/sys", &before); err != nil {
@@ -135,7 +134,7 @@ func remountSys(nsName string) error {
 	return unix.Mount(nsName, "/sys", "sysfs", uintptr(before.Flags)&unix.ST_RDONLY, "")
 }
 
-// mountOver mounts a fresh file system over a directory, if that is there.
+// mountOver mounts a new file system over a directory, if that exists.
 func mountOver(dir, kind string, flags uintptr, data string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -143,7 +142,7 @@ func mountOver(dir, kind string, flags uintptr, data string) error {
 	return unix.Mount(mountSource, dir, kind, flags, data)
 }
 
-// bindOwn puts the host's own files over the machine's.
+// bindOwn bind-mounts the host's own files over the machine's.
 func (v view) bindOwn() error {
 	given, err := os.ReadDir(v.Etc)
 	if err != nil {
@@ -163,7 +162,7 @@ func (v view) bindOwn() error {
 		if named[name] {
 			continue
 		}
-		// What the machine does not have itself, its programs do not need.
+		// Programs do not need a file that the machine itself lacks.
 		err := unix.Mount(filepath.Join(v.Own, name), over, "none", unix.MS_BIND, "")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("mount a file over %s: %w", over, err)
@@ -172,8 +171,8 @@ func (v view) bindOwn() error {
 	return nil
 }
 
-// ownNetns leaves the host nothing of the other hosts' namespaces in /run/netns, only
-// the name of its own. So what it costs to make a host does not grow with the lab.
+// ownNetns removes the other hosts' namespaces from the host's /run/netns and leaves
+// only its own name. So the cost of making a host does not grow with the lab.
 func ownNetns(nsName string) error {
 	for {
 		err := unix.Unmount(netnsDir, unix.MNT_DETACH)
@@ -194,8 +193,8 @@ func ownNetns(nsName string) error {
 	return unix.Mount("/proc/self/ns/net", path, "none", unix.MS_BIND, "")
 }
 
-// makePrivate puts an empty directory over one of the machine's, with the same owner
-// and rights. /run keeps the places that this package and iproute2 have there.
+// makePrivate mounts an empty directory over one of the machine's, with the same
+// owner and permissions. /run keeps the directories of this package and of iproute2.
 func makePrivate(dir, nsName string) error {
 	var before unix.Stat_t
 	if err := unix.Stat(dir, &before); err != nil {
@@ -215,7 +214,7 @@ func makePrivate(dir, nsName string) error {
 	return ownNetns(nsName)
 }
 
-// limitHint says which limit a new namespace may have met.
+// limitHint says which limit a new namespace may have hit.
 func limitHint(err error) string {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) {
 		return ": one of the limits user.max_{pid,mnt,uts,ipc}_namespaces is reached: sysctl user shows them"

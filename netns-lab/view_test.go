@@ -19,7 +19,7 @@ import (
 )
 
 // program starts a program in a host that runs until the test ends, and waits until it
-// is there.
+// is running.
 func program(t *testing.T, l *Lab, host string, argv ...string) *exec.Cmd {
 	t.Helper()
 	c := helper("exec", append([]string{l.Info().Name, host}, argv...)...)
@@ -58,7 +58,8 @@ func TestAHostHasItsOwnName(t *testing.T) {
 	}
 }
 
-// TestAHostHasItsOwnFiles: those by which programs tell machines apart, and resolv.conf.
+// TestAHostHasItsOwnFiles: these are the files by which programs tell machines apart,
+// and resolv.conf.
 func TestAHostHasItsOwnFiles(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	for _, file := range []string{"/proc/sys/kernel/random/boot_id", "/etc/machine-id"} {
@@ -79,18 +80,18 @@ func TestAHostHasItsOwnFiles(t *testing.T) {
 			t.Errorf("%s: %q", file, of)
 		}
 	}
-	// A name that nobody has fails at once.
+	// An unknown name fails at once.
 	start := time.Now()
 	out, err := helper("exec", l.Info().Name, "h1", "getent", "hosts", "nobody.example").CombinedOutput()
 	if err == nil {
 		t.Errorf("nobody.example is %s", out)
 	}
-	if d := time.Since(start); d > 4*time.Second { // one that asks an unreachable server waits 5 s or more
+	if d := time.Since(start); d > 4*time.Second { // asking an unreachable server takes 5 s or more
 		t.Errorf("to look up a name took %v", d)
 	}
 }
 
-// TestUsersFilesInEtc: those that the user has put into /etc/netns go before ours.
+// TestUsersFilesInEtc: the user's files in /etc/netns take precedence over ours.
 func TestUsersFilesInEtc(t *testing.T) {
 	name := labName(t)
 	dir := filepath.Join(etcDir(), Namespace(name, "h1"))
@@ -114,7 +115,8 @@ func TestUsersFilesInEtc(t *testing.T) {
 	}
 }
 
-// TestAHostHasItsOwnMemory: neither POSIX's nor System V's shared memory is another's.
+// TestAHostHasItsOwnMemory: neither POSIX nor System V shared memory is shared with
+// other hosts.
 func TestAHostHasItsOwnMemory(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	mark := fmt.Sprintf("/dev/shm/weft-test-%d", os.Getpid())
@@ -183,8 +185,8 @@ func peek(args []string) error {
 	return err
 }
 
-// TestMemoryOfOtherHosts: process_vm_readv reaches processes of the same host only, but
-// from the machine.
+// TestMemoryOfOtherHosts: process_vm_readv reaches only processes of the same host,
+// except from the machine.
 func TestMemoryOfOtherHosts(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	program(t, l, "h1", "sleep", "1002")
@@ -200,7 +202,7 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 		out, _ := c.CombinedOutput()
 		return strings.TrimSpace(string(out))
 	}
-	// Its number on the machine is the last of those in NSpid (proc_pid_status(5)).
+	// NSpid lists its PID on the machine first and its PID inside last (proc_pid_status(5)).
 	pidOutside := ""
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, s := range statuses {
@@ -227,7 +229,7 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 	}
 }
 
-// TestPrivateDirectories are empty, and gone with the host.
+// TestPrivateDirectories: private directories are empty, and disappear with the host.
 func TestPrivateDirectories(t *testing.T) {
 	hosts := hostsN(2)
 	hosts[0].Private = []string{"/tmp", "/run"}
@@ -249,8 +251,8 @@ func TestPrivateDirectories(t *testing.T) {
 	}
 }
 
-// TestAHostsEndIsTheEndOfItsProcesses: also of those that have left its network, its
-// session or its parent.
+// TestAHostsEndIsTheEndOfItsProcesses: even of those that have left its network,
+// their session or their parent.
 func TestAHostsEndIsTheEndOfItsProcesses(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	mark := fmt.Sprintf("%d.5", 100000+os.Getpid())
@@ -273,7 +275,7 @@ func TestAHostsEndIsTheEndOfItsProcesses(t *testing.T) {
 	}
 }
 
-// TestAHostThatWasKilled says so to whoever wants to enter it.
+// TestAHostThatWasKilled: entering a killed host fails with an error that says so.
 func TestAHostThatWasKilled(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	sleep := program(t, l, "h1", "sleep", "1003")
@@ -299,7 +301,7 @@ func TestAHostThatWasKilled(t *testing.T) {
 	}
 }
 
-// TestHostsCannotEnterEachOther: weft inside a host has no way to another.
+// TestHostsCannotEnterEachOther: weft inside a host cannot enter another.
 func TestHostsCannotEnterEachOther(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	self, err := os.Executable()
@@ -312,7 +314,7 @@ func TestHostsCannotEnterEachOther(t *testing.T) {
 	}
 }
 
-// TestInitsGoWithTheirOwner: also when nobody removes the lab.
+// TestInitsGoWithTheirOwner: even if the lab is never removed.
 func TestInitsGoWithTheirOwner(t *testing.T) {
 	name := labName(t)
 	owner := startOwner(t, name, "a", "b")

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchEvery is how often Watch looks whether it is to stop.
+// watchEvery is how often Watch checks whether to stop.
 const watchEvery = 500 * time.Millisecond
 
-// Watch calls ended when a host ends before its lab does, as one whose first process is
-// killed or that a program in it has rebooted (reboot(2)). It returns when stop is
-// closed, which is to be before Close.
+// Watch calls ended when a host ends before its lab does, for example because its first
+// process was killed or a program in it called reboot(2). It returns when stop is
+// closed, which must happen before Close.
 func (l *Lab) Watch(stop <-chan struct{}, ended func(host string)) error {
 	all, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

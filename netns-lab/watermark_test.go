@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// slowClass joins two devices as an emulator does: it reads the queues of the
-// first promptly and lets one class of it go on no faster than rate. When that
-// one's own queue is longer than high it is held, below half of it resumed.
+// slowClass joins two devices as an emulator does: it reads the queues of the first
+// promptly and forwards one of its classes no faster than rate. The class is held
+// when its queue here is longer than high, and resumed below half of that.
 type slowClass struct {
 	ends  [2]*Device
 	queue int
@@ -42,7 +42,7 @@ func joinSlowly(t *testing.T, s *slowClass) {
 	})
 }
 
-// hold is the thread that does what takes longer.
+// hold is the thread that makes the slow calls.
 func (s *slowClass) hold(t *testing.T) {
 	held := false
 	for range s.wake {
@@ -118,8 +118,8 @@ func (s *slowClass) run(stop chan struct{}) {
 	}
 }
 
-// A class that the fabric carries slower than its link loses nothing, whatever
-// sends it, and neither does another beside it.
+// A class that the fabric carries more slowly than its link loses nothing, whatever
+// sends it, and neither does another class beside it.
 func TestSlowClassLosesNothing(t *testing.T) {
 	needSteering(t)
 	h1, h2 := hostN(1, TAP, units.Gbps), hostN(2, TAP, 0)

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire joins two devices until the test ends, and counts what the first one
-// sends.
+// wire joins two devices until the test ends, and counts the frames from the first.
 type wire struct {
 	ends    [2]*Device
 	frames  atomic.Int64
@@ -36,7 +35,7 @@ func join(t *testing.T, a, b *Device) *wire {
 }
 
 func (w *wire) run(stop chan struct{}) {
-	// Ahead of the programs that it serves, as an emulator's thread is. The
+	// With priority over the programs that it serves, like an emulator's thread. The
 	// thread ends with the goroutine.
 	runtime.LockOSThread()
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
@@ -83,7 +82,7 @@ func (w *wire) count(frame int) {
 	w.bytes.Add(int64(max(onEthernet+wireOverhead, wireMin)))
 }
 
-// socketIn makes a socket in a host of l: its namespace is that of the thread
+// socketIn makes a socket in a host of l: a socket has the namespace of the thread
 // that makes it.
 func socketIn[T any](t testing.TB, l *Lab, host string, f func() (T, error)) (socket T) {
 	t.Helper()
@@ -122,8 +121,8 @@ func setOption(t testing.TB, conn *net.UDPConn, level, option, value int) {
 	}
 }
 
-// blast sends datagrams of the given size from h1 to h2, which takes them, as
-// fast as the sender's socket does, until the test ends.
+// blast sends datagrams of the given size from h1 to h2, which receives them, as
+// fast as the sender's socket takes them, until the test ends.
 func blast(t testing.TB, l *Lab, size int) {
 	listenIn(t, l, "h2", blastPort)
 	blastFrom(t, listenIn(t, l, "h1", 0), size)

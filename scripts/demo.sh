@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # demo.sh: a lab of four real hosts behind two emulated switches; iperf3 runs
-# across it. It prints goodput, marks, drops and how late the emulator was,
-# leaves demo.pcapng for Wireshark, and removes everything else. Then rping between
-# emulated RDMA NICs, and an incast of eight ib_write_bw: lossy, with PFC, with PFC and
-# DCQCN, which leaves demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng. Last an incast of
-# such NICs in virtual time.
+# across it. It prints goodput, marks, drops and how late the emulator was, leaves
+# demo.pcapng for Wireshark, and removes everything else. Then it runs rping between
+# emulated RDMA NICs, and an incast of eight ib_write_bw: lossy, with PFC, and with PFC
+# and DCQCN, which leaves demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng. Last comes an
+# incast of such NICs in virtual time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -25,7 +25,7 @@ capture=demo.pcapng
 
 cleanup() {
   if [ -n "${capturing:-}" ]; then kill "$capturing" 2>/dev/null || true; fi
-  # Only the lab that this script started is its to end.
+  # Stop only a lab that this script started.
   if [ -n "${started:-}" ]; then $weft down $lab >/dev/null 2>&1 || true; fi
 }
 trap cleanup EXIT

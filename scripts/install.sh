@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# install.sh PROGRAM... : makes sure that programs are there. On Debian and
-# Ubuntu it installs the packages of those that are missing, saying so first;
-# elsewhere it names them.
+# install.sh PROGRAM... : makes sure that programs are installed. On Debian and
+# Ubuntu it installs the packages of missing ones, after saying so; elsewhere it
+# names them.
 set -euo pipefail
 
 package_of() {
@@ -30,7 +30,7 @@ package_of() {
     ucx_*) echo ucx-utils ;;
     fi_*) echo libfabric-bin ;;
     memcaslap) echo libmemcached-tools ;;
-    # Headers and a module, which are programs to nobody: whoever asks has looked.
+    # Headers and a module are not programs: the caller has already checked for them.
     pyverbs) echo python3-pyverbs ;;
     infiniband/*) echo libibverbs-dev ;;
     rdma/*) echo librdmacm-dev ;;
@@ -58,6 +58,6 @@ echo "Missing: ${missing[*]}. Installing with apt-get: ${packages[*]}" >&2
 sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo)
 export DEBIAN_FRONTEND=noninteractive
-# The programs are wanted, not the services that some packages start.
+# Install the programs without starting the services of some packages.
 install() { "${sudo[@]}" env RUNLEVEL=1 apt-get install -y --no-install-recommends "${packages[@]}" >/dev/null; }
 install 2>/dev/null || { "${sudo[@]}" apt-get update >/dev/null && install; }

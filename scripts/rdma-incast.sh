@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # rdma-incast.sh [CAPTURE]: the incast of eight of scripts/labs/rdma-incast-*.yaml in
-# wall-clock time, by Debian's ib_write_bw: without PFC, with PFC, and with PFC and
-# DCQCN, in one table. CAPTURE-pfc.pcapng and CAPTURE-dcqcn.pcapng are left for
-# Wireshark if it is given. It takes about half a minute.
+# wall-clock time, with Debian's ib_write_bw: without PFC, with PFC, and with PFC and
+# DCQCN, in one table. If CAPTURE is given, CAPTURE-pfc.pcapng and
+# CAPTURE-dcqcn.pcapng are left for Wireshark. It takes about half a minute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -15,8 +15,7 @@ weft=bin/weft
 out=$(mktemp -d)
 lab='' capturing=''
 
-# Seconds that each ib_write_bw sends, and how many at the beginning and at the end
-# it leaves out.
+# Seconds that each ib_write_bw sends, and how many it ignores at the beginning and at the end.
 duration=5 margin=1
 
 cleanup() {
@@ -26,17 +25,16 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# bw HOST ARGUMENTS...: runs ib_write_bw in a host, for a minute at most.
+# bw HOST ARGUMENTS...: runs ib_write_bw in a host, for at most a minute.
 bw() {
   local host=$1; shift
   timeout 60 $weft exec -l "$lab" "$host" -- ib_write_bw -x 0 -F -D $duration -f $margin --report_gbits "$@"
 }
 
 # The eight have a window of 1 MB each. With perftest's default of 8 MB they hinder each
-# other more where packets are lost: one keeps the link, and the others give up after as
-# many timeouts as they may have. The local ACK timeout is 134 ms, because with PFC a
-# packet waits up to 30 ms in each switch, and its acknowledgement for the rest of its
-# message.
+# other more when packets are lost: one keeps the link, and the others give up after the
+# maximum number of timeouts. The local ACK timeout is 134 ms, because with PFC a packet
+# waits up to 30 ms in each switch, and its acknowledgement for the rest of its message.
 eight=(-t 16 --qp-timeout 15)
 
 # transfer NAME FROM TO PORT ARGUMENTS...: starts a server and, when it listens, its client.
@@ -57,7 +55,7 @@ transfer() {
 # which fails on a busy machine.
 messages() { awk '$1 == 65536 { n = $2 } /gave-up/ { n = 0 } END { print n + 0 }' "$out/$1"; }
 
-# row prints what a lab's report says, one value a line, given the messages of the eight
+# row prints the values of a lab's report, one per line, given the messages of the eight
 # and of the victim.
 row='
 def value: capture("(?<n>[0-9.]+)(?<u>[a-zA-Z]+)") | (.n | tonumber) *

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# tcp-model.sh [--quick | --seeds N] [--dctcp] [-o DIR]: holds the model of TCP against Linux. Real iperf3
-# runs in the wall clock and modelled flows in virtual time, over the lab of
-# scripts/experiments/tcp-linux.yaml; then a table says how far the model is from Linux, and
-# which differences are within 5% for rates and Jain's index, 15% for the mean queue, and 20%
-# for packets dropped, marked and sent again. The full form takes ten minutes, --quick two.
-# --seeds repeats each case N times in place of twice: what BBR drops differs by half from run
-# to run.
-# --dctcp is that of DCTCP, in virtual machines. What has been run is kept in DIR (default
-# tcp-linux.result) and not run again. It takes root.
+# tcp-model.sh [--quick | --seeds N] [--dctcp] [-o DIR]: compares the model of TCP with Linux. Real
+# iperf3 runs in the wall clock and modelled flows in virtual time, over the lab of
+# scripts/experiments/tcp-linux.yaml; then a table shows how far the model is from Linux, and which
+# differences are within 5% for rates and Jain's index, 15% for the mean queue, and 20% for packets
+# dropped, marked and retransmitted. The full form takes ten minutes, --quick two. --seeds repeats
+# each case N times instead of twice: BBR's drops differ by half from run to run. --dctcp compares
+# DCTCP, in virtual machines. Finished runs are kept in DIR (default tcp-linux.result) and not
+# repeated. It needs root.
 #
-#   tcp-model.sh --table DIR    # the table of what is there, also of a run that was interrupted
+#   tcp-model.sh --table DIR    # the table of existing results, even of an interrupted run
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -48,13 +47,13 @@ if [ -z "$table" ]; then
   go build -o bin/weft .
   file=scripts/experiments/$name.yaml
   if [ -n "$quick" ]; then
-    # The file's own quick form is in virtual time alone.
+    # The file's own quick form is only in virtual time.
     file=$(mktemp --suffix=.yaml)
     trap 'rm -f "$file"' EXIT
     { sed '/^quick:/,$d' "scripts/experiments/$name.yaml"
       echo 'quick: {seeds: 1, vary: {flows: ["2"]}}'; } >"$file"
   fi
-  # The table is worth reading also where an expectation does not hold.
+  # The table is useful even if an expectation does not hold.
   bin/weft experiment "$file" ${quick:+--quick} ${seeds:+--seed $seeds} -o "$out" || [ -f "$out/result.json" ]
 fi
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test.sh: everything that has to pass. It installs what is missing, then runs
-# gofmt, go vet, staticcheck, all tests (with the race detector where it does
-# not change what is tested), and tries the README's demo. Tests that need
-# root are skipped, loudly, without it. Tests that depend on real time and fail
-# get one second chance, loudly. A summary at the end says where all this ran,
-# what was skipped and why, and what took long.
+# test.sh: everything that must pass. It installs missing programs, then runs gofmt,
+# go vet, staticcheck, all tests (with the race detector where it does not affect
+# what is tested), and tries the README's demo. Tests that need root are skipped,
+# loudly, without it. Failed tests that depend on real time are run once more,
+# loudly. A summary at the end says where all this ran, what was skipped and why, and
+# what took long.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -12,7 +12,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx wrk memcached memcaslap curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw ucx_perftest fi_pingpong mpirun mpicc ssh sshd ps || exit 1
-# rdma-core's own tests: where they cannot be had, ours that runs them says so.
+# rdma-core's own tests: if they are not available, our test that runs them says so.
 /usr/bin/python3 -c 'import pyverbs' 2>/dev/null || scripts/install.sh pyverbs || true
 # Virtual machines: without QEMU or the image their tests are skipped, and the
 # summary says so.
@@ -44,12 +44,12 @@ formatted() { local bad; bad=$(gofmt -l $(git ls-files '*.go')); [ -z "$bad" ] |
 # count WHAT: how many tests of the last run passed, failed or were skipped.
 count() { jq -rs "[.[] | select(.Action == \"$1\" and .Test)] | length" "$out/json"; }
 
-# realtime is the packages whose tests run by the wall clock: a machine that
-# takes its processors away for a while can make one of them fail.
+# realtime matches the packages whose tests run in real time: they can fail if the
+# machine takes processors away for a while.
 realtime='/(emu/cli|emu/lab|emu/wall|emu/doctor|netns-lab)$'
 
-# second_chance FLAGS...: tries the failed tests once more, if all of them are
-# of such packages. A fault of the program fails them again.
+# second_chance FLAGS...: runs the failed tests once more, if all of them are in such
+# packages. A bug in the program makes them fail again.
 second_chance() {
   local again=() pkg names
   jq -e -s 'all(.[]; .Action != "build-fail")' "$out/json" >/dev/null || return 1
@@ -68,7 +68,7 @@ second_chance() {
   done
 }
 
-# skips NAME: the tests of a run that were skipped, by their reason: what they printed.
+# skips NAME: the skipped tests of a run, by reason, which is what they printed.
 skips() {
   jq -rs --arg of "$1" '([.[] | select(.Action == "skip" and .Test) | .Package + " " + .Test] | unique) as $s
     | [.[] | select(.Action == "output" and .Test) | {k: (.Package + " " + .Test), o: .Output} | select(.k as $k | $s | index($k))]
@@ -80,7 +80,7 @@ skips() {
 }
 
 # tests NAME PACKAGES FLAGS...: runs the tests of these packages with these flags,
-# shows what the failed ones printed, and keeps the counts and the times.
+# shows the output of failed ones, and keeps the counts and the times.
 passed=0 broken=0 skipped=0
 tests() {
   local name=$1 packages=$2 start=$SECONDS verdict="ok   "; shift 2
@@ -120,12 +120,12 @@ step "build of the libraries for RDMA programs" scripts/verbs.sh
 step "build of the library with a lab's clock" scripts/slowclock.sh
 tests "tests of what is pure" "$pure"
 # One package at a time: those with real programs need the cores. Tests in them that
-# only wait for programs to come to their end say so (t.Parallel) and run beside each
-# other, behind all others, a few at a time.
+# only wait for programs to end say so (t.Parallel) and run in parallel, after all
+# others, a few at a time.
 tests "tests with real programs and real time" "$timed" -p 1 -parallel "$((2 * $(nproc)))"
-# The race detector slows the engine several times, so here the tests with real
-# programs are left out; they have just run without it. And so are the packages in which
-# nothing runs beside anything else: scripts/raced finds out which, by what is in them.
+# The race detector makes the engine several times slower, so the tests with real
+# programs are skipped here; they have just run without it. So are packages without
+# concurrency, which scripts/raced finds from their source.
 raced=$(go run ./scripts/raced) || { failed+=("scripts/raced"); raced=$all; }
 tests "tests of what is pure, with the race detector" "$(grep -Fxf <(echo "$raced") <<<"$pure")" -race -short
 tests "tests of real time, with the race detector" "$(grep -Fxf <(echo "$raced") <<<"$timed")" -p 1 -race -short
@@ -137,7 +137,7 @@ else
 fi
 [ -z "$machines" ] || summary+=("SKIP  VIRTUAL MACHINES WERE NOT TESTED: $machines")
 
-# setting FILE: what a kernel setting or a device is, for the summary.
+# setting FILE: the value of a kernel setting or a device, for the summary.
 setting() { cat "$1" 2>/dev/null || echo "?"; }
 mode() { stat -c %a "$1" 2>/dev/null || echo "not there"; }
 
@@ -159,7 +159,7 @@ fi
 echo
 echo "== summary"
 printf '%s\n' "${summary[@]}"
-# A step that is no test and failed counts as one failure.
+# A failed step that is not a test counts as one failure.
 if [ ${#failed[@]} -gt 0 ] && [ "$broken" -eq 0 ]; then broken=${#failed[@]}; fi
 echo "$passed passed, $broken failed, $skipped skipped"
 [ ${#failed[@]} -eq 0 ]

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# vm-image.sh: builds the kernel and the initramfs that nodes with kind: vm boot
-# by default, from Debian's packages alone: they are downloaded and unpacked, and
-# nothing is installed. It needs no root.
+# vm-image.sh: builds the kernel and the initramfs that nodes with kind: vm boot by
+# default, only from Debian's packages: they are downloaded and unpacked, and nothing
+# is installed. It needs no root.
 #
-# The result lies in a directory named by the versions of all that is in it, below
+# The result is in a directory named after the versions of its contents, below
 # $WEFT_VM, else below $XDG_CACHE_HOME/weft/vm or ~/.cache/weft/vm, where the link
-# "current" leads to it. When it is there already nothing is done.
+# "current" points to it. If it already exists, nothing is done.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 
-# What is in the image. Debian's kernel has all modules that are wanted in one
-# package; its cloud flavour lacks rdma_rxe.
+# Contents of the image. Debian's kernel has all the needed modules in one package;
+# its cloud flavour lacks rdma_rxe.
 kernel_meta=linux-image-amd64
 packages=(busybox-static dash bash coreutils iproute2 iputils-ping iperf3 tcpdump ethtool rdmacm-utils ibverbs-utils ibverbs-providers perftest libgcc-s1)
 programs=(dash bash nice ip tc ss bridge rdma devlink ping iperf3 tcpdump ethtool rping udaddy udpong ucmatose rcopy rstream riostream cmtime mckey
@@ -35,8 +35,8 @@ cache=$(cd "$cache" && pwd)
 work=$(mktemp -d "$cache/.work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# What is to be downloaded, with versions: the kernel that the meta package stands
-# for, and the packages with the libraries that they need on an empty system.
+# Downloads, with versions: the kernel to which the meta package refers, and the
+# packages with the libraries that they need on an empty system.
 : >"$work/empty"
 mkdir -p "$work/deb/partial"
 simulate() {
@@ -65,9 +65,9 @@ done
 rm -rf "$work/deb"
 version=$(ls "$work/kernel/lib/modules")
 
-# The kernel as it boots fastest: a bzImage unpacks itself, which takes an
-# emulated processor three times as long as all the rest. Where the payload is
-# stands in its header (Documentation/arch/x86/boot.rst).
+# The form in which the kernel boots fastest: a bzImage unpacks itself, which takes
+# an emulated processor three times as long as all the rest. Its header gives the
+# location of the payload (Documentation/arch/x86/boot.rst).
 field() { od -An -t "u$3" -j "$(($2))" -N "$3" "$1" | tr -d ' '; }
 image=$work/kernel/boot/vmlinuz-$version
 start=$((($(field "$image" 0x1f1 1) + 1) * 512 + $(field "$image" 0x248 4)))
@@ -80,25 +80,25 @@ case $(od -An -t x1 -N 4 "$work/payload" | tr -d ' \n') in
   02214c18) unpack="lz4 -dc" ;;
   *) unpack="" ;;
 esac
-# The size of the result follows the payload, which the unpackers take for
+# The payload is followed by the size of the result, which the unpackers report as
 # trailing garbage.
 [ -n "$unpack" ] && $unpack <"$work/payload" >"$work/out/vmlinux" 2>/dev/null || true
 if [ "$(head -c 4 "$work/out/vmlinux" 2>/dev/null | tail -c 3)" != ELF ]; then
   cp "$image" "$work/out/vmlinux"
 fi
 
-# The root: programs with their libraries, modules with theirs, and the agent.
+# The root: programs with their libraries, modules with their dependencies, and the agent.
 root=$work/root
 tree=$work/tree
 mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,lib,lib64,proc,sys,dev,tmp,run,etc,var,root}
 loader=$(find "$tree" -name 'ld-linux-x86-64.so.2' | head -n 1)
 libraries=$tree/lib/x86_64-linux-gnu:$tree/usr/lib/x86_64-linux-gnu
-take() { # a file of the tree, to a place in the root, with the libraries that it needs
+take() { # copies a file of the tree to a path in the root, with the libraries that it needs
   local from=$1 to=$root$2
   [ -e "$to" ] && return
   mkdir -p "$(dirname "$to")"
   cp -L "$from" "$to"
-  # Within the tree, not with the machine's own libraries. A static program has none.
+  # From the tree, not the machine's own libraries. A static program has none.
   local list
   list=$("$loader" --inhibit-cache --library-path "$libraries" --list "$from" 2>/dev/null || true)
   if grep -v "$tree/\|linux-vdso" <<<"$list" | grep -q '=>'; then
@@ -107,8 +107,8 @@ take() { # a file of the tree, to a place in the root, with the libraries that i
   { grep -o "$tree/[^ ]*" <<<"$list" || true; } | sort -u |
     while read -r library; do take "$library" "${library#"$tree"}"; done
 }
-# Busybox goes by every name that it has, but for those of the real programs, which
-# are earlier in the PATH. It is not the shell: that runs its own ip and ping rather
+# Busybox is linked under all its names, except those of the real programs, which are
+# earlier in the PATH. It is not the shell: its shell runs its own ip and ping rather
 # than those in the PATH.
 cp "$tree/bin/busybox" "$root/bin/busybox"
 "$root/bin/busybox" --list | while read -r applet; do [ -e "$root/bin/$applet" ] || ln -s busybox "$root/bin/$applet"; done
@@ -123,7 +123,7 @@ for library in "$tree"/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so "$(f
 mkdir -p "$root/etc/libibverbs.d" "$root/lib64"
 cp "$tree"/etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
 [ -e "$root/lib64/ld-linux-x86-64.so.2" ] || cp -L "$loader" "$root/lib64/ld-linux-x86-64.so.2"
-# The kernel asks /sbin/modprobe for what it needs: rdma_rxe for crc32.
+# The kernel loads modules with /sbin/modprobe: rdma_rxe needs crc32.
 ln -s /bin/busybox "$root/sbin/modprobe"
 
 depmod -b "$work/kernel" "$version"
@@ -153,7 +153,7 @@ echo 'root:x:0:' >"$root/etc/group"
 for file in services protocols; do [ -e "/etc/$file" ] && cp "/etc/$file" "$root/etc/"; done
 mkdir -p "$root/etc/iproute2" && cp "$tree"/etc/iproute2/* "$root/etc/iproute2/" 2>/dev/null || true
 
-# Not packed: an emulated processor unpacks slower than it copies.
+# Not compressed: an emulated processor decompresses more slowly than it copies.
 (cd "$root" && find . -print0 | sort -z | cpio --null -o -H newc -R 0:0 --quiet) >"$work/out/initramfs"
 { echo "$kernel"; echo "$list"; } >"$work/out/versions"
 mv "$work/out" "$work/image"

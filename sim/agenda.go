@@ -2,12 +2,12 @@ package sim
 
 import "github.com/weftlab/weft/sim/units"
 
-// Agenda keeps a time for each of many things and finds those that come first: a
-// tree of minima of eight, which are a cache line. Setting a time touches as many
-// lines as there are levels, mostly fewer; there is nothing to take out and put in
-// again as with a heap.
+// Agenda keeps a time for each of many things and finds the earliest: it is a tree
+// of minima of eight, which are a cache line. Setting a time touches at most as many
+// lines as there are levels; unlike with a heap, nothing is removed and inserted
+// again.
 type Agenda struct {
-	levels [][]units.Time // the first has the times, the last one block; each is whole blocks
+	levels [][]units.Time // the first holds the times, the last is one block; each is whole blocks
 }
 
 // NewAgenda makes an agenda of n things, all at units.Never.
@@ -26,7 +26,7 @@ func NewAgenda(n int) *Agenda {
 	}
 }
 
-// Set gives thing i a time.
+// Set sets the time of thing i.
 func (a *Agenda) Set(i int, at units.Time) {
 	for l, level := range a.levels {
 		was := level[i]
@@ -44,7 +44,7 @@ func (a *Agenda) Set(i int, at units.Time) {
 	}
 }
 
-// Lower gives thing i a time unless it has an earlier one.
+// Lower sets the time of thing i unless it has an earlier one.
 func (a *Agenda) Lower(i int, at units.Time) {
 	for _, level := range a.levels {
 		if level[i] <= at {
@@ -55,14 +55,14 @@ func (a *Agenda) Lower(i int, at units.Time) {
 	}
 }
 
-// First is the earliest of all times.
+// First returns the earliest of all times.
 func (a *Agenda) First() units.Time {
 	b := (*[8]units.Time)(a.levels[len(a.levels)-1])
 	return min(b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7])
 }
 
-// Due gives the first thing from number from on whose time is limit or before; -1 when there
-// is none.
+// Due returns the first thing, starting at number from, whose time is limit or before; -1
+// when there is none.
 func (a *Agenda) Due(from int, limit units.Time) int {
 	i, l := from, 0
 	for l < len(a.levels) {
@@ -78,7 +78,7 @@ func (a *Agenda) Due(from int, limit units.Time) int {
 			}
 			return i
 		}
-		// The rest of the block has none: on with what is behind it.
+		// The rest of the block has none: continue after the block.
 		i >>= 3
 		l++
 	}

@@ -6,21 +6,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Cond is a condition on which processes of one engine wait: a completion has
-// come, a connection is up. The zero Cond is ready for use; one on which
-// processes wait must not be copied.
+// Cond is a condition on which processes of one engine wait: for example a
+// completion has come, or a connection is up. The zero Cond is ready for use; one on
+// which processes wait must not be copied.
 //
-// As with sync.Cond, a signal that finds nobody waiting is lost, and there may
-// be no cause left when a process goes on, because another was quicker. So a
-// process looks at what it waits for before it waits, and again afterwards.
+// As with sync.Cond, a signal without a waiting process is lost, and when a process
+// resumes the condition may no longer hold, because another was quicker. So a
+// process checks the condition before it waits, and again afterwards.
 type Cond struct {
 	waiting []*Process // in the order in which they began
 }
 
-// Wait parks p until a signal reaches it, which gives true, or until timeout
-// has passed, which gives false; units.Never waits for ever, and 0 or less for
-// the rest of this instant. A signal at the very instant of the timeout still
-// counts if it comes before p goes on. Only p itself may call it.
+// Wait parks p until a signal reaches it, and then returns true, or until timeout
+// has passed, and then returns false; units.Never waits for ever, and 0 or less for
+// the rest of this instant. A signal at the instant of the timeout still counts if
+// it comes before p resumes. Only p itself may call it.
 func (c *Cond) Wait(p *Process, timeout units.Time) bool {
 	p.mustRun()
 	p.cond, p.signalled = c, false
@@ -30,10 +30,9 @@ func (c *Cond) Wait(p *Process, timeout units.Time) bool {
 	return p.signalled
 }
 
-// Signal lets the process go on that has waited longest, if there is one, by an
-// event at the same instant. If that process is stopped before it goes on, the
-// signal is lost. Like Broadcast it may be called by whatever runs on the
-// goroutine of the engine.
+// Signal resumes the process that has waited longest, if there is one, by an event
+// at the same instant. If that process is stopped before it resumes, the signal is
+// lost. Like Broadcast, it may be called by any code on the engine's goroutine.
 func (c *Cond) Signal() {
 	if len(c.waiting) > 0 {
 		p := c.waiting[0]
@@ -42,8 +41,8 @@ func (c *Cond) Signal() {
 	}
 }
 
-// Broadcast lets all processes go on that wait, in the order in which they
-// began to, each by an event at the same instant.
+// Broadcast resumes all waiting processes, in the order in which they began to wait,
+// each by an event at the same instant.
 func (c *Cond) Broadcast() {
 	for _, p := range c.waiting {
 		p.cond = nil
@@ -53,7 +52,7 @@ func (c *Cond) Broadcast() {
 	c.waiting = c.waiting[:0]
 }
 
-// goOn tells a process that its wait is over.
+// goOn ends the wait of a process.
 func (p *Process) goOn() {
 	p.signalled = true
 	p.all.schedule(p, p.all.engine.now)

@@ -2,10 +2,10 @@ package sim
 
 import "github.com/weftlab/weft/sim/units"
 
-// Due is the time of the earliest timer that is armed, units.Never when none
-// is. Unlike Next it is exact, because it clears away what is stale before that,
-// as Run does on its way, where a call would cost every event. It must not be
-// called by a handler.
+// Due returns the time of the earliest armed timer, units.Never if there is none.
+// Unlike Next it is exact, because it removes stale entries before that timer. Run
+// does the same inline, since a call would cost time for every event. Handlers must
+// not call Due.
 func (e *Engine) Due() units.Time {
 	q := &e.queue
 	for q.n > 0 {

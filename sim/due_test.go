@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDue: whatever was armed, moved, disarmed and fired before, Due is the
-// minimum of what the timers say of themselves, and asking changes nothing.
+// TestDue: whatever was armed, moved, disarmed and fired before, Due is the minimum
+// of the timers' own due times, and calling it changes nothing.
 func TestDue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var asked, quiet Engine

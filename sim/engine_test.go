@@ -126,7 +126,7 @@ type chain struct {
 
 func (c *chain) Fire(now units.Time) { c.t.Arm(now + c.step) }
 
-// BenchmarkFire is the cost of one event with the given number pending.
+// BenchmarkFire measures the cost of one event with the given number pending.
 func BenchmarkFire(b *testing.B) {
 	for _, n := range []int{100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("pending=%d", n), func(b *testing.B) {

@@ -6,47 +6,46 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// entry is one place in the event queue: 16 bytes without a pointer, so that
-// four children share a cache line.
+// entry is an entry of the event queue: 16 bytes without a pointer, so that four
+// children share a cache line.
 type entry struct {
 	at units.Time
 	id uint64
 }
 
-// before is 1 when a comes before b and 0 otherwise, computed without a
-// branch: which of two events is earlier is as good as random, and a processor
-// that guesses wrong loses more than the comparison costs. Times are never
-// negative.
+// before returns 1 when a comes before b and 0 otherwise, computed without a branch:
+// which of two events is earlier is practically random, and a misprediction costs
+// more than the comparison. Times are never negative.
 func (a entry) before(b entry) int {
 	_, borrow := bits.Sub64(a.id, b.id, 0)
 	_, borrow = bits.Sub64(uint64(a.at), uint64(b.at), borrow)
 	return int(borrow)
 }
 
-// earlier is the earlier of two entries with its index. It selects by masks: an index that a
-// comparison makes would have the entry loaded again, after the comparison.
+// earlier returns the earlier of two entries with its index. It selects with masks:
+// selecting an index by comparison would require loading the entry again after the
+// comparison.
 func earlier(a, b entry, ia, ib int) (entry, int) {
 	m := -b.before(a)
 	return entry{a.at ^ (a.at^b.at)&units.Time(m), a.id ^ (a.id^b.id)&uint64(m)}, ia ^ (ia^ib)&m
 }
 
-// end stands where there is no entry.
+// end marks a place without an entry.
 var end = entry{units.Never, ^uint64(0)}
 
-// root is the index of the heap's root. With it the children of i are the four
-// from 4·(i-2), which is the beginning of a cache line.
+// root is the index of the heap's root. With this root, the children of i are the
+// four from 4·(i-2), which is the beginning of a cache line.
 const root = 3
 
-// heap is a 4-ary heap of entries. Behind the last one its array is filled up
-// with end to a multiple of four, so that four children can always be looked
-// at.
+// heap is a 4-ary heap of entries. After the last entry its array is padded with end
+// to a multiple of four, so that four children can always be read.
 type heap struct {
 	a    []entry // a[root:root+n]
 	n    int
-	hole bool // the root has been taken: the next push may have its place
+	hole bool // the root has been taken: the next push may take its place
 }
 
-// top is the earliest entry, end when there is none.
+// top returns the earliest entry, end when there is none.
 func (h *heap) top() entry {
 	if h.n == 0 {
 		return end
@@ -54,8 +53,9 @@ func (h *heap) top() entry {
 	return h.a[root]
 }
 
-// push adds x. While the root is a hole x takes its place: since most events
-// lead to one other, this saves taking an entry from the end and sinking it.
+// push adds x. While the root is a hole, x takes its place: since most events cause
+// one other event, this saves moving an entry from the end to the root and sinking
+// it.
 func (h *heap) push(x entry) {
 	if h.hole {
 		h.hole = false
@@ -78,7 +78,7 @@ func (h *heap) push(x entry) {
 	h.a[i] = x
 }
 
-// settle gives a root that has been taken a successor.
+// settle fills the hole left by a taken root.
 func (h *heap) settle() {
 	if h.hole {
 		h.hole = false

@@ -6,14 +6,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// fetcher counts how often its memory is asked for.
+// fetcher counts how often its memory is prefetched.
 type fetcher struct{ fetched, fired int }
 
 func (f *fetcher) Fire(units.Time) { f.fired++ }
 func (f *fetcher) Prefetch()       { f.fetched++ }
 
-// TestPrefetch: handlers are asked for what they need when enough of them are due, and
-// those that are due only. Nothing fires for it.
+// TestPrefetch: Prefetch is called on handlers when enough of them are due, and only
+// on those that are due. Nothing fires because of it.
 func TestPrefetch(t *testing.T) {
 	var e Engine
 	e.Prefetch(100) // nothing is registered

@@ -10,39 +10,37 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Process is a program that runs in emulated time: straight-line Go that
-// sleeps and waits, and between two of these takes no emulated time at all.
-// (SimPy's processes, for Go.) It suits what drives a fabric from outside, as
-// an application drives its NIC; what handles every packet is a Handler, whose
-// event costs a fraction of a process's.
+// Process is a program that runs in emulated time: straight-line Go that sleeps and
+// waits, and takes no emulated time in between. (SimPy's processes, for Go.) It
+// suits code that drives a fabric from outside, as an application drives its NIC;
+// code that handles every packet should be a Handler, whose event costs a fraction
+// of a process's.
 //
 // # Turns
 //
-// A process has a goroutine of its own, but runs only while the engine's stands
-// still for it, so it may use all that belongs to the engine without a lock. It
-// must not call Engine.Run, nor block in anything but Sleep, Until and
-// Cond.Wait: the engine would block with it.
+// A process has its own goroutine, but runs only while the engine's goroutine is
+// suspended, so it may use everything that belongs to the engine without a lock. It
+// must not call Engine.Run, nor block in anything but Sleep, Until and Cond.Wait:
+// the engine would block with it.
 //
-// Starting, and going on after a sleep or a wait, is an event of the engine. At
-// one instant processes come after all Handlers, whenever those were
-// registered, and among themselves in the order in which they were started, put
-// to sleep or signalled; a Handler that a process arms for the same instant
-// goes before the next process. So results do not depend on what else the engine
-// has to do.
+// Starting, and resuming after a sleep or a wait, is an event of the engine. At one
+// instant processes run after all Handlers, whenever those were registered, and
+// among themselves in the order in which they were started, put to sleep or
+// signalled; a Handler that a process arms for the same instant runs before the next
+// process. So results do not depend on the engine's other work.
 //
 // # Threads
 //
-// The switch is a coroutine's (iter.Pull): the thread stays the same, also one
-// that runtime.LockOSThread has locked, as package wall's are. A turn, to the
-// process and back and the event that it is, takes 0.2 µs, or 0.6 µs where
-// thousands of processes have to come out of memory, and no allocation. By
-// channels it would be tens of microseconds on a locked thread, because each
-// hand-over wakes another thread. In return the Go runtime ends the program ("coro: OS
-// thread locking must match") when a process that was begun by a goroutine with
-// a locked thread goes on, or is stopped, on another thread, or the other way
-// round. So all processes end, by themselves or by StopProcesses, before an
-// engine changes from a locked goroutine to another one; and a process does not
-// call LockOSThread.
+// Switches are coroutine switches (iter.Pull): the thread stays the same, even if it
+// is locked by runtime.LockOSThread, as package wall's are. A turn, which is the event
+// and the switch to the process and back, takes 0.2 µs, or 0.6 µs if thousands of
+// processes must be fetched from memory, and no allocation. With channels it would be
+// tens of microseconds on a locked thread, because each hand-over wakes another
+// thread. In return, the Go runtime ends the program ("coro: OS thread locking must
+// match") when a process that was started by a goroutine with a locked thread resumes,
+// or is stopped, on another thread, or the other way round. So all processes must end,
+// by themselves or by StopProcesses, before an engine moves from a locked goroutine to
+// another one; and a process must not call LockOSThread.
 type Process struct {
 	name string
 	all  *processes
@@ -58,43 +56,43 @@ type Process struct {
 	stop  func()
 	yield func(struct{}) bool
 
-	// When it goes on: a place in all.queue, or -1.
+	// When it resumes. place is its index in all.queue, or -1.
 	at    units.Time
 	turn  uint64
 	place int
 
-	cond      *Cond // on which it waits
+	cond      *Cond // on which it is waiting
 	signalled bool
 }
 
-// state is how far a process has come.
+// state is the state of a process.
 type state uint8
 
 const (
 	begins  state = iota // its first turn is still to come
 	parked               // it sleeps or waits
-	running              // it runs, or stops another one that runs
+	running              // it runs, or is stopping another one, which runs
 	ended
 )
 
-// ErrStopped is why a process ended that was stopped, by Stop, by
-// StopProcesses, or by itself with runtime.Goexit (as testing.T.FailNow does,
-// which ends the goroutine of the engine as well).
+// ErrStopped is the error of a process that was stopped by Stop, by StopProcesses,
+// or by itself with runtime.Goexit (as testing.T.FailNow does, which ends the
+// engine's goroutine as well).
 var ErrStopped = errors.New("the process was stopped")
 
-// PanicError is what the engine panics with when a process has panicked.
+// PanicError is the engine's panic value when a process has panicked.
 type PanicError struct {
 	Process string // its name
 	Value   any    // of the panic
 	Stack   []byte // of the process
 }
 
-// Error gives the name, the value and the stack.
+// Error returns the name, the value and the stack.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("process %q panicked: %v\n\n%s", e.Process, e.Value, e.Stack)
 }
 
-// Unwrap gives the value of the panic, if it is an error.
+// Unwrap returns the value of the panic, if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -103,9 +101,8 @@ func (e *PanicError) Unwrap() error {
 // Go starts a process: f is called by an event at the engine's present time.
 // The name is for messages; several processes may have the same.
 //
-// A panic of f comes out of Engine.Run, or whatever else gave the process its
-// turn, as a *PanicError. The process has ended then, and the engine may run
-// on.
+// A panic of f propagates from Engine.Run, or whatever else resumed the process, as
+// a *PanicError. The process has then ended, and the engine may continue.
 func (e *Engine) Go(name string, f func(p *Process)) *Process {
 	if e.processes == nil {
 		e.processes = newProcesses(e)
@@ -117,53 +114,53 @@ func (e *Engine) Go(name string, f func(p *Process)) *Process {
 	return p
 }
 
-// StopProcesses stops all processes of the engine that have not ended, in the
-// order of their start. Call it before you drop an engine with processes, on the
-// goroutine that ran it, since the goroutine of a process that sleeps or waits
-// is never collected.
+// StopProcesses stops all processes of the engine that have not ended, in the order
+// of their start. Call it before dropping an engine with processes, on the goroutine
+// that ran it, since the goroutine of a process that sleeps or waits is never
+// collected.
 func (e *Engine) StopProcesses() {
 	if e.processes != nil {
 		e.processes.stopAll()
 	}
 }
 
-// Name is what Go was given.
+// Name returns the name given to Go.
 func (p *Process) Name() string { return p.name }
 
-// Now is the engine's time.
+// Now returns the engine's time.
 func (p *Process) Now() units.Time { return p.all.engine.now }
 
-// Done tells whether the process has ended.
+// Done reports whether the process has ended.
 func (p *Process) Done() bool { return p.state == ended }
 
-// Err is why the process has ended: ErrStopped, a *PanicError, or nil when it
-// came to its end. It is nil as long as it has not ended.
+// Err returns why the process has ended: ErrStopped, a *PanicError, or nil if f
+// returned. It is nil while the process has not ended.
 func (p *Process) Err() error { return p.err }
 
-// Sleep lets d pass. The process goes on when all else has been done that is
-// due by then: Sleep(0) lets the rest of this instant happen. A negative d
-// counts as 0; units.Never, and what comes to more than an int64 holds, is for
-// ever. Only the process itself may call it.
+// Sleep sleeps for d. The process resumes after all other events due by then:
+// Sleep(0) lets the rest of this instant happen. A negative d counts as 0;
+// units.Never, or a sum that overflows an int64, sleeps for ever. Only the process
+// itself may call it.
 func (p *Process) Sleep(d units.Time) { p.Until(p.all.after(d)) }
 
-// Until sleeps until t, in the way of Sleep. A time in the past means now.
+// Until sleeps until t, like Sleep. A time in the past means now.
 func (p *Process) Until(t units.Time) {
 	p.mustRun()
 	p.all.schedule(p, t)
 	p.park()
 }
 
-// Stop ends the process. If it sleeps or waits, its deferred functions run
-// before Stop returns, at the engine's present time; one that has not begun
-// never does. One that runs, which is the caller or has made the caller run,
-// ends when it next sleeps or waits.
+// Stop ends the process. If it sleeps or waits, its deferred functions run before
+// Stop returns, at the engine's present time; a process that has not begun never
+// does. A running process, which is the caller or is stopping the caller, ends when
+// it next sleeps or waits.
 //
 // A process that is being stopped panics where it sleeps or waits, again in its
-// deferred functions. It must not keep that panic: what a process recovers and
-// does not know, it has to panic with again.
+// deferred functions. It must not swallow that panic: a process must panic again
+// with any recovered value that it does not know.
 //
-// Stop is called by the goroutine of the engine: by a Handler, by another
-// process, or between two calls of Run.
+// Stop is called on the engine's goroutine: by a Handler, by another process, or
+// between two calls of Run.
 func (p *Process) Stop() {
 	was := p.state
 	if was == ended {
@@ -182,10 +179,10 @@ func (p *Process) Stop() {
 	p.resume()
 }
 
-// stopSign is what a process panics with that is being stopped.
+// stopSign is the panic value of a process that is being stopped.
 type stopSign struct{}
 
-// mustRun panics unless it is the process that calls.
+// mustRun panics unless the process itself is the caller.
 func (p *Process) mustRun() {
 	if p.all.running != p {
 		panic(fmt.Sprintf("sim: only process %q itself may call its Sleep, Until or Cond.Wait, and while it runs", p.name))
@@ -195,7 +192,7 @@ func (p *Process) mustRun() {
 	}
 }
 
-// park gives the turn back to the engine until the process goes on.
+// park returns the turn to the engine until the process resumes.
 func (p *Process) park() {
 	p.state = parked
 	if !p.yield(struct{}{}) {
@@ -204,15 +201,15 @@ func (p *Process) park() {
 }
 
 // resume gives the process its turn, to end itself if it is being stopped, and
-// panics if the process has.
+// panics if the process has panicked.
 func (p *Process) resume() {
 	s := p.all
 	above := s.running // not nil when one process stops another
 	s.running = p
 	defer func() { s.running = above }() // also when the process calls runtime.Goexit
 	if p.state == begins {
-		// Not before, because the coroutine belongs to the thread on which
-		// it is made, if that is locked.
+		// Not earlier, because the coroutine belongs to the thread on which it is
+		// made, if that is locked.
 		p.next, p.stop = iter.Pull(p.run)
 	}
 	p.state = running
@@ -231,7 +228,7 @@ func (p *Process) run(yield func(struct{}) bool) {
 	p.yield = yield
 	returned := false
 	defer func() {
-		// The panic goes on in the engine's goroutine, see resume.
+		// The panic continues in the engine's goroutine, see resume.
 		v := recover()
 		_, told := v.(stopSign)
 		switch {
@@ -247,7 +244,7 @@ func (p *Process) run(yield func(struct{}) bool) {
 	returned = true
 }
 
-// end is the end of the process.
+// end marks the process as ended and releases what it holds.
 func (p *Process) end(err error) {
 	p.state, p.err = ended, err
 	p.all.live.Remove(p.live)

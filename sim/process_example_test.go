@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// device finishes one piece of work at a time and says so.
+// device finishes one piece of work at a time and signals it.
 type device struct {
 	timer    sim.Timer
 	finished int
@@ -23,7 +23,7 @@ func (d *device) Fire(units.Time) {
 	d.done.Broadcast()
 }
 
-// A program drives a device in virtual time: it gives it work, waits for the
+// A program drives a device in virtual time: it gives the device work, waits for the
 // completion, and thinks before it gives it more.
 func ExampleEngine_Go() {
 	var e sim.Engine

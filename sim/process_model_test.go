@@ -29,10 +29,10 @@ func drawProgram(t *rapid.T) []step {
 	}), 0, 8).Draw(t, "program")
 }
 
-// most is how many processes a run of random programs may start.
+// most is the maximum number of processes that a run of random programs may start.
 const most = 30
 
-// world is what random programs run in: an engine, or a model of it.
+// world is the environment of random programs: an engine, or a model of it.
 type world interface {
 	now() units.Time
 	start(program []step)
@@ -43,7 +43,7 @@ type world interface {
 	stop(process int)
 }
 
-// act does what takes no time.
+// act executes a statement that takes no time.
 func act(w world, s step, programs [][]step) {
 	switch s.do {
 	case "signal":
@@ -61,7 +61,7 @@ func act(w world, s step, programs [][]step) {
 	}
 }
 
-// real is the world of the engine.
+// real is the world run by the engine.
 type real struct {
 	e        *Engine
 	programs [][]step
@@ -81,7 +81,7 @@ func (w *real) broadcast(c int)          { w.conds[c].Broadcast() }
 func (w *real) arm(h int, at units.Time) { w.timers[h].Arm(at) }
 func (w *real) stop(i int)               { w.all[i].Stop() }
 
-// addHandler registers a handler that signals to all.
+// addHandler registers a handler that signals all.
 func (w *real) addHandler() {
 	h := len(w.timers)
 	w.timers = append(w.timers, w.e.NewTimer(handlerFunc(func(units.Time) {
@@ -121,7 +121,7 @@ func (w *real) start(program []step) {
 	}))
 }
 
-// model is the world as the documentation has it: events are searched for.
+// model is the world as documented: it searches for the next event.
 type model struct {
 	at       units.Time
 	programs [][]step
@@ -137,13 +137,13 @@ type modelled struct {
 	program  []step
 	at       units.Time
 	turn     int
-	cond     int // on which it waits, or -1
-	began    int // to wait
+	cond     int // on which it is waiting, or -1
+	began    int // when it began to wait
 	signal   bool
 	begun    bool
 	stopping bool
 	ended    bool
-	resumes  func() // what it does first when it goes on
+	resumes  func() // its first action when it resumes
 }
 
 func (w *model) note(format string, args ...any) {
@@ -164,7 +164,7 @@ func (w *model) plan(p *modelled, at units.Time) {
 	p.at, p.turn = max(at, w.at), w.turn
 }
 
-// longest is who waits on c for the longest time.
+// longest returns the process that has waited on c longest.
 func (w *model) longest(c int) (first *modelled) {
 	for _, p := range w.all {
 		if p.cond == c && !p.ended && (first == nil || p.began < first.began) {
@@ -207,7 +207,7 @@ func (w *model) end(p *modelled, returned bool) {
 	w.signal(0)
 }
 
-// after is d from now.
+// after returns the time d from now.
 func (w *model) after(d units.Time) units.Time {
 	if d == units.Never {
 		return d
@@ -256,7 +256,7 @@ func (w *model) run(p *modelled) {
 	w.end(p, true)
 }
 
-// next does the earliest event up to limit and reports whether there was one.
+// next executes the earliest event up to limit and reports whether there was one.
 func (w *model) next(limit units.Time) bool {
 	at, handler := units.Never, -1
 	for h, due := range w.handlers {
@@ -286,8 +286,8 @@ func (w *model) next(limit units.Time) bool {
 
 // TestProcessesAgainstModel: random programs that sleep, wait with and without
 // a timeout, signal, start and stop each other and arm handlers, which signal
-// too, do the same things in the same order as a model that searches for the
-// next event; and nothing of them is left at the end.
+// too, do the same things in the same order as a model that searches for the next
+// event; and nothing is left of them at the end.
 func TestProcessesAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		programs := rapid.SliceOfN(rapid.Custom(drawProgram), 1, 5).Draw(t, "programs")
@@ -343,8 +343,8 @@ func TestProcessesAgainstModel(t *testing.T) {
 	})
 }
 
-// TestProcessesInShards: groups of processes that do not touch each other do
-// the same on one engine as on one for each.
+// TestProcessesInShards: independent groups of processes do the same on one shared
+// engine as on an engine for each group.
 func TestProcessesInShards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const shards = 3
@@ -355,8 +355,7 @@ func TestProcessesInShards(t *testing.T) {
 			own[i] = &real{e: &Engine{}, programs: programs}
 			one[i] = &real{e: &together, programs: programs}
 			for _, w := range []*real{own[i], one[i]} {
-				// Those of the first group have begun when the last handlers
-				// come.
+				// The first group's processes have begun when the last handlers are added.
 				for _, p := range programs {
 					w.start(p)
 				}

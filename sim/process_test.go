@@ -13,10 +13,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// runAll runs all that is left to happen.
+// runAll runs all remaining events.
 func runAll(e *Engine) { e.Run(units.Never-1, math.MaxInt) }
 
-// TestProcessBeginsByAnEvent: not inside Go, but at the same instant.
+// TestProcessBeginsByAnEvent: a process does not begin inside Go, but at the same instant.
 func TestProcessBeginsByAnEvent(t *testing.T) {
 	var e Engine
 	e.Advance(7)
@@ -30,9 +30,9 @@ func TestProcessBeginsByAnEvent(t *testing.T) {
 	}
 }
 
-// TestProcessesAtOneInstant: processes come after handlers, also those that
-// were registered later or are armed by a process, and among themselves in the
-// order in which they were put to sleep.
+// TestProcessesAtOneInstant: processes run after handlers, including those
+// registered later or armed by a process, and among themselves in the order in which
+// they were put to sleep.
 func TestProcessesAtOneInstant(t *testing.T) {
 	var e Engine
 	var log []string
@@ -54,7 +54,7 @@ func TestProcessesAtOneInstant(t *testing.T) {
 			p.Until(10)
 			note("c")
 		})
-		p.Until(3) // that is past, so it means now
+		p.Until(3) // in the past, so it means now
 		note("b")
 		p.Sleep(5)
 		note("b")
@@ -70,8 +70,8 @@ func TestProcessesAtOneInstant(t *testing.T) {
 	}
 }
 
-// TestCond: a signal reaches who waits, not who waits later; a timeout tells
-// that none has come.
+// TestCond: a signal reaches a process that is waiting, not one that waits later; a
+// timeout means that none has come.
 func TestCond(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -84,12 +84,12 @@ func TestCond(t *testing.T) {
 		{"before the wait", []units.Time{3}, 10, 15, false},
 		{"in time", []units.Time{7}, 10, 7, true},
 		{"twice", []units.Time{7, 8}, 10, 7, true},
-		{"at the end", []units.Time{15}, 10, 15, true}, // a handler, so it comes before the process
+		{"at the end", []units.Time{15}, 10, 15, true}, // from a handler, so before the process
 		{"too late", []units.Time{16}, 10, 15, false},
 		{"without a timeout", []units.Time{1_000_000}, units.Never, 1_000_000, true},
 		{"with one that is past the end of time", []units.Time{1_000_000}, units.Never - 3, 1_000_000, true},
 		{"no patience", []units.Time{6}, 0, 5, false},
-		{"less than none", []units.Time{5}, -7, 5, false}, // the handler was before the wait began
+		{"less than none", []units.Time{5}, -7, 5, false}, // the handler ran before the wait began
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var e Engine
@@ -111,8 +111,8 @@ func TestCond(t *testing.T) {
 	}
 }
 
-// TestCondInOrder: processes go on in the order in which they began to wait,
-// one for each signal.
+// TestCondInOrder: processes resume in the order in which they began to wait, one
+// for each signal.
 func TestCondInOrder(t *testing.T) {
 	for name, signal := range map[string]func(c *Cond){
 		"Broadcast": (*Cond).Broadcast,
@@ -143,8 +143,8 @@ func TestCondInOrder(t *testing.T) {
 	}
 }
 
-// TestStop: a process that is stopped runs its deferred functions at once, and
-// cannot sleep or wait in them.
+// TestStop: a stopped process runs its deferred functions at once, and cannot sleep
+// or wait in them.
 func TestStop(t *testing.T) {
 	var e Engine
 	var cond Cond
@@ -205,13 +205,12 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStopProcesses: all end, in the order of their start, with what their
-// deferred functions start and with the caller; none is left on a
-// goroutine.
+// TestStopProcesses: all processes end, in the order of their start, including those
+// that their deferred functions start and the caller; no goroutine is left.
 func TestStopProcesses(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var e Engine
-	e.StopProcesses() // of which there are none
+	e.StopProcesses() // there are none
 	var log []string
 	start := func(name string, f func(p *Process)) {
 		e.Go(name, func(p *Process) {
@@ -253,7 +252,7 @@ func TestStopProcesses(t *testing.T) {
 	}
 }
 
-// panicOf gives what f panics with.
+// panicOf returns the panic value of f.
 func panicOf(f func()) (v any) {
 	defer func() { v = recover() }()
 	f()
@@ -262,8 +261,8 @@ func panicOf(f func()) (v any) {
 
 func fail(err error) { panic(err) }
 
-// TestProcessPanics: its panic comes out where it got its turn, with its name
-// and its stack, and what else there is goes on afterwards.
+// TestProcessPanics: a panic propagates to where the process got its turn, with its
+// name and stack, and the others continue afterwards.
 func TestProcessPanics(t *testing.T) {
 	var e Engine
 	var log []string
@@ -291,7 +290,7 @@ func TestProcessPanics(t *testing.T) {
 		t.Errorf("%q, want %q", log, want)
 	}
 
-	// A panic while it is being stopped, of something that is no error.
+	// A panic while it is being stopped, with a value that is not an error.
 	p = e.Go("late", func(p *Process) {
 		defer func() { panic("no") }()
 		p.Sleep(5)
@@ -311,8 +310,8 @@ func TestProcessPanics(t *testing.T) {
 	}
 }
 
-// TestProcessExits: runtime.Goexit, which is what FailNow of a test calls, ends
-// the process and the goroutine of the engine.
+// TestProcessExits: runtime.Goexit, which a test's FailNow calls, ends the process
+// and the engine's goroutine.
 func TestProcessExits(t *testing.T) {
 	var e Engine
 	p := e.Go("p", func(*Process) { runtime.Goexit() })
@@ -328,7 +327,7 @@ func TestProcessExits(t *testing.T) {
 	}
 }
 
-// TestOnlyItself: nobody else can put a process to sleep.
+// TestOnlyItself: only a process itself can put it to sleep.
 func TestOnlyItself(t *testing.T) {
 	var e Engine
 	var cond Cond
@@ -354,8 +353,8 @@ func TestOnlyItself(t *testing.T) {
 	}
 }
 
-// TestShortProcessesAreFree: however many there were, the engine is as large as
-// before, and so is the program.
+// TestShortProcessesAreFree: however many processes there were, neither the engine
+// nor the program has grown.
 func TestShortProcessesAreFree(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var e Engine
@@ -402,7 +401,7 @@ func locked(f func()) {
 	<-done
 }
 
-// TestTurnsDoNotAllocate, on a locked thread as on another.
+// TestTurnsDoNotAllocate: turns do not allocate, on a locked thread or on another.
 func TestTurnsDoNotAllocate(t *testing.T) {
 	for name, on := range map[string]func(func()){"locked": locked, "unlocked": func(f func()) { f() }} {
 		var e Engine
@@ -460,8 +459,8 @@ func TestLockedThread(t *testing.T) {
 	}
 }
 
-// BenchmarkProcess is the cost of a turn: to the process and back, and the
-// event that it is.
+// BenchmarkProcess measures the cost of a turn: the event, and the switch to the
+// process and back.
 func BenchmarkProcess(b *testing.B) {
 	for _, c := range []struct {
 		name string

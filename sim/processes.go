@@ -7,13 +7,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// processes are those of one engine. They share one timer, so their number and
-// how long they live cost the engine nothing.
+// processes holds the processes of one engine. They share one timer, so their number
+// and lifetimes cost the engine nothing.
 type processes struct {
 	engine  *Engine
 	timer   Timer
 	queue   turns
-	count   uint64    // of turns that were ever scheduled
+	count   uint64    // of turns ever scheduled
 	live    list.List // of *Process, in the order of their start
 	running *Process  // whose turn it is
 	firing  bool
@@ -25,7 +25,7 @@ func newProcesses(e *Engine) *processes {
 	return s
 }
 
-// Fire gives its turn to the process that is due.
+// Fire resumes the process that is due.
 func (s *processes) Fire(units.Time) {
 	s.firing = true
 	returned := false
@@ -37,12 +37,12 @@ func (s *processes) Fire(units.Time) {
 		}
 	}()
 	p := stdheap.Pop(&s.queue).(*Process)
-	p.leaveCond() // its time is out
+	p.leaveCond() // its timeout has passed
 	p.resume()
 	returned = true
 }
 
-// after is d from now.
+// after returns the time d from now.
 func (s *processes) after(d units.Time) units.Time {
 	now := s.engine.now
 	if d > units.Never-now {
@@ -51,8 +51,8 @@ func (s *processes) after(d units.Time) units.Time {
 	return now + max(d, 0)
 }
 
-// schedule gives p a turn at a time, in place of the one it had, behind all
-// that are due at the same time.
+// schedule gives p a turn at a time, in place of its previous turn, after all turns
+// due at the same time.
 func (s *processes) schedule(p *Process, at units.Time) {
 	s.count++
 	p.at, p.turn = max(at, s.engine.now), s.count
@@ -65,7 +65,7 @@ func (s *processes) schedule(p *Process, at units.Time) {
 	s.arm()
 }
 
-// unschedule takes the turn away that p has, if any.
+// unschedule removes the turn of p, if any.
 func (s *processes) unschedule(p *Process) {
 	if p.place >= 0 {
 		stdheap.Remove(&s.queue, p.place)
@@ -73,8 +73,8 @@ func (s *processes) unschedule(p *Process) {
 	}
 }
 
-// arm sets the timer to the next turn. While a process has its turn it is left
-// alone: what comes next is known when that is over.
+// arm sets the timer to the next turn. While a process has its turn, the timer is
+// not touched: the next turn is known only afterwards.
 func (s *processes) arm() {
 	switch {
 	case s.firing:
@@ -85,12 +85,12 @@ func (s *processes) arm() {
 	}
 }
 
-// giveWay gives the timer's place among the others to a handler that comes
-// later, and takes t's, which is the last.
+// giveWay gives the place of the processes' timer to a later handler h, and takes
+// the place of t, which is the last.
 func (s *processes) giveWay(t Timer, h Handler) Timer {
 	e, mine, due := s.engine, s.timer, s.timer.Due()
-	// Entries of the heap with the old place are stale now, and do no harm
-	// if the handler is armed for the same time.
+	// Heap entries with the old place are stale now, and harmless if the handler is
+	// armed for the same time.
 	e.sources[mine.id] = source{handler: h, due: units.Never, queued: units.Never}
 	e.sources[t.id].handler = s
 	s.timer = t
@@ -100,7 +100,7 @@ func (s *processes) giveWay(t Timer, h Handler) Timer {
 	return mine
 }
 
-// stopAll stops all, also those that their deferred functions start.
+// stopAll stops all processes, including those started by their deferred functions.
 func (s *processes) stopAll() {
 	for x := s.live.Front(); x != nil; {
 		p := x.Value.(*Process)
@@ -110,11 +110,11 @@ func (s *processes) stopAll() {
 			continue
 		}
 		p.Stop()
-		x = s.live.Front() // any may have gone meanwhile
+		x = s.live.Front() // any may have ended meanwhile
 	}
 }
 
-// turns is a heap of processes by when they go on.
+// turns is a heap of processes by the time at which they resume.
 type turns []*Process
 
 func (q turns) Len() int { return len(q) }

@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// NewRand gives the stream of random numbers of one named thing in a run. It
-// depends on the seed and the name alone, so adding a link or a flow to a
-// file does not change what happens on the others.
+// NewRand returns the random number stream of one named thing in a run. It depends
+// on the seed and the name alone, so adding a link or a flow to a file does not
+// change what happens on the others.
 func NewRand(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, HashName(name)))
 }
 
-// HashName is a 64-bit hash of a name, the same on every machine.
+// HashName returns a 64-bit hash of a name, the same on every machine.
 func HashName(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))

@@ -62,8 +62,8 @@ func TestNamedStreams(t *testing.T) {
 	}
 }
 
-// TestStaleEntriesGo: a timer that is drawn forward again and again leaves
-// entries behind, and they do not pile up.
+// TestStaleEntriesGo: a timer that is moved to earlier times again and again leaves
+// stale entries, which do not accumulate.
 func TestStaleEntriesGo(t *testing.T) {
 	var e Engine
 	var log []fired

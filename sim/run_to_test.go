@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRunTo: of what is due at one instant only that comes which was registered
-// before the fence, also when it is armed by one that comes.
+// TestRunTo: at the instant of the fence, only timers registered before it fire,
+// including those armed by a timer that fires.
 func TestRunTo(t *testing.T) {
 	var e Engine
 	var order []string

@@ -1,6 +1,6 @@
-// Package judge helps tests to hold frames to others than weft's own code: captures
-// that other implementations have made, tshark, scapy, and an invariant CRC that is
-// written from the specification.
+// Package judge lets tests check frames against code other than weft's: captures
+// made by other implementations, tshark, scapy, and an invariant CRC written from
+// the specification.
 package judge
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/google/gopacket/pcapgo"
 )
 
-// Frames gives the frames of a pcap file.
+// Frames returns the frames of a pcap file.
 func Frames(t testing.TB, name string) (all [][]byte) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -43,8 +43,7 @@ func Frames(t testing.TB, name string) (all [][]byte) {
 	}
 }
 
-// UDP gives the frames of a pcap file that go to a UDP port, as gopacket reads
-// them.
+// UDP returns the frames of a pcap file that go to a UDP port, as gopacket reads them.
 func UDP(t testing.TB, name string, port layers.UDPPort) (all [][]byte) {
 	t.Helper()
 	for _, b := range Frames(t, name) {
@@ -56,14 +55,14 @@ func UDP(t testing.TB, name string, port layers.UDPPort) (all [][]byte) {
 	return all
 }
 
-// experiment is what tshark says of types of ICMPv6 that are for experiments, whichever
+// experiment matches tshark's warning about experimental ICMPv6 types, whichever
 // dissector reads them.
 var experiment = regexp.MustCompile(`Dissector for ICMPv6 Type \(20[01]\) code not implemented, Contact Wireshark developers if you want this supported`)
 
-// Tshark gives the values of fields in each frame; one that a frame has several
-// times has its values joined by commas. script is a dissector in Lua, or
-// empty. The test is skipped without tshark. A frame that tshark finds
-// malformed, or has something to warn of, is an error of the test.
+// Tshark returns the values of fields in each frame. If a frame has a field several
+// times, its values are joined by commas. script is a Lua dissector, or empty. The
+// test is skipped without tshark, and fails if tshark finds a frame malformed or
+// warns about it.
 func Tshark(t *testing.T, script string, frames [][]byte, fields ...string) (rows [][]string) {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
@@ -73,7 +72,7 @@ func Tshark(t *testing.T, script string, frames [][]byte, fields ...string) (row
 	write(t, name, frames)
 	args := []string{"-r", name,
 		"-o", "udp.ignore_ipv6_zero_checksum:TRUE", // rdma_rxe sends them
-		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", // they are guessed at from any payload
+		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", // guessed from any payload
 		"-T", "fields", "-E", "separator=|", "-e", "_ws.malformed", "-e", "_ws.expert.message"}
 	if script != "" {
 		args = append(args, "-X", "lua_script:"+script)

@@ -25,20 +25,20 @@ type Frame struct {
 	BTH       []byte // of Data, from the base transport header to before the ICRC
 }
 
-// Opcode is that of the base transport header.
+// Opcode returns the opcode of the base transport header.
 func (f *Frame) Opcode() uint8 { return f.BTH[0] }
 
-// PSN is the packet sequence number.
+// PSN returns the packet sequence number.
 func (f *Frame) PSN() uint32 { return binary.BigEndian.Uint32(f.BTH[8:]) & 0xffffff }
 
-// QP is the queue pair that it is for.
+// QP returns the destination queue pair.
 func (f *Frame) QP() uint32 { return binary.BigEndian.Uint32(f.BTH[4:]) & 0xffffff }
 
-// Payload is what follows headers of n bytes behind the base transport header,
-// without padding.
+// Payload returns the payload without padding, where n bytes of further headers
+// follow the base transport header.
 func (f *Frame) Payload(n int) []byte { return f.BTH[12+n : len(f.BTH)-int(f.BTH[1]>>4&3)] }
 
-// RoCE gives the RoCEv2 frames of a pcapng file, which has whole frames.
+// RoCE returns the RoCEv2 frames of a pcapng file that holds whole frames.
 func RoCE(t testing.TB, file string) (all []Frame) {
 	t.Helper()
 	in, err := os.Open(file)
@@ -74,9 +74,9 @@ func RoCE(t testing.TB, file string) (all []Frame) {
 	}
 }
 
-// ICRC computes the invariant CRC of an Ethernet frame with RoCEv2 in IPv4 or
-// IPv6, without a VLAN tag, as IBTA annex A17.3.3 says it: over 8 bytes of ones, and
-// the packet from the IP header on, with ones for what routers may change.
+// ICRC computes the invariant CRC of an Ethernet frame with RoCEv2 in IPv4 or IPv6,
+// without a VLAN tag, as IBTA annex A17.3.3 defines it: over 8 bytes of ones and the
+// packet from the IP header on, with ones in the fields that routers may change.
 func ICRC(frame []byte) uint32 {
 	const ethernet, udpLength = 14, 8
 	ip := bytes.Clone(frame[ethernet:])
@@ -92,12 +92,12 @@ func ICRC(frame []byte) uint32 {
 	return crc32.ChecksumIEEE(append(bytes.Repeat([]byte{0xff}, 8), ip[:len(ip)-4]...))
 }
 
-// scapySample is how many frames scapy is asked about: it takes about a
+// scapySample is how many frames are checked with scapy, which takes about a
 // millisecond for each.
 const scapySample = 200
 
-// CheckICRC holds the invariant CRC of every frame to ICRC, and that of a sample
-// to scapy, where that is installed.
+// CheckICRC checks the invariant CRC of every frame against ICRC, and of a sample of
+// frames against scapy, where that is installed.
 func CheckICRC(t *testing.T, frames []Frame) {
 	t.Helper()
 	bad := 0
@@ -132,15 +132,15 @@ func checkByScapy(t *testing.T, frames []Frame) {
 	}
 }
 
-// CheckTshark has tshark dissect a capture: a RoCE frame that it finds malformed, or
-// has something to warn of, or of an opcode that is not among those wanted, is an
-// error of the test. It gives how many frames of each opcode there are.
+// CheckTshark has tshark dissect a capture. The test fails if tshark finds a RoCE
+// frame malformed or warns about it, or if its opcode is not in opcodes. CheckTshark
+// returns the number of frames of each opcode.
 func CheckTshark(t *testing.T, file string, opcodes ...string) map[string]int {
 	t.Helper()
 	var said bytes.Buffer
 	c := exec.Command("tshark", "-r", file, "-Y", "udp.dstport == 4791 && !icmp && !icmpv6", "-o", "ip.check_checksum:TRUE",
 		"-o", "udp.ignore_ipv6_zero_checksum:TRUE", // as rdma_rxe sends them
-		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", // guessed at from any payload
+		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib", // guessed from any payload
 		"-T", "fields", "-E", "separator=|", "-E", "aggregator=;",
 		"-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "ip.checksum.status", "-e", "infiniband.bth.opcode", "-e", "frame.comment", "-e", "frame.number")
 	c.Stderr = &said
@@ -152,7 +152,7 @@ func CheckTshark(t *testing.T, file string, opcodes ...string) map[string]int {
 	for line := range strings.Lines(string(out)) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		malformed, sum, opcode, comment := row[0], row[2], row[3], row[4]
-		expert := strings.TrimPrefix(row[1], comment) // tshark takes a comment for a remark of its own
+		expert := strings.TrimPrefix(row[1], comment) // tshark reports comments as expert messages
 		count[opcode]++
 		if malformed != "" || expert != "" || sum == "0" {
 			t.Fatalf("tshark says of frame %s: %s", row[5], line)

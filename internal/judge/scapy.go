@@ -12,10 +12,10 @@ import (
 //go:embed icrc.py
 var icrcScript string
 
-// ScapyICRC gives the invariant CRC that scapy computes for each frame, an
-// Ethernet frame with RoCEv2 and without padding behind it. It is nil where
-// scapy does not know how: before version 2.6 it knows IPv4 only. The test is
-// skipped without scapy.
+// ScapyICRC returns the invariant CRC that scapy computes for each frame, an
+// Ethernet frame with RoCEv2 and no padding after it. It is nil where scapy cannot
+// compute it: before version 2.6 it knows IPv4 only. The test is skipped without
+// scapy.
 func ScapyICRC(t *testing.T, frames [][]byte) (crcs [][]byte) {
 	t.Helper()
 	python := pythonWithScapy()
@@ -49,8 +49,8 @@ func ScapyICRC(t *testing.T, frames [][]byte) (crcs [][]byte) {
 	return crcs
 }
 
-// pythonWithScapy gives the first Python that has scapy: the PATH's, which may
-// be one of a virtual environment, or the distribution's. It is empty without.
+// pythonWithScapy returns the first Python that has scapy, or the empty string: the
+// one in PATH, which may belong to a virtual environment, or the distribution's.
 func pythonWithScapy() string {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(python, "-c", "import scapy.contrib.roce").Run() == nil {

@@ -1,16 +1,15 @@
 // Package dgram joins a port of the fabric to the NIC of a virtual machine: a
-// datagram socket each message of which is one Ethernet frame without FCS, as
-// QEMU's -netdev dgram has it (net/dgram.c).
+// datagram socket on which each message is one Ethernet frame without FCS, as in
+// QEMU's -netdev dgram (net/dgram.c).
 //
-// The socket is read and written by raw, non-blocking system calls of the engine's
-// thread; it must not be known to Go's poller.
+// The engine's thread reads and writes the socket with raw, non-blocking system
+// calls; the socket must not be registered with Go's poller.
 //
-// A NIC of a virtual machine has no shaper. What it sends is read as long as the
-// port's queue in the fabric is short, which lets it go at the link's rate; when
-// that is long the socket is left alone until it has drained. Then the socket
-// fills, QEMU leaves packets in the ring of the guest's NIC, and what the guest
-// has to send waits in the guest's own queueing discipline, as it does behind a
-// real NIC.
+// A NIC of a virtual machine has no shaper. Its frames are read as long as the
+// port's queue in the fabric, which drains at the link's rate, is short. When the
+// queue is long, the socket is not read until the queue has drained. The socket then
+// fills, QEMU leaves packets in the ring of the guest's NIC, and further packets
+// wait in the guest's own queueing discipline, as they do behind a real NIC.
 package dgram
 
 import (
@@ -26,30 +25,30 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Entrance is where what a NIC sends enters the fabric.
+// Entrance is where packets from a NIC enter the fabric.
 type Entrance interface {
-	// Enter is given a packet with a Frame that has been parsed, and owns it.
+	// Enter is given a packet whose Frame has been parsed, and owns it.
 	Enter(now units.Time, p *packet.Packet)
-	// Malformed is given a packet with a Frame that is none, and owns it.
+	// Malformed is given a packet whose Frame is not a valid frame, and owns it.
 	Malformed(now units.Time, p *packet.Packet)
-	// Refused is told of a packet that was delivered and that the guest did not
-	// take. It is lent.
+	// Refused is called for a delivered packet that the guest did not take. The
+	// packet is valid only during the call.
 	Refused(now units.Time, p *packet.Packet)
 }
 
-// Queue is what waits to leave by a port.
+// Queue is the egress queue of a port.
 type Queue interface {
 	Queued(now units.Time) (packets int, bytes units.Bytes)
 }
 
-// Config is what a NIC needs.
+// Config holds the parameters of a NIC.
 type Config struct {
 	FD       int // one of a pair of AF_UNIX sockets of SOCK_DGRAM, connected
 	Pool     *packet.Pool
 	Entrance Entrance
-	// Queue is that in which what the NIC sends waits for its link. Once it holds
-	// more than High, nothing is read until it holds Low at most; Low is less
-	// than High, and not negative. Rate is the link's. Engine is that of Pool.
+	// Queue is where the NIC's packets wait for its link. Once it holds more than
+	// High, nothing is read until it holds at most Low; Low is less than High and
+	// not negative. Rate is the link's rate. Engine is the engine of Pool.
 	Queue     Queue
 	High, Low units.Bytes
 	Rate      units.Rate
@@ -62,8 +61,7 @@ type Config struct {
 const (
 	// batch is how many frames are read by one system call.
 	batch = 16
-	// soonest and latest bound how long after it was found full a queue is looked
-	// at again.
+	// soonest and latest bound the time until a full queue is checked again.
 	soonest = 20 * units.Microsecond
 	latest  = units.Millisecond
 )
@@ -71,8 +69,8 @@ const (
 // NIC is the fabric's side of a virtual machine's network interface.
 type NIC struct {
 	Config
-	// epoll watches the socket, and is itself watched by the engine's thread:
-	// a socket that is left alone is taken out of it.
+	// epoll watches the socket, and is itself watched by the engine's thread: a
+	// socket that is on hold is removed from it.
 	epoll int
 	holds uint64
 	timer sim.Timer
@@ -110,19 +108,18 @@ func New(c Config) (*NIC, error) {
 	return n, nil
 }
 
-// FD is readable when a frame waits that is to be read.
+// FD returns a descriptor that is readable when a frame is waiting to be read.
 func (n *NIC) FD() int { return n.epoll }
 
-// Holds counts how often the guest was held because the queue of its port was
-// long.
+// Holds returns how often the guest was held because its port's queue was long.
 func (n *NIC) Holds() uint64 { return n.holds }
 
-// Follow takes over the bounds and the rate of a link that has changed.
+// Follow adopts the bounds and the rate of a link that has changed.
 func (n *NIC) Follow(high, low units.Bytes, rate units.Rate) {
 	n.High, n.Low, n.Rate = high, low, rate
 }
 
-// Close closes the socket. Nobody polls it any more.
+// Close closes the socket. It must no longer be polled.
 func (n *NIC) Close() error { return errors.Join(unix.Close(n.epoll), unix.Close(n.Config.FD)) }
 
 // Poll reads up to max frames and lets them enter the fabric at now. It returns how
@@ -149,7 +146,7 @@ func (n *NIC) full(now units.Time, bound units.Bytes) bool {
 	return queued > bound
 }
 
-// receive reads up to want frames; 0 when nothing waits.
+// receive reads up to want frames and returns their number, 0 when none is waiting.
 func (n *NIC) receive(want int) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
@@ -159,8 +156,7 @@ func (n *NIC) receive(want int) int {
 			return int(got)
 		case unix.EINTR:
 		default:
-			// EAGAIN: nothing waits. Anything else will not go away by
-			// reading again.
+			// EAGAIN: nothing is waiting. Reading again would not clear any other error.
 			return 0
 		}
 	}
@@ -171,7 +167,7 @@ func (n *NIC) enter(now units.Time, i int) {
 	m := &n.messages[i]
 	p := n.Pool.NewFrame(int(m.length))
 	copy(p.Frame, n.memory[i*packet.MaxFrame:])
-	// One that was cut is longer than any link's.
+	// A truncated frame is longer than any link carries.
 	if m.Flags&unix.MSG_TRUNC != 0 || !p.Parse() {
 		n.Entrance.Malformed(now, p)
 		return
@@ -179,20 +175,20 @@ func (n *NIC) enter(now units.Time, i int) {
 	n.Entrance.Enter(now, p)
 }
 
-// hold leaves the socket alone until the queue is short.
+// hold stops reading the socket until the queue is short.
 func (n *NIC) hold(now units.Time) {
 	n.holds++
 	n.watch(0)
 	n.timer.Arm(now + n.drained(now))
 }
 
-// drained is how long from now the queue will be short, if nothing pauses it.
+// drained returns the time until the queue is short, if nothing pauses it.
 func (n *NIC) drained(now units.Time) units.Time {
 	_, queued := n.Queue.Queued(now)
 	return min(max(n.Rate.TimeOf(queued-n.Low), soonest), latest)
 }
 
-// Fire looks whether the queue is short again.
+// Fire checks whether the queue is short again.
 func (n *NIC) Fire(now units.Time) {
 	if n.full(now, n.Low) {
 		n.timer.Arm(now + n.drained(now))
@@ -202,12 +198,12 @@ func (n *NIC) Fire(now units.Time) {
 }
 
 func (n *NIC) watch(events uint32) {
-	// It is in the set for as long as there is a NIC, so this cannot fail.
+	// The socket is in the set for as long as the NIC exists, so this cannot fail.
 	_ = unix.EpollCtl(n.epoll, unix.EPOLL_CTL_MOD, n.Config.FD, &unix.EpollEvent{Events: events})
 }
 
-// Deliver gives a packet to the guest, which owns it from then on. What its socket
-// has no room for is refused.
+// Deliver gives a packet to the guest and takes ownership of it. A packet that the
+// socket has no room for is refused.
 func (n *NIC) Deliver(now units.Time, p *packet.Packet) {
 	b := p.Frame
 	if b == nil || p.Sum != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// fabric is what a NIC is joined to: a queue that the test fills and empties.
+// fabric is the fabric that a NIC is connected to: a queue that the test fills and empties.
 type fabric struct {
 	engine             sim.Engine
 	pool               packet.Pool
@@ -30,7 +30,7 @@ func (f *fabric) Malformed(_ units.Time, p *packet.Packet)       { f.malformed++
 func (f *fabric) Refused(units.Time, *packet.Packet)             { f.refused++ }
 func (f *fabric) Queued(units.Time) (packets int, b units.Bytes) { return 0, f.queued }
 
-// newNIC gives a NIC and the guest's end of its socket.
+// newNIC returns a NIC and the guest's end of its socket.
 func newNIC(t testing.TB, f *fabric) (n *NIC, guest int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -45,7 +45,7 @@ func newNIC(t testing.TB, f *fabric) (n *NIC, guest int) {
 	return n, fds[1]
 }
 
-// frame is an Ethernet frame of n bytes of no known protocol.
+// frame returns an Ethernet frame of n bytes of no known protocol.
 func frame(n int, tag byte) []byte {
 	b := bytes.Repeat([]byte{tag}, n)
 	copy(b, []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5})
@@ -107,7 +107,7 @@ func TestManyFramesInBatches(t *testing.T) {
 	}
 }
 
-// readable tells whether the engine's thread would poll the NIC.
+// readable reports whether the engine's thread would poll the NIC.
 func readable(t *testing.T, n *NIC) bool {
 	t.Helper()
 	got, err := unix.Poll([]unix.PollFd{{Fd: int32(n.FD()), Events: unix.POLLIN}}, 0)
@@ -117,8 +117,8 @@ func readable(t *testing.T, n *NIC) bool {
 	return got == 1
 }
 
-// TestLongQueueHoldsTheGuest: while the port's queue is long frames stay in the
-// socket, which nobody polls; when it has drained they are read.
+// TestLongQueueHoldsTheGuest: while the port's queue is long, frames stay in the
+// socket, which is not polled; when the queue has drained they are read.
 func TestLongQueueHoldsTheGuest(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
@@ -178,8 +178,7 @@ func TestDelivery(t *testing.T) {
 			t.Errorf("frame %d: %d bytes, %v", i, got, err)
 		}
 	}
-	// A guest that does not read gets what fits, in order, and the rest is
-	// refused.
+	// A guest that does not read gets the frames that fit, in order, and the rest are refused.
 	const many = 2000
 	for i := range many {
 		deliver(frame(1514, byte(i)))
@@ -197,7 +196,7 @@ func TestDelivery(t *testing.T) {
 	if f.refused == 0 || taken == 0 || taken+f.refused != many || writes != many+3 {
 		t.Errorf("%d taken, %d refused, %d writes", taken, f.refused, writes)
 	}
-	// One that is gone takes nothing.
+	// A guest that is gone takes nothing.
 	f.refused = 0
 	unix.Shutdown(guest, unix.SHUT_RDWR)
 	deliver(frame(60, 1))
@@ -225,7 +224,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// drop is an entrance that keeps nothing.
+// drop is an entrance that frees every packet.
 type drop struct{ *fabric }
 
 func (d drop) Enter(_ units.Time, p *packet.Packet) { d.pool.Free(p) }

@@ -7,10 +7,10 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// sum adds the 16-bit words of b to s in one's complement (RFC 1071). It adds
-// eight bytes at a time as they lie in memory, which §2(B) allows: the result
-// of fold has its bytes swapped on the wire, and is written little-endian. An
-// odd last byte counts as followed by a zero.
+// sum adds the 16-bit words of b to s in one's complement (RFC 1071). It adds eight
+// bytes at a time in memory order, which §2(B) allows: the result of fold is
+// byte-swapped relative to the wire and is written little-endian. An odd last byte
+// is padded with a zero.
 func sum(b []byte, s uint64) uint64 {
 	var c uint64
 	for len(b) >= 32 {
@@ -34,7 +34,7 @@ func sum(b []byte, s uint64) uint64 {
 	return s + c
 }
 
-// fold makes 16 bits of a sum.
+// fold reduces a sum to 16 bits.
 func fold(s uint64) uint16 {
 	s = s&0xffffffff + s>>32
 	s = s&0xffffffff + s>>32
@@ -43,11 +43,11 @@ func fold(s uint64) uint16 {
 	return uint16(s)
 }
 
-// word is v as it lies in memory, for sum.
+// word returns v in memory order, for sum.
 func word(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }
 
-// csumField is where a transport header of the protocol has its checksum, 0
-// when it is neither TCP nor UDP.
+// csumField returns the offset of the checksum in a transport header of the
+// protocol, 0 when it is neither TCP nor UDP.
 func csumField(proto uint8) int {
 	switch proto {
 	case wire.ProtoTCP:
@@ -58,8 +58,8 @@ func csumField(proto uint8) int {
 	return 0
 }
 
-// complete replaces the sum of a pseudo-header, field bytes behind start, by
-// the checksum of all from start on. UDP says 0xffff for 0, which is no
+// complete replaces the sum of a pseudo-header, field bytes after start, with the
+// checksum of everything from start on. UDP sends 0xffff for 0, which means no
 // checksum (RFC 768).
 func complete(b []byte, start, field int) {
 	b = b[start:]

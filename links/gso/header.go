@@ -1,39 +1,39 @@
-// Package gso is segmentation offload as Linux's TUN and TAP devices do it
-// with IFF_VNET_HDR: a host's kernel hands over super-packets of up to 64 KB
-// and checksums that are only begun, with a header that says so, and takes the
-// same. Prepare and Split cut a super-packet into packets that remain pieces
-// of it, Render makes the wire bytes of a packet where somebody looks, and a
-// Joiner makes super-packets of the packets that leave for a host.
+// Package gso implements segmentation offload as Linux's TUN and TAP devices do it
+// with IFF_VNET_HDR: a host's kernel hands over super-packets of up to 64 KB with
+// partial checksums, described by a header, and accepts the same. Prepare and Split
+// cut a super-packet into packets that remain pieces of it, Render makes the wire
+// bytes of a packet when they are needed, and a Joiner joins packets bound for a
+// host into super-packets.
 //
-// What is cut is what the kernel's software segmentation would send
-// (net/ipv4/tcp_offload.c, net/ipv4/udp_offload.c, net/ipv4/af_inet.c), and
-// what is joined is what it would cut into the same packets again.
+// Split produces the packets that the kernel's software segmentation would send
+// (net/ipv4/tcp_offload.c, net/ipv4/udp_offload.c, net/ipv4/af_inet.c), and a Joiner
+// produces super-packets that it would cut into the same packets again.
 //
-// What the kernel is not offered it does not hand over: UDP fragmentation
-// offload (UFO), tunnels, packets beyond 64 KB (BIG TCP). Packets with a routing
-// header that has segments left are refused. Nothing here makes a system call,
-// reads a clock or allocates per packet.
+// The kernel does not hand over what it is not offered: UDP fragmentation offload
+// (UFO), tunnels, packets beyond 64 KB (BIG TCP). Packets with a routing header that
+// has segments left are refused. Nothing here makes a system call, reads a clock or
+// allocates per packet.
 package gso
 
 import "encoding/binary"
 
 // Header is struct virtio_net_hdr (include/uapi/linux/virtio_net.h), which
-// precedes each packet that is read from or written to the device. Offsets
-// count from the first byte behind it: of the Ethernet header for a TAP, of
-// the IP header for a TUN.
+// precedes each packet that is read from or written to the device. Offsets count
+// from the first byte after it: of the Ethernet header for a TAP, of the IP header
+// for a TUN.
 type Header struct {
 	Flags   uint8
 	GSOType uint8
-	// HdrLen is the length of all headers. A reader must not trust it: the
-	// kernel gives what happens to lie in the buffer's linear part.
+	// HdrLen is the length of all headers. A reader must not trust it: the kernel
+	// sets it to the length of the buffer's linear part.
 	HdrLen     uint16
 	GSOSize    uint16 // payload bytes of each segment but the last
 	CsumStart  uint16 // from where to sum
 	CsumOffset uint16 // of the checksum's field, from CsumStart
 }
 
-// HeaderLen is the length of a Header in bytes. A device may be told to use a
-// longer one (TUNSETVNETHDRSZ); it begins alike.
+// HeaderLen is the length of a Header in bytes. A device may be told to use a longer
+// one (TUNSETVNETHDRSZ), which begins with the same fields.
 const HeaderLen = 10
 
 // Flags.
@@ -48,12 +48,12 @@ const (
 	GSOTCPv4 = 1
 	GSOTCPv6 = 4
 	GSOUDPL4 = 5    // one datagram per segment; since Linux 6.2
-	GSOECN   = 0x80 // to a TCP type: CWR is set, and is for the first segment only
+	GSOECN   = 0x80 // added to a TCP type: CWR is set, on the first segment only
 )
 
-// Decode reads the header at the beginning of b, of at least HeaderLen bytes,
-// in the machine's byte order, which is the device's unless TUNSETVNETLE or
-// TUNSETVNETBE has set another.
+// Decode reads the header at the beginning of b, of at least HeaderLen bytes, in
+// native byte order, which the device uses unless TUNSETVNETLE or TUNSETVNETBE has
+// set another.
 func Decode(b []byte) Header {
 	return Header{
 		Flags:      b[0],

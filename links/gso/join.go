@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	maxOpen   = 4  // runs that are open at a time
+	maxOpen   = 4  // open runs at a time
 	maxSlices = 64 // of memory in one write
 )
 
-// Writer takes what a Joiner has made.
+// Writer writes the runs of a Joiner.
 type Writer interface {
-	// WriteRun writes r.Iov to the device. r and all that it refers to are
-	// the Joiner's again afterwards.
+	// WriteRun writes r.Iov to the device. It must not retain r or anything that r refers to.
 	WriteRun(r *Run)
 }
 
@@ -30,7 +29,7 @@ type Run struct {
 	List        *packet.Packet
 	Packets     int // in List, through Next, in order
 	Bytes       units.Bytes
-	First, Last units.Time // when the first and the last of the packets came
+	First, Last units.Time // arrival of the first and the last packet
 
 	tail *packet.Packet
 	head []byte // headers of the first packet, as they are in its memory
@@ -38,7 +37,7 @@ type Run struct {
 
 	segment int    // payload bytes of the first packet
 	payload int    // payload bytes of all
-	nextSeq uint32 // that the next packet must have
+	nextSeq uint32 // expected of the next packet
 	nextID  uint16
 	flags   uint8 // of the last packet
 
@@ -47,28 +46,26 @@ type Run struct {
 	scratch [HeaderLen + maxHeaders]byte
 }
 
-// Joiner joins packets for one device. A flow is what has one packet.Hash: its
-// packets leave in the order in which they came, those of others may overtake
-// it.
+// Joiner joins packets for one device. Packets with equal packet.Hash form a flow:
+// they leave in the order in which they came, but packets of other flows may
+// overtake them.
 //
-// Packets are joined when all of this holds; else each goes alone, at once:
-//   - TCP behind IPv4 without options or IPv6 without extension headers, no
+// Packets are joined if all of the following holds; otherwise each is written alone, at once:
+//   - TCP over IPv4 without options or IPv6 without extension headers, no
 //     fragment, FCS good, flags ACK or ACK and PSH, with payload
-//   - the checksum is still to be made, and rightly begun. A frame that came
-//     with a complete one keeps it, for the receiver to check.
-//   - all of Ethernet, VLAN tags, IP (TOS with ECN, TTL, DF and flow label
-//     included), and of TCP acknowledgement, window and options are equal,
-//     sequence numbers follow on each other, and so do identifications of IPv4
-//   - none has more payload than the first; one with less, or with PSH, is
+//   - the checksum is partial and its pseudo-header sum is correct. A frame that
+//     came with a complete checksum keeps it, for the receiver to check.
+//   - Ethernet, VLAN tags, IP (TOS with ECN, TTL, DF and flow label included),
+//     and TCP acknowledgement, window and options are equal; sequence numbers
+//     are consecutive, and so are IPv4 identifications
+//   - no packet has more payload than the first; one with less, or with PSH, is
 //     the last
-//   - together they are no longer than an IP packet may be, and lie in no
-//     more than 63 slices of memory
+//   - together they fit in one IP packet and in 63 slices of memory
 //
-// or they are datagrams of one UDP super-packet, one behind the other, with
-// equal TOS and TTL.
+// or if they are consecutive datagrams of one UDP super-packet with equal TOS and TTL.
 //
-// A run that may still grow stays open until Flush; the caller calls that when
-// it has no more packets, or by Oldest.
+// A run that may still grow stays open until Flush; the caller calls Flush when it
+// has no more packets, or after a delay that it measures from Oldest.
 type Joiner struct {
 	pool *packet.Pool
 	w    Writer
@@ -79,9 +76,9 @@ type Joiner struct {
 	alone *Run
 }
 
-// NewJoiner makes a Joiner that frees packets to pool when w has written them.
-// ip says that the device carries IP packets, as a TUN does: what precedes the
-// IP header is left out. Others than IP packets are then not to be added.
+// NewJoiner makes a Joiner that frees packets to pool when w has written them. ip
+// means that the device carries IP packets, as a TUN does: the bytes before the IP
+// header are left out, and only IP packets may be added.
 func NewJoiner(pool *packet.Pool, w Writer, ip bool) *Joiner {
 	j := &Joiner{pool: pool, w: w, ip: ip, alone: new(Run)}
 	for i := range j.open {
@@ -90,7 +87,7 @@ func NewJoiner(pool *packet.Pool, w Writer, ip bool) *Joiner {
 	return j
 }
 
-// Add takes p, a packet of a real program, and writes what cannot wait.
+// Add takes p, a packet of a real program, and writes the packets that cannot wait.
 func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 	r := j.find(p.Hash)
 	if r != nil && r.grow(now, p) {
@@ -128,8 +125,8 @@ func (j *Joiner) Flush() {
 	}
 }
 
-// Oldest is when the first packet of the oldest open run came; it reports
-// false when none is open.
+// Oldest returns when the first packet of the oldest open run came, and false when
+// no run is open.
 func (j *Joiner) Oldest() (units.Time, bool) {
 	if j.n == 0 {
 		return 0, false
@@ -137,7 +134,7 @@ func (j *Joiner) Oldest() (units.Time, bool) {
 	return j.open[0].First, true
 }
 
-// find is the open run of a flow.
+// find returns the open run of a flow, nil if there is none.
 func (j *Joiner) find(hash uint64) *Run {
 	for _, r := range j.open[:j.n] {
 		if r.tail.Hash == hash {
@@ -170,8 +167,7 @@ func (j *Joiner) write(r *Run) {
 	r.List, r.tail = nil, nil
 }
 
-// start makes r a run of p alone. g need not have more than a piece's headers
-// when p is not joinable.
+// start makes r a run of p alone. If p is not joinable, g need only hold a piece's headers.
 func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
 	p.Next = nil
 	r.List, r.tail, r.Packets, r.Bytes = p, p, 1, p.Size
@@ -183,9 +179,9 @@ func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
 	r.slice(g.data)
 }
 
-// grow appends p when it is the next in the middle of the super-packet that
-// the run's last packet is of, as nearly all are: they have their headers,
-// flags and length in common. It reports false when p needs a closer look.
+// grow appends p if it is the next piece in the middle of the same super-packet as
+// the run's last packet, as nearly all are: such pieces share headers, flags and
+// length. It reports false when p needs a closer look.
 func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 	q := r.tail
 	if !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
@@ -202,7 +198,7 @@ func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// takes tells whether p, a joinable packet of the same flow, can follow.
+// takes reports whether p, a joinable packet of the same flow, can be appended.
 func (r *Run) takes(p *packet.Packet, g *segment) bool {
 	q := r.tail
 	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst ||
@@ -210,7 +206,7 @@ func (r *Run) takes(p *packet.Packet, g *segment) bool {
 		return false
 	}
 	if follows(q, p) {
-		return true // its headers are those of its predecessor
+		return true // it has the headers of its predecessor
 	}
 	return p.Proto == wire.ProtoTCP && g.seq == r.nextSeq && r.slices < maxSlices &&
 		sameHeaders(r.head, g.head, q, r.l4)
@@ -250,7 +246,7 @@ func (r *Run) slice(b []byte) {
 	r.slices++
 }
 
-// finish makes the header and the headers in the run's scratch memory.
+// finish builds the virtio header and the packet headers in the run's scratch memory.
 func (r *Run) finish(ip bool) {
 	p := r.List
 	skip := 0
@@ -273,8 +269,7 @@ func (r *Run) finish(ip bool) {
 			r.Header.HdrLen = uint16(len(r.head) - skip)
 			r.Header.GSOSize = uint16(r.segment)
 		}
-		// The Ethernet header that is left out, if any, gives its place to
-		// the virtio header.
+		// The virtio header takes the place of an Ethernet header that is left out.
 		b := r.scratch[HeaderLen:][:len(r.head)]
 		copy(b, r.head)
 		putHeaders(b, r.l4, p, r.nextSeq-uint32(r.payload), r.flags, r.payload)
@@ -296,7 +291,7 @@ func gsoType(p *packet.Packet) uint8 {
 	return GSOTCPv6
 }
 
-// nextID is the identification that the packet after p has.
+// nextID returns the IPv4 identification expected of the packet after p.
 func nextID(p *packet.Packet) uint16 {
 	if p.Version == 4 {
 		return p.IPID + 1
@@ -304,14 +299,14 @@ func nextID(p *packet.Packet) uint16 {
 	return p.IPID
 }
 
-// follows tells whether q and p are neighbours in one super-packet.
+// follows reports whether p is the next piece after q in one super-packet.
 func follows(q, p *packet.Packet) bool {
 	return p.Piece.Of != nil && p.Piece.Of == q.Piece.Of && p.Piece.Index == q.Piece.Index+1
 }
 
 // segment is what a packet would add to a run.
 type segment struct {
-	head  []byte // its headers, or those that it was cut with
+	head  []byte // its headers, or its super-packet's
 	l4    int
 	data  []byte
 	seq   uint32
@@ -319,9 +314,8 @@ type segment struct {
 	last  bool // nothing may follow
 }
 
-// segmentOf reads p and tells whether it may be joined with others. For a
-// piece that may not, the segment is nevertheless right; for a frame it is
-// empty.
+// segmentOf reads p and reports whether it may be joined with others. If not, the
+// segment of a piece is still valid; that of a frame may be empty.
 func segmentOf(p *packet.Packet) (g segment, joinable bool) {
 	if s := p.Piece.Of; s != nil {
 		g = segment{head: s.Data[:s.Payload], l4: int(s.L4), data: pieceBytes(p)}
@@ -337,8 +331,8 @@ func segmentOf(p *packet.Packet) (g segment, joinable bool) {
 	return g, !p.BadFCS && plainIP(p, g.l4) && g.flags&^psh == ack && g.head[g.l4+12]&15 == 0
 }
 
-// plainIP tells whether the IP header of p, which ends at l4, has neither
-// options nor extensions.
+// plainIP reports whether the IP header of p, which ends at l4, has neither options
+// nor extensions.
 func plainIP(p *packet.Packet, l4 int) bool {
 	if p.Version == 4 {
 		return l4 == int(p.L3)+wire.IPv4Header
@@ -346,8 +340,8 @@ func plainIP(p *packet.Packet, l4 int) bool {
 	return l4 == int(p.L3)+wire.IPv6Header
 }
 
-// readFrame reads a frame of TCP whose checksum is still to be made and which
-// ends where IP says, and reports false for all else.
+// readFrame reads a TCP frame that has a partial checksum and ends where its IP
+// header says. It reports false for any other frame.
 func (g *segment) readFrame(p *packet.Packet) bool {
 	if p.Sum == 0 || p.Proto != wire.ProtoTCP {
 		return false
@@ -374,17 +368,17 @@ func (g *segment) readFrame(p *packet.Packet) bool {
 		return false
 	}
 	if binary.LittleEndian.Uint16(f[p.Sum:]) != pseudoHeader(p, ip, len(f)-g.l4) {
-		return false // joining would repair it
+		return false // joining would correct it
 	}
 	g.head, g.data = f[:payload], f[payload:]
 	g.seq, g.flags = binary.BigEndian.Uint32(f[g.l4+4:]), f[g.l4+13]
 	return true
 }
 
-// sameHeaders compares the TCP headers a and b and all before them, without
-// what differs between the segments of one super-packet (lengths,
-// identification, sequence number, flags, checksums) and what Packet has (TOS,
-// TTL, the Ethernet addresses that a router gave it). a is that of p.
+// sameHeaders compares all headers of a and b up to and including TCP, except for
+// the fields that differ between the segments of one super-packet (lengths,
+// identification, sequence number, flags, checksums) and those that Packet holds
+// (TOS, TTL, Ethernet addresses set by a router). a belongs to p.
 func sameHeaders(a, b []byte, p *packet.Packet, l4 int) bool {
 	l2, l3 := 0, int(p.L3)
 	if p.Dst != 0 {

@@ -14,20 +14,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// host is a device that takes runs apart again, as the kernel would.
+// host is a device that splits runs again, as the kernel would.
 type host struct {
 	t      rapid.TB
 	ip     bool
 	writes []write
 }
 
-// write is what came in one.
+// write is the content of one write.
 type write struct {
 	h           Header
 	slices      int
 	packets     int
 	first, last units.Time
-	frames      [][]byte // cut again, checksums complete
+	frames      [][]byte // split again, checksums complete
 }
 
 func (k *host) WriteRun(r *Run) {
@@ -58,7 +58,7 @@ func (k *host) WriteRun(r *Run) {
 	if n != r.Packets || size != r.Bytes || len(r.Iov) > maxSlices {
 		t.Fatalf("%d packets of %d bytes in %d slices: %+v", n, size, len(r.Iov), r)
 	}
-	// A TUN's packets get their Ethernet header back.
+	// Restore the Ethernet header of a TUN's packets.
 	b = append(slices.Clone(ethernet), b[HeaderLen:]...)
 	var pool packet.Pool
 	if h.GSOType == GSONone {
@@ -89,8 +89,8 @@ func (k *host) WriteRun(r *Run) {
 	k.writes = append(k.writes, w)
 }
 
-// road is the way of packets to a Joiner, which notes per flow what goes in and
-// compares with what comes out.
+// road leads packets to a Joiner. It records per flow what goes in and compares it
+// with what comes out.
 type road struct {
 	t    rapid.TB
 	pool packet.Pool
@@ -155,8 +155,8 @@ func count(flows map[uint64][][]byte) (n int) {
 	return n
 }
 
-// TestJoinUndisturbed: a super-packet whose pieces all arrive leaves in one
-// write, of headers and of its own memory, and is what it was.
+// TestJoinUndisturbed: a super-packet whose pieces all arrive leaves in one write of
+// headers and its own memory, and is unchanged.
 func TestJoinUndisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, size := drawModel(t)
@@ -183,9 +183,9 @@ func TestJoinUndisturbed(t *testing.T) {
 	})
 }
 
-// TestJoinDisturbed: flows whose packets are lost, marked, put out of order,
-// duplicated, copied out of their super-packets, and mixed with packets that
-// came alone. What leaves is, flow by flow, what arrived.
+// TestJoinDisturbed: packets of flows are lost, marked, reordered, duplicated,
+// copied out of their super-packets, and mixed with packets that came alone. For
+// each flow, the packets that leave are those that arrived.
 func TestJoinDisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRoad(t, rapid.Bool().Draw(t, "tun"))
@@ -211,7 +211,7 @@ func TestJoinDisturbed(t *testing.T) {
 			flows = append(flows, flow)
 		}
 		seed := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		trouble := rapid.IntRange(0, 20).Draw(t, "trouble") // in a hundred
+		trouble := rapid.IntRange(0, 20).Draw(t, "trouble") // in percent
 		for len(flows) > 0 {
 			i := seed.IntN(len(flows))
 			if len(flows[i]) == 0 {
@@ -261,8 +261,7 @@ func TestJoinDisturbed(t *testing.T) {
 	})
 }
 
-// TestJoinRules: two packets that follow on each other are joined, with one
-// difference they are not.
+// TestJoinRules: two consecutive packets are joined; with one difference they are not.
 func TestJoinRules(t *testing.T) {
 	type pair = [2]model
 	next := func(m model) model {
@@ -333,8 +332,8 @@ func TestJoinRules(t *testing.T) {
 	} {
 		m := pair{c.of, next(c.of)}
 		c.do(&m)
-		// Each of the two as a frame and as a piece; as frames with one
-		// Hash too, as if their flows collided.
+		// Each of the two as a frame and as a piece; also as frames with the same
+		// Hash, as if their flows collided.
 		for kind := range 5 {
 			r := newRoad(t, false)
 			var ps [2]*packet.Packet
@@ -366,7 +365,7 @@ func TestJoinRules(t *testing.T) {
 	}
 }
 
-// TestJoinRulesFrames: what only packets that came alone can have.
+// TestJoinRulesFrames: properties that only packets that came alone can have.
 func TestJoinRulesFrames(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -404,7 +403,7 @@ func TestJoinRulesFrames(t *testing.T) {
 	}
 }
 
-// TestJoinRulesBoth: what keeps two packets apart although both have it.
+// TestJoinRulesBoth: properties that prevent joining even if both packets have them.
 func TestJoinRulesBoth(t *testing.T) {
 	tagged := base()
 	tagged.v6, tagged.options, tagged.tags = true, make([]byte, 38), make([]uint16, 65)
@@ -437,9 +436,9 @@ func TestJoinRulesBoth(t *testing.T) {
 	}
 }
 
-// TestJoinBehindARouter: pieces that a router gave other addresses are joined,
-// also those of several super-packets and those that have become frames, and
-// reach the host with these addresses; those of another router go alone.
+// TestJoinBehindARouter: pieces to which a router gave other addresses are joined,
+// even from several super-packets or after they became frames, and reach the host
+// with these addresses; pieces from another router are not joined with them.
 func TestJoinBehindARouter(t *testing.T) {
 	r := newRoad(t, false)
 	m := base()
@@ -475,8 +474,8 @@ func TestJoinBehindARouter(t *testing.T) {
 	}
 }
 
-// TestJoinRulesPieces: what happened to a piece in the middle of a super-packet
-// keeps it from its neighbours.
+// TestJoinRulesPieces: a change to a piece in the middle of a super-packet prevents
+// joining it with its neighbours.
 func TestJoinRulesPieces(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		for _, c := range []struct {
@@ -514,8 +513,8 @@ type counter struct{ runs, packets int }
 
 func (k *counter) WriteRun(r *Run) { k.runs, k.packets = k.runs+1, k.packets+r.Packets }
 
-// TestJoinAcross: pieces of two super-packets and frames in one run, which
-// ends where an IP packet or the slices do.
+// TestJoinAcross: pieces of two super-packets and frames are in one run, which ends
+// at the limit of an IP packet or of the slices.
 func TestJoinAcross(t *testing.T) {
 	r := newRoad(t, true)
 	m := base()
@@ -560,7 +559,7 @@ func TestJoinAcross(t *testing.T) {
 	}
 }
 
-// TestJoinUDP: datagrams are joined with those of their own super-packet only.
+// TestJoinUDP: datagrams are joined only with others of the same super-packet.
 func TestJoinUDP(t *testing.T) {
 	r := newRoad(t, false)
 	m := base()
@@ -584,7 +583,7 @@ func TestJoinUDP(t *testing.T) {
 	}
 }
 
-// TestJoinOrder: what is written when.
+// TestJoinOrder: the order and the times of writes.
 func TestJoinOrder(t *testing.T) {
 	r := newRoad(t, false)
 	flow := func(i int) model {
@@ -670,8 +669,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// FuzzJoin: a script of packets, among them any that a program may write, and
-// of what happens to them; what leaves is, flow by flow, what arrived.
+// FuzzJoin runs a script of packets, including any that a program may write, and of
+// changes to them; for each flow, the packets that leave are those that arrived.
 func FuzzJoin(f *testing.F) {
 	raw := base().frame(f)
 	f.Add([]byte{0, 3, 9, 5, 1, 1, 1, 1})
@@ -740,7 +739,7 @@ func FuzzJoin(f *testing.F) {
 					r.pool.Free(p)
 					continue
 				}
-				p.Parse() // a checksum may have been completed anywhere
+				p.Parse() // a checksum may have been written anywhere
 				if r.k.ip && p.Version == 0 {
 					r.pool.Free(p)
 					continue
@@ -768,7 +767,7 @@ func BenchmarkSplit(b *testing.B) {
 	benchmarkPieces(b, &pool, pool.Free, func() {})
 }
 
-// benchmarkPieces cuts super-packets and gives what each packet costs.
+// benchmarkPieces cuts super-packets and reports the cost per packet.
 func benchmarkPieces(b *testing.B, pool *packet.Pool, each func(*packet.Packet), end func()) {
 	m := base()
 	m.options = make([]byte, 10)

@@ -15,12 +15,11 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// TestKernel lets the kernel judge. In a network namespace of its own it
-// routes from one TUN, to which runs are written, to another one. When that
-// takes no super-packets, what comes out is the kernel's own segmentation and
-// checksums of what was joined; when it does, it is super-packets as the
-// kernel describes them, to be split here. Both must be what went in, one hop
-// further.
+// TestKernel compares with the kernel. In a separate network namespace the kernel
+// routes from one TUN, to which runs are written, to another. If the other TUN takes
+// no super-packets, the output is the kernel's own segmentation and checksums of the
+// joined packets; if it does, the output is super-packets as described by the
+// kernel, which are split here. Both must equal the input, one hop further.
 func TestKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out tests with real devices")
@@ -58,7 +57,7 @@ func testKernel(t *testing.T, offload bool) {
 	}
 	up(t, "in", "10.0.0.254/32", "fd00::fe/128")
 	up(t, "out", "10.0.0.253/24", "fd00::fd/64")
-	// The way back must exist, for rp_filter.
+	// The return route must exist, for rp_filter.
 	route(t, "in", "10.0.0.1/32", "fd00::1/128")
 
 	for _, c := range []struct {
@@ -109,7 +108,7 @@ func testKernel(t *testing.T, offload bool) {
 				break
 			}
 		}
-		for { // the rest of a failure
+		for { // drain after a failure
 			if _, err := read(); err != nil {
 				break
 			}
@@ -197,7 +196,7 @@ func route(t *testing.T, name string, to ...string) {
 	}
 }
 
-// splitter reads super-packets and gives their pieces.
+// splitter reads super-packets and returns their pieces.
 type splitter struct {
 	t       *testing.T
 	fd      int
@@ -234,8 +233,8 @@ func (c *splitter) read() ([]byte, error) {
 	return next, nil
 }
 
-// readPacket reads the next packet behind a header of so many bytes, and
-// leaves out what the kernel multicasts by itself.
+// readPacket reads the next packet after a header of header bytes, and skips packets
+// that the kernel itself multicasts.
 func readPacket(fd, header int) ([]byte, error) {
 	b := make([]byte, 1<<17)
 	for {

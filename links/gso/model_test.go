@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// model is a TCP or UDP packet in the terms of gopacket, which makes the bytes
-// that this package is judged by.
+// model is a TCP or UDP packet in gopacket's terms. gopacket makes the bytes with
+// which this package's results are compared.
 type model struct {
 	v6, udp   bool
 	tags      []uint16 // VLANs
@@ -37,12 +37,12 @@ type model struct {
 	payload   []byte
 }
 
-// base is a TCP packet that may be joined.
+// base returns a TCP packet that may be joined.
 func base() model {
 	return model{tos: 0xba, ttl: 63, id: 100, df: true, dst: 2, src: 4000, port: 5001, seq: 1000, ack: 7, window: 500, flags: 0x10, payload: bytesOf(1, 1000)}
 }
 
-// bytesOf gives n bytes that follow from the seed.
+// bytesOf returns n bytes derived from the seed.
 func bytesOf(seed uint64, n int) []byte {
 	b := make([]byte, n+8)
 	r := rand.NewPCG(seed, 1)
@@ -52,7 +52,7 @@ func bytesOf(seed uint64, n int) []byte {
 	return b[:n]
 }
 
-// frame is the packet with its lengths and checksums complete.
+// frame returns the packet with complete lengths and checksums.
 func (m model) frame(t rapid.TB) []byte {
 	kind, proto := layers.EthernetTypeIPv4, layers.IPProtocolTCP
 	if m.v6 {
@@ -120,7 +120,7 @@ func (m model) frame(t rapid.TB) []byte {
 	return m.extend(b[:m.l3()+length])
 }
 
-// extend puts the extension header behind the IPv6 header.
+// extend inserts the extension header after the IPv6 header.
 func (m model) extend(b []byte) []byte {
 	if len(m.extension) == 0 {
 		return b
@@ -146,7 +146,7 @@ func (m model) l4() int {
 	return m.l3() + 20
 }
 
-// cut is what the kernel would send of m as a super-packet.
+// cut returns the packets that the kernel would send for m as a super-packet.
 func (m model) cut(size int) (segments []model) {
 	for at := 0; at < len(m.payload); at += size {
 		s := m
@@ -164,7 +164,8 @@ func (m model) cut(size int) (segments []model) {
 	return segments
 }
 
-// header is what the kernel says of m as a super-packet. Its HdrLen is wrong.
+// header returns the kernel's header for m as a super-packet. Its HdrLen is
+// deliberately wrong.
 func (m model) header(size int) Header {
 	h := Header{Flags: NeedsCsum, GSOType: GSOTCPv4, HdrLen: 9999, GSOSize: uint16(size), CsumStart: uint16(m.l4()), CsumOffset: 16}
 	switch {
@@ -179,7 +180,7 @@ func (m model) header(size int) Header {
 	return h
 }
 
-// pieces cuts m by this package.
+// pieces cuts m with this package.
 func (m model) pieces(t rapid.TB, pool *packet.Pool, size int) []*packet.Packet {
 	return pieces(t, pool, m.frame(t), m.header(size))
 }
@@ -201,7 +202,7 @@ func pieces(t rapid.TB, pool *packet.Pool, frame []byte, h Header) (ps []*packet
 	return ps
 }
 
-// whole gives m as a packet that came alone, its checksum still to be made.
+// whole returns m as a packet that came alone, with a partial checksum.
 func (m model) whole(t rapid.TB, pool *packet.Pool) *packet.Packet {
 	t.Helper()
 	p := pool.NewFrame(len(m.frame(t)))
@@ -279,7 +280,7 @@ func drawModel(t *rapid.T) (m model, size int) {
 }
 
 func TestModel(t *testing.T) {
-	// A hand-made packet: the model's own bytes are those of its terms.
+	// A hand-made packet: the model's bytes match its terms.
 	m := base()
 	m.tags = []uint16{5, 7}
 	f := m.frame(t)

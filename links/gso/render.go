@@ -8,10 +8,10 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// Render gives the complete wire bytes of a packet of a real program, from
-// the destination MAC, without FCS. A Frame with nothing left to do is
-// returned as it is; all else is made in buf, which needs a capacity of p.Size
-// or it is replaced by a larger one.
+// Render returns the complete wire bytes of a packet of a real program, from the
+// destination MAC, without FCS. A Frame with a complete checksum is returned as it
+// is; any other packet is built in buf, which is replaced by a larger one if its
+// capacity is below p.Size.
 func Render(p *packet.Packet, buf []byte) []byte {
 	if p.Frame != nil && p.Sum == 0 {
 		return p.Frame
@@ -27,8 +27,8 @@ func Render(p *packet.Packet, buf []byte) []byte {
 	return buf
 }
 
-// renderPartial gives the wire bytes of a piece with the sum of only the
-// pseudo-header as its checksum.
+// renderPartial returns the wire bytes of a piece whose checksum covers only the
+// pseudo-header.
 func renderPartial(p *packet.Packet, buf []byte) []byte {
 	s, data := p.Piece.Of, pieceBytes(p)
 	buf = append(buf[:0], s.Data[:s.Payload]...)
@@ -36,9 +36,9 @@ func renderPartial(p *packet.Packet, buf []byte) []byte {
 	return append(buf, data...)
 }
 
-// putHeaders brings the headers in b, those of p or of what it was cut from,
-// to n bytes of payload and to what has become of p. The transport checksum
-// becomes the sum of the pseudo-header. seq and flags are of TCP.
+// putHeaders updates the headers in b, those of p or of its super-packet, for n
+// bytes of payload and the current fields of p. The transport checksum becomes the
+// sum of the pseudo-header. seq and flags are for TCP.
 func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n int) {
 	if p.Dst != 0 {
 		p.Dst.Put(b)
@@ -65,8 +65,8 @@ func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n i
 	binary.LittleEndian.PutUint16(transport[csumField(p.Proto):], pseudoHeader(p, ip, len(transport)+n))
 }
 
-// pseudoHeader is the sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1)
-// of p, with the IP header ip and n bytes behind it, as it lies in memory.
+// pseudoHeader returns the sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1)
+// of p, with the IP header ip and n bytes after it, in memory order.
 func pseudoHeader(p *packet.Packet, ip []byte, n int) uint16 {
 	addresses := ip[12:20]
 	if p.Version == 6 {
@@ -75,13 +75,12 @@ func pseudoHeader(p *packet.Packet, ip []byte, n int) uint16 {
 	return fold(sum(addresses, word(uint16(p.Proto))+word(uint16(n))))
 }
 
-// MarkPartial notes for a parsed packet that did not come as a super-packet
-// whether its checksum is still to be made. skip is how many bytes of p.Frame
-// the device does not carry, and h does not count: the Ethernet header before
-// what a TUN gives, else 0.
+// MarkPartial records in a parsed packet that did not come as a super-packet whether
+// its checksum is partial. skip is the number of bytes of p.Frame that the device
+// does not carry and h does not count: the Ethernet header for a TUN, else 0.
 //
-// A checksum that p.Sum cannot tell, such as that of a TCP packet in a tunnel
-// of UDP, is completed at once. The error is for one that is not
+// A checksum that p.Sum cannot describe, such as that of a TCP packet in a UDP
+// tunnel, is completed at once. MarkPartial returns an error if the checksum is not
 // between the IP header and the end of the frame.
 func MarkPartial(p *packet.Packet, h Header, skip int) error {
 	p.Sum = 0
@@ -100,10 +99,9 @@ func MarkPartial(p *packet.Packet, h Header, skip int) error {
 	return nil
 }
 
-// Copy makes p independent of the super-packet that it is a piece of: it gives
-// a packet with a Frame, whose checksum is still to be made, and frees p. A
-// packet that is no piece is returned as it is. Who holds a packet for long
-// does not pin 64 KB so.
+// Copy makes p independent of its super-packet: it returns a packet with a Frame and
+// a partial checksum, and frees p. A packet that is no piece is returned as it is.
+// Copying avoids pinning 64 KB for a packet that is held for long.
 func Copy(pool *packet.Pool, p *packet.Packet) *packet.Packet {
 	s := p.Piece.Of
 	if s == nil {

@@ -21,9 +21,9 @@ const (
 // tcpHeader is the length of a TCP header without options, in bytes.
 const tcpHeader = 20
 
-// maxHeaders is the most that the headers of a packet take that is split or
-// joined: Ethernet, two VLAN tags, IPv6 with 250 bytes of extension headers (or
-// IPv4 with all options), and TCP with all options.
+// maxHeaders is the maximum length of the headers of a packet that is split or
+// joined: Ethernet, two VLAN tags, IPv6 with 250 bytes of extension headers (or IPv4
+// with all options), and TCP with all options.
 const maxHeaders = wire.EthernetHeader + 2*wire.VLANTag + wire.IPv6Header + 250 + 60
 
 // maxIP is the longest IP packet.
@@ -35,15 +35,16 @@ var (
 	errSegment   = errors.New("gso: a super-packet without payload or with segments of 0 bytes")
 )
 
-// Prepare reads the headers of s.Data, a frame of which the device says h, and
-// fills the other fields of s. *head becomes what all pieces have in common,
-// as packet.Parse reads it; its owner adds Dest, Origin and Born before Split.
+// Prepare reads the headers of s.Data, a frame that came with h, and fills in the
+// other fields of s. *head receives what all pieces have in common, as packet.Parse
+// reads it; the caller adds Dest, Origin and Born before Split.
 //
-// It refuses what the kernel does not make, with an error that says why: s
-// may come from a program that writes what it likes, and once accepted its
-// pieces render to complete packets. Of h it uses GSOType and GSOSize.
+// It rejects super-packets that the kernel would not build, with an error that says
+// why: s may come from a program that writes arbitrary bytes, and the pieces of an
+// accepted super-packet must render to complete packets. It uses only GSOType and
+// GSOSize of h.
 func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
-	// The parser need not see more, and no stack of VLAN tags is longer.
+	// The parser needs no more, and no stack of VLAN tags is longer.
 	hs := s.Data[:min(len(s.Data), maxHeaders)]
 	*head = packet.Packet{Frame: hs, Flow: packet.Real}
 	parsed := head.Parse()
@@ -77,7 +78,7 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 		l4 += int(ip[0]&15) * 4
 		length = int(binary.BigEndian.Uint16(ip[2:]))
 	} else {
-		x, _ := wire.ParseIP(ip) // as head has been read
+		x, _ := wire.ParseIP(ip) // cannot fail: head was parsed
 		if err := checkExtensions(ip[:x.Header]); err != nil {
 			return err
 		}
@@ -118,8 +119,8 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 	return nil
 }
 
-// checkExtensions looks at an IPv6 header with its extension headers (RFC 8200
-// §4), each of which is to stand in every segment.
+// checkExtensions checks an IPv6 header with its extension headers (RFC 8200 §4),
+// all of which are copied to every segment.
 func checkExtensions(ip []byte) error {
 	const fragment, routing, segmentsLeft = 44, 43, 3
 	for next, at := ip[6], wire.IPv6Header; at < len(ip); next, at = ip[at], at+8+int(ip[at+1])*8 {
@@ -135,7 +136,7 @@ func checkExtensions(ip []byte) error {
 	return nil
 }
 
-// Splitter cuts one super-packet; Split makes it.
+// Splitter cuts one super-packet. Split returns it.
 type Splitter struct {
 	pool  *packet.Pool
 	of    *packet.Super
@@ -145,15 +146,14 @@ type Splitter struct {
 }
 
 // Split begins to cut s, which Prepare has accepted. Neither s nor head may
-// change before the last segment is out; each piece holds its own reference to
-// s, the caller keeps the one it has.
+// change before the last segment is out; each piece holds its own reference to s,
+// and the caller keeps its reference.
 func Split(pool *packet.Pool, s *packet.Super, head *packet.Packet) Splitter {
 	return Splitter{pool: pool, of: s, head: head, at: uint32(s.Payload)}
 }
 
-// Next gives the next segment, in order, as a piece with the fields of head
-// and an IPv4 identification of its own; nil after the last. The caller sets
-// the ID.
+// Next returns the next segment, in order, as a piece with the fields of head and
+// its own IPv4 identification; nil after the last. The caller sets the ID.
 func (c *Splitter) Next() *packet.Packet {
 	s, h := c.of, c.head
 	left := uint32(len(s.Data)) - c.at
@@ -173,20 +173,20 @@ func (c *Splitter) Next() *packet.Packet {
 	return p
 }
 
-// pieceSeq is the TCP sequence number of a piece.
+// pieceSeq returns the TCP sequence number of a piece.
 func pieceSeq(p *packet.Packet) uint32 {
 	s := p.Piece.Of
 	return s.Seq + p.Piece.Offset - uint32(s.Payload)
 }
 
-// pieceBytes is the payload of a piece.
+// pieceBytes returns the payload of a piece.
 func pieceBytes(p *packet.Packet) []byte {
 	s := p.Piece.Of
 	return s.Data[p.Piece.Offset:][:int(p.Size)-int(s.Payload)]
 }
 
-// pieceFlags are the TCP flags of a piece: CWR is for the first segment, FIN
-// and PSH for the last (tcp_gso_segment).
+// pieceFlags returns the TCP flags of a piece: only the first segment has CWR, only
+// the last has FIN and PSH (tcp_gso_segment).
 func pieceFlags(p *packet.Packet) uint8 {
 	flags := p.Piece.Of.Flags
 	if p.Piece.Index > 0 {

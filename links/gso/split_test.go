@@ -17,8 +17,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestSplit: what is cut renders to what gopacket makes of the segments, and
-// its fields are those of that frame.
+// TestSplit: a piece renders to the frame that gopacket makes of the segment, and
+// has that frame's fields.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool packet.Pool
@@ -46,7 +46,7 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// TestRenderChanged: what happened to a piece on its way is in its bytes.
+// TestRenderChanged: changes to a piece in the fabric appear in its bytes.
 func TestRenderChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool packet.Pool
@@ -63,13 +63,13 @@ func TestRenderChanged(t *testing.T) {
 	})
 }
 
-// TestUDPChecksumZero: a checksum of 0 would say that there is none (RFC 768).
+// TestUDPChecksumZero: a checksum of 0 would mean that there is none (RFC 768).
 func TestUDPChecksumZero(t *testing.T) {
 	var pool packet.Pool
 	m := base()
 	m.udp, m.payload = true, []byte{0, 0}
 	at := m.l4() + 6
-	copy(m.payload, m.frame(t)[at:at+2]) // what is missing to 0xffff
+	copy(m.payload, m.frame(t)[at:at+2]) // the difference to 0xffff
 	p := m.pieces(t, &pool, 2)[0]
 	f := Render(p, nil)
 	if f[at] != 0xff || f[at+1] != 0xff {
@@ -116,7 +116,7 @@ func extended(kind uint8, n int) model {
 	return m
 }
 
-// TestPrepareRefuses: every way in which a super-packet can be wrong.
+// TestPrepareRefuses: every error that a super-packet can have.
 func TestPrepareRefuses(t *testing.T) {
 	v6 := base()
 	v6.v6 = true
@@ -167,11 +167,11 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// TestMarkPartial: which checksums are noted, completed at once or refused.
+// TestMarkPartial: which checksums are recorded, completed at once or refused.
 func TestMarkPartial(t *testing.T) {
 	tcp := base().frame(t)
 	n := len(tcp)
-	// In VXLAN (RFC 7348), the inner TCP's checksum is the one to be made.
+	// In VXLAN (RFC 7348), the inner TCP's checksum is partial.
 	outer := base()
 	outer.udp, outer.port = true, 4789
 	outer.payload = append(make([]byte, 8), tcp...)
@@ -207,8 +207,8 @@ func TestMarkPartial(t *testing.T) {
 		if c.sum != 0 || c.bad || c.h.Flags != NeedsCsum {
 			continue
 		}
-		// Summed from the start, a complete checksum gives 0xffff less what
-		// the field held, which was the sum of a pseudo-header.
+		// Summed from the start, a complete checksum gives 0xffff minus the former
+		// content of the field, which was the sum of a pseudo-header.
 		start := int(c.h.CsumStart)
 		held := binary.BigEndian.Uint16(c.frame[start+int(c.h.CsumOffset):])
 		var b uint32
@@ -244,7 +244,7 @@ func TestHeader(t *testing.T) {
 }
 
 // TestSum compares with the definition, in RFC 1071 §1, for all lengths and
-// alignments of the fast one's loops.
+// alignments of the fast loops.
 func TestSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 200).Draw(t, "length")
@@ -273,8 +273,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// FuzzPrepare: nothing that a host writes makes Prepare panic, and what it
-// accepts renders to frames that gopacket reads, with all of the payload.
+// FuzzPrepare: no input from a host makes Prepare panic, and accepted input renders
+// to frames that gopacket reads, with all of the payload.
 func FuzzPrepare(f *testing.F) {
 	seed := func(m model, size int) {
 		h := make([]byte, HeaderLen)
@@ -331,7 +331,7 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// completed makes the checksum of p.Frame, if it is still to be made.
+// completed completes the checksum of p.Frame, if it is partial.
 func completed(p *packet.Packet) {
 	if p.Frame == nil || p.Sum == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// answer gives the reply to p when p asks for the MAC of one of the host's
+// answer returns the reply to p if p asks for the MAC of one of the host's
 // addresses, else nil.
 func (t *TUN) answer(p *packet.Packet) []byte {
 	switch {
@@ -65,8 +65,8 @@ func (t *TUN) answerNeighbour(frame []byte) []byte {
 	if !ok || !t.owns(target) {
 		return nil
 	}
-	// Solicited and Override (RFC 4861 §4.4); to all nodes when the asker
-	// has no address yet.
+	// Solicited and Override (RFC 4861 §4.4); sent to all nodes if the requester has
+	// no address yet.
 	dst, dstMAC, flags := ip.SrcIP, eth.SrcMAC, uint8(0x60)
 	if ip.SrcIP.IsUnspecified() {
 		dst, dstMAC, flags = net.IPv6linklocalallnodes, net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, 0x20

@@ -1,11 +1,11 @@
 // Package tuntap joins a port of the fabric to the device of a real host: a
-// TAP, which carries Ethernet frames, or a TUN, which carries IP packets and
-// for which this package adds and strips Ethernet and answers for the host in
-// ARP and neighbour discovery. Either may carry super-packets (offload.go).
+// TAP, which carries Ethernet frames, or a TUN, which carries IP packets and for
+// which this package adds and strips Ethernet headers and answers ARP and neighbour
+// discovery on behalf of the host. Either may carry super-packets (offload.go).
 //
-// The devices are read and written by raw, non-blocking system calls of the
-// engine's thread, or by its io_uring (reader.go, writer.go); the fd must not be
-// known to Go's poller. Kernel side: drivers/net/tun.c.
+// The engine's thread reads and writes the devices with raw, non-blocking system
+// calls or through its io_uring (reader.go, writer.go); the fd must not be
+// registered with Go's poller. Kernel side: drivers/net/tun.c.
 package tuntap
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Entrance is where what a device reads enters the fabric.
+// Entrance is where packets from a device enter the fabric.
 type Entrance interface {
-	// Enter is given a packet with a Frame that has been parsed, and owns it.
+	// Enter is given a packet whose Frame has been parsed, and owns it.
 	Enter(now units.Time, p *packet.Packet)
-	// EnterSuper is given a super-packet to split and what its pieces have in
-	// common, as gso.Prepare has made them. It owns s.
+	// EnterSuper is given a super-packet to split and the common fields of its
+	// pieces, as made by gso.Prepare. It owns s.
 	EnterSuper(now units.Time, s *packet.Super, head *packet.Packet)
-	// Malformed is given a packet with a Frame that is none, and owns it.
+	// Malformed is given a packet whose Frame is not a valid frame, and owns it.
 	Malformed(now units.Time, p *packet.Packet)
-	// Refused is told of a packet that was delivered and that the host's
-	// kernel did not take. It is lent.
+	// Refused is called for a delivered packet that the host's kernel did not take.
+	// The packet is valid only during the call.
 	Refused(now units.Time, p *packet.Packet)
 }
 
-// Config is what a device needs.
+// Config holds the parameters of a device.
 type Config struct {
 	FD  int // opened with IFF_NO_PI; with IFF_VNET_HDR if and only if Offload is set
 	MTU int // bytes of layer-3 packet
-	// More are the descriptors of further queues of the device, which the
-	// host's kernel sorts its packets into. They are read only: all that is
-	// delivered is written to FD, in its order.
+	// More are the descriptors of further queues of the device, into which the
+	// host's kernel sorts its packets. They are only read: all delivered packets are
+	// written to FD, in order.
 	More []int
-	// Ignore is a frame that is dropped when it is read; nil is none.
+	// Ignore is a frame that is dropped when it is read; nil if there is none.
 	Ignore   []byte
 	Pool     *packet.Pool
 	Entrance Entrance
@@ -53,24 +53,23 @@ type Config struct {
 	// and the emulated time of the write. May be nil.
 	Delivered func(now units.Time, packets int)
 
-	// Offload says that the device carries super-packets. Then Engine is that
-	// of Pool, and Window is how long a packet may wait to be joined with
-	// others.
+	// Offload means that the device carries super-packets. Then Engine is the engine
+	// of Pool, and Window is how long a packet may wait to be joined with others.
 	Offload bool
 	Engine  *sim.Engine
 	Window  units.Time
 }
 
-// device is what TAP and TUN share.
+// device is the common part of TAP and TUN.
 type device struct {
 	Config
-	front   int                     // bytes of Ethernet that the device itself does not carry
-	dress   func(frame []byte) bool // fills those in; false drops. nil if there are none
-	room    int                     // bytes to read into: a layer-3 packet of the MTU and headers
+	front   int                     // bytes of Ethernet header that the device does not carry
+	dress   func(frame []byte) bool // fills in those; false drops the frame; nil if front is 0
+	room    int                     // bytes of read buffer: a layer-3 packet of the MTU and headers
 	scratch []byte
 	offload *offload // nil without
 	ignored uint64
-	queue   uint16 // that is being read
+	queue   uint16 // being read
 	queues  []*Queue
 	writer  *writer // nil without a ring
 }
@@ -86,9 +85,9 @@ type Queue struct {
 // FD is the queue's file descriptor, for epoll.
 func (q *Queue) FD() int { return q.fd }
 
-// Poll reads up to max packets of the queue and lets them enter the fabric at
-// now. It returns how many it read; a super-packet may exceed max. Packets have the
-// queue's number, FD's being 0, as In.
+// Poll reads up to max packets of the queue and lets them enter the fabric at now.
+// It returns how many it read; a super-packet may exceed max. In of the packets is
+// the queue's number; FD is queue 0.
 func (q *Queue) Poll(now units.Time, max int) int {
 	q.device.queue = q.number
 	if q.reader != nil {
@@ -97,7 +96,7 @@ func (q *Queue) Poll(now units.Time, max int) int {
 	return q.device.poll(q.fd, now, max)
 }
 
-// Queues are those of FD and More, to be polled one by one.
+// Queues returns the queues of FD and More, to be polled one by one.
 func (d *device) Queues() []*Queue {
 	if d.queues == nil {
 		for i, fd := range append([]int{d.FD}, d.More...) {
@@ -110,7 +109,7 @@ func (d *device) Queues() []*Queue {
 // slack is the room beyond the MTU for an Ethernet header and two VLAN tags.
 const slack = wire.EthernetHeader + 2*wire.VLANTag
 
-// SetMTU prepares for layer-3 packets of up to mtu bytes.
+// SetMTU adapts to layer-3 packets of up to mtu bytes.
 func (d *device) SetMTU(mtu int) {
 	d.room = min(mtu+slack, packet.MaxFrame)
 	for _, q := range d.queues {
@@ -120,8 +119,7 @@ func (d *device) SetMTU(mtu int) {
 	}
 }
 
-// Ignored counts the frames that were read and dropped because they were
-// Config.Ignore.
+// Ignored returns the number of frames that were dropped because they equal Config.Ignore.
 func (d *device) Ignored() uint64 { return d.ignored }
 
 // Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
@@ -142,7 +140,7 @@ func (d *device) poll(fd int, now units.Time, max int) int {
 	return max
 }
 
-// admit lets a frame that was read into the fabric, if it is to enter.
+// admit lets a frame that was read enter the fabric, unless it is to be dropped.
 func (d *device) admit(now units.Time, p *packet.Packet) {
 	if !d.takes(p.Frame) {
 		d.Pool.Free(p)
@@ -151,13 +149,13 @@ func (d *device) admit(now units.Time, p *packet.Packet) {
 	d.enter(now, p)
 }
 
-// takes tells whether a frame that was read is to enter, and fills in the Ethernet that
-// the device does not carry.
+// takes reports whether a frame that was read enters the fabric, and fills in the
+// Ethernet header that the device does not carry.
 func (d *device) takes(frame []byte) bool {
 	return !d.ignores(frame[d.front:]) && (d.dress == nil || d.dress(frame))
 }
 
-// ignores tells whether b, which was read, is to be dropped, and counts it.
+// ignores reports whether b, which was read, equals Ignore, and counts it.
 func (d *device) ignores(b []byte) bool {
 	if d.Ignore == nil || !bytes.Equal(b, d.Ignore) {
 		return false
@@ -166,7 +164,7 @@ func (d *device) ignores(b []byte) bool {
 	return true
 }
 
-// readFrame reads one frame into a packet, nil when nothing waits.
+// readFrame reads one frame into a packet. It returns nil when nothing is waiting.
 func (d *device) readFrame(fd int) *packet.Packet {
 	p := d.Pool.NewFrame(d.room)
 	n := read(fd, p.Frame[d.front:])
@@ -188,7 +186,7 @@ func (d *device) enter(now units.Time, p *packet.Packet) {
 	d.Entrance.Enter(now, p)
 }
 
-// deliver hands a packet to the host, or lets it wait for others to go with.
+// deliver hands a packet to the host, or holds it to be joined with others.
 func (d *device) deliver(now units.Time, p *packet.Packet) {
 	if d.offload != nil {
 		d.offload.add(now, p)
@@ -212,7 +210,7 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 	d.Pool.Free(p)
 }
 
-// skip is how much of a frame the device does not carry.
+// skip returns the number of bytes of a frame that the device does not carry.
 func (d *device) skip(p *packet.Packet) int {
 	if d.front > 0 {
 		return int(p.L3)
@@ -220,7 +218,7 @@ func (d *device) skip(p *packet.Packet) int {
 	return 0
 }
 
-// read fills b from a queue; it returns 0 when nothing waits.
+// read fills b from a queue; it returns 0 when nothing is waiting.
 func read(fd int, b []byte) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
@@ -231,8 +229,8 @@ func read(fd int, b []byte) int {
 		case errno == unix.EINTR:
 			continue
 		default:
-			// EAGAIN: the ring is empty. Anything else (EBADFD while the
-			// device goes away) will not go away by reading again.
+			// EAGAIN: the ring is empty. Reading again would not clear any other
+			// error (EBADFD while the device goes away).
 			return 0
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// FuzzTUN: no frame from the fabric makes a TUN panic or answer without
-// having been asked: an answer is a frame of its own MAC, and at most one.
+// FuzzTUN: no frame from the fabric makes a TUN panic or send an unsolicited answer:
+// there is at most one answer, a frame from the TUN's MAC.
 func FuzzTUN(f *testing.F) {
 	f.Add(build(f, ethernet(peerMAC, wire.Broadcast, layers.EthernetTypeARP), arpRequest(host4)))
 	f.Add(solicitation(f, peer6, host6, 255))

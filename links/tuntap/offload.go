@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// offload is the part of a device that carries super-packets: a read gives up
-// to 64 KB of TCP or UDP that are split into packets, and a write takes a run
-// of packets that belong together.
+// offload is the part of a device that carries super-packets: a read returns up to
+// 64 KB of TCP or UDP, which are split into packets, and a write takes a run of
+// joined packets.
 type offload struct {
 	device *device
 	joiner *gso.Joiner
@@ -32,20 +32,20 @@ type offload struct {
 	held   *hdrhistogram.Histogram // ns
 }
 
-// Offloaded counts what a device has split and joined, and how long packets
-// that opened a run waited for others, in emulated time: that much the join
-// window added to their delay.
+// Offloaded counts the packets that a device has split and joined. It also says how
+// long packets that opened a run waited for others, in emulated time: this is the
+// delay added by the join window.
 type Offloaded struct {
 	Supers uint64 // super-packets read from the host
 	Pieces uint64 // packets they were split into
 
 	Written uint64 // packets written to the host
-	Writes  uint64 // in as many system calls
+	Writes  uint64 // system calls for them
 
 	HeldP50, HeldP99, HeldMax units.Time
 }
 
-// maxHeld bounds the histogram of waiting: windows end at a millisecond.
+// maxHeld bounds the histogram of waiting times: windows are at most a millisecond.
 const maxHeld = 10 * units.Millisecond
 
 func newOffload(d *device) *offload {
@@ -55,8 +55,7 @@ func newOffload(d *device) *offload {
 	return o
 }
 
-// Offloaded counts what the device has split and joined so far; zero without
-// offload.
+// Offloaded returns the device's counters of split and joined packets; zero without offload.
 func (d *device) Offloaded() Offloaded {
 	o := d.offload
 	if o == nil {
@@ -70,7 +69,7 @@ func (d *device) Offloaded() Offloaded {
 	return c
 }
 
-// Flush writes what waits to be joined.
+// Flush writes the packets that are held for joining.
 func (d *device) Flush(now units.Time) {
 	if d.offload != nil {
 		d.offload.now = now
@@ -78,7 +77,7 @@ func (d *device) Flush(now units.Time) {
 	}
 }
 
-// poll reads a queue until it has max packets or nothing waits.
+// poll reads a queue until it has max packets or nothing is waiting.
 func (o *offload) poll(fd int, now units.Time, max int) (n int) {
 	for n < max {
 		s := o.spare
@@ -100,7 +99,7 @@ func (o *offload) poll(fd int, now units.Time, max int) (n int) {
 	return n
 }
 
-// enter lets what was read into the fabric and gives the number of packets.
+// enter lets the packets of a read enter the fabric and returns their number.
 func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
 	d := o.device
 	h := gso.Decode(o.vnet[:])
@@ -127,8 +126,8 @@ func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
 	return n
 }
 
-// copy makes a packet with a frame of its own, so that a short one does not
-// hold on to 64 KB.
+// copy makes a packet with its own copy of the frame, so that a short frame does not
+// pin 64 KB.
 func (o *offload) copy(frame []byte) *packet.Packet {
 	p := o.device.Pool.NewFrame(min(len(frame), packet.MaxFrame))
 	copy(p.Frame, frame)
@@ -183,8 +182,7 @@ func (o *offload) count(r *gso.Run) {
 	}
 }
 
-// read fills the virtio header and b from a queue; it returns 0 when nothing
-// waits.
+// read fills the virtio header and b from a queue; it returns 0 when nothing is waiting.
 func (o *offload) read(fd int, b []byte) int {
 	o.iov[0].Base, o.iov[1].Base = &o.vnet[0], &b[0]
 	o.iov[0].SetLen(len(o.vnet))

@@ -23,9 +23,9 @@ import (
 // window is the join window of the devices here.
 const window = 20 * units.Microsecond
 
-// super is a kernel whose device carries super-packets: each message begins
-// with a virtio header. What the device lets in is kept until it is delivered
-// to another one.
+// super is a kernel whose device carries super-packets: each message begins with a
+// virtio header. Packets that enter from the device are kept until they are
+// delivered to another one.
 type super struct {
 	*kernel
 	kind   string // TAP or TUN
@@ -61,8 +61,8 @@ func (s *super) EnterSuper(now units.Time, u *packet.Super, head *packet.Packet)
 	s.pool.Release(u)
 }
 
-// newSuper makes the devices of a host and of its peer, so that what one reads
-// can be delivered to the other.
+// newSuper makes the devices of a host and of its peer, so that packets read from
+// one can be delivered to the other.
 func newSuper(t testing.TB, kind string, v6 bool, window units.Time) *super {
 	t.Helper()
 	k, fd := newKernel(t)
@@ -80,8 +80,8 @@ func newSuper(t testing.TB, kind string, v6 bool, window units.Time) *super {
 	return s
 }
 
-// clean looks for what has leaked: all packets are freed, and of super-packets
-// only the one that a device reads into is in use.
+// clean checks for leaks: all packets are freed, and the only super-packet in use is
+// the one that a device reads into.
 func (s *super) clean() {
 	s.t.Helper()
 	s.out.Flush(0)
@@ -105,7 +105,7 @@ func each(t *testing.T, window units.Time, test func(t *testing.T, s *super)) {
 	}
 }
 
-// skip is how many bytes of a frame the device does not carry.
+// skip returns the number of bytes of a frame that the device does not carry.
 func (s *super) skip() int {
 	if s.kind == "TUN" {
 		return wire.EthernetHeader
@@ -113,7 +113,7 @@ func (s *super) skip() int {
 	return 0
 }
 
-// segment is what a test sends from the host to the peer.
+// segment describes a packet or super-packet from the host to the peer.
 type segment struct {
 	v6, udp      bool
 	seq          uint32
@@ -145,7 +145,7 @@ func (g segment) field() int {
 	return 16
 }
 
-// frame is the whole frame as gopacket makes it.
+// frame returns the whole frame as gopacket makes it.
 func (g segment) frame(t testing.TB) []byte {
 	t.Helper()
 	kind, proto := layers.EthernetTypeIPv4, layers.IPProtocolTCP
@@ -180,7 +180,7 @@ func (g segment) frame(t testing.TB) []byte {
 	return b[:g.headers()+len(g.payload)] // gopacket pads to Ethernet's minimum
 }
 
-// begun is the frame with the sum of only the pseudo-header in its checksum.
+// begun returns the frame with a checksum that covers only the pseudo-header.
 func (g segment) begun(t testing.TB) []byte {
 	b := g.frame(t)
 	n, proto := len(b)-g.l4(), byte(wire.ProtoTCP)
@@ -196,8 +196,8 @@ func (g segment) begun(t testing.TB) []byte {
 	return b
 }
 
-// message is the segment as the device gives and takes it; size is the payload
-// of each packet of a super-packet, 0 for a single one.
+// message returns the segment in the device's format; size is the payload of each
+// packet of a super-packet, 0 for a single packet.
 func (s *super) message(g segment, size int) []byte {
 	s.t.Helper()
 	h := gso.Header{Flags: gso.NeedsCsum, CsumStart: uint16(g.l4() - s.skip()), CsumOffset: uint16(g.field())}
@@ -222,12 +222,12 @@ func (s *super) with(h gso.Header, frame []byte) []byte {
 	return append(b, frame[s.skip():]...)
 }
 
-// stream gives the segment at an offset of a stream of the host.
+// stream returns the segment at an offset of a stream of the host.
 func (s *super) stream(at, n int) segment {
 	return segment{v6: s.v6, seq: uint32(1000 + at), id: uint16(at / 1000), payload: noise(at, n)}
 }
 
-// noise is n bytes that follow from where they are in a stream.
+// noise returns n bytes that depend on their position in a stream.
 func noise(at, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -237,7 +237,7 @@ func noise(at, n int) []byte {
 	return b
 }
 
-// cut is what the kernel's own segmentation would make of g.
+// cut returns the result of the kernel's own segmentation of g.
 func (g segment) cut(size int) (all []segment) {
 	for at := 0; at < len(g.payload); at += size {
 		c := g
@@ -252,7 +252,7 @@ func (g segment) cut(size int) (all []segment) {
 	return all
 }
 
-// enter sends messages and gives the packets that enter.
+// enter sends messages and returns the packets that enter.
 func (s *super) enter(messages ...[]byte) []*packet.Packet {
 	s.t.Helper()
 	for _, m := range messages {
@@ -262,7 +262,7 @@ func (s *super) enter(messages ...[]byte) []*packet.Packet {
 	return s.take()
 }
 
-// take gives what has entered; the packets are the caller's.
+// take returns the packets that have entered. The caller owns them.
 func (s *super) take() []*packet.Packet {
 	kept := s.kept
 	s.kept = nil
@@ -276,7 +276,7 @@ func (s *super) deliver(now units.Time, ps ...*packet.Packet) {
 	}
 }
 
-// receiveLong gives what was written to the host, nil when nothing was.
+// receiveLong returns what was written to the host, nil when nothing was.
 func (s *super) receiveLong() []byte {
 	s.t.Helper()
 	b := make([]byte, 1<<17)
@@ -303,8 +303,8 @@ func (s *super) wrote(what string, want ...[]byte) {
 	}
 }
 
-// TestOffloadSingle: a packet that is none of many comes in with its checksum
-// made where somebody looks, and goes out as it came.
+// TestOffloadSingle: the checksum of a single packet is computed only when needed,
+// and the packet goes out as it came.
 func TestOffloadSingle(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		for name, g := range map[string]segment{
@@ -329,9 +329,9 @@ func TestOffloadSingle(t *testing.T) {
 					t.Errorf("%s, %s: the checksum is to be made at %d", name, form, ps[0].Sum)
 				}
 				s.deliver(s.engine.Now(), ps...)
-				// None of them can be joined with what follows, so none waits.
+				// None of them can be joined with later packets, so none waits.
 				if form == "verified" {
-					m = s.with(gso.Header{}, g.frame(t)) // what it claimed is not passed on
+					m = s.with(gso.Header{}, g.frame(t)) // its claim is not passed on
 				}
 				s.wrote(name+", "+form, m)
 			}
@@ -346,8 +346,7 @@ func TestOffloadSingle(t *testing.T) {
 	})
 }
 
-// TestOffloadMarked: what the fabric has done to a packet is in what the host
-// gets, with the checksums of that.
+// TestOffloadMarked: the host gets the fabric's changes to a packet, with matching checksums.
 func TestOffloadMarked(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		g := s.stream(0, 3*1000)
@@ -410,7 +409,7 @@ func TestOffloadSplits(t *testing.T) {
 			s.deliver(0, ps...)
 			s.out.Flush(0)
 			got := s.receiveLong()
-			if name == "one" { // one packet is no super-packet
+			if name == "one" { // one packet is not a super-packet
 				m = s.message(g, 0)
 			}
 			if !g.fin && !bytes.Equal(got, m) {
@@ -425,8 +424,8 @@ func TestOffloadSplits(t *testing.T) {
 	})
 }
 
-// TestOffloadMalformed: what is no packet is said to be so, and neither leaks
-// nor hurts what follows.
+// TestOffloadMalformed: input that is not a packet is reported as malformed, and
+// neither leaks nor affects later packets.
 func TestOffloadMalformed(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		g := s.stream(0, 3000)
@@ -466,7 +465,7 @@ func TestOffloadMalformed(t *testing.T) {
 			n++
 			before := s.malformed
 			s.send(m)
-			s.send(whole) // which must not suffer
+			s.send(whole) // must not be affected
 			if got := s.in.Poll(0, 100); got != 4 || s.malformed != before+1 {
 				t.Errorf("%s: read %d, malformed %d; want 4, 1", name, got, s.malformed-before)
 			}
@@ -524,8 +523,8 @@ func TestOffloadNonsense(t *testing.T) {
 	})
 }
 
-// TestOffloadUnroutable: a TUN does not let in what nobody has, super-packet
-// or not, nor what is no IP packet, and counts it.
+// TestOffloadUnroutable: packets and super-packets to unknown addresses, and input
+// that is not an IP packet, do not enter from a TUN and are counted.
 func TestOffloadUnroutable(t *testing.T) {
 	s := newSuper(t, "TUN", false, window)
 	g := s.stream(0, 3000)
@@ -546,8 +545,8 @@ func TestOffloadUnroutable(t *testing.T) {
 	}
 }
 
-// TestOffloadPollStops: reading ends at max packets, counted as pieces, and
-// what is left waits for the next turn.
+// TestOffloadPollStops: reading ends at max packets, counted as pieces, and the rest
+// wait for the next turn.
 func TestOffloadPollStops(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		var want [][]byte
@@ -575,8 +574,8 @@ func TestOffloadPollStops(t *testing.T) {
 	})
 }
 
-// TestOffloadWaits: a run is written when its first packet has waited for the
-// window, in one write, whoever of its packets came when.
+// TestOffloadWaits: a run is written in one write when its first packet has waited
+// for the window, whenever the others came.
 func TestOffloadWaits(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		// Two super-packets and a single packet of one stream.
@@ -609,8 +608,8 @@ func TestOffloadWaits(t *testing.T) {
 	})
 }
 
-// TestOffloadWindowFollows: the timer of a run that has gone early does not
-// cut the window of the next one, and each flow has its own run.
+// TestOffloadWindowFollows: the timer of a run that was written early does not
+// shorten the window of the next one, and each flow has its own run.
 func TestOffloadWindowFollows(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		const us = units.Microsecond
@@ -629,7 +628,7 @@ func TestOffloadWindowFollows(t *testing.T) {
 		s.engine.Run(30*us-1, 100)
 		s.wrote("before the window's end")
 		s.engine.Run(30*us, 100)
-		// The other flow need not wait longer once a write is due.
+		// The other flow does not wait longer once a write is due.
 		s.wrote("at the window's end", s.message(later, 1000), s.message(other, 1000))
 		s.engine.Run(units.Second, 100)
 		s.wrote("later")
@@ -639,10 +638,10 @@ func TestOffloadWindowFollows(t *testing.T) {
 	})
 }
 
-// TestOffloadFull: a run to which nothing more can be added goes at once.
+// TestOffloadFull: a full run is written at once.
 func TestOffloadFull(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
-		// 65 KB and more: the 46th packet finds no place.
+		// 65 KB and more: the 46th packet does not fit.
 		a, b := s.stream(0, 40*1000), s.stream(40_000, 40*1000)
 		ps := s.enter(s.message(a, 1000), s.message(b, 1000))
 		headers := s.stream(0, 0).headers() - wire.EthernetHeader
@@ -679,7 +678,7 @@ func TestOffloadGap(t *testing.T) {
 	})
 }
 
-// TestOffloadWithoutWindow: only what comes at one instant is joined.
+// TestOffloadWithoutWindow: only packets that come at the same instant are joined.
 func TestOffloadWithoutWindow(t *testing.T) {
 	each(t, 0, func(t *testing.T, s *super) {
 		ps := s.enter(s.message(s.stream(0, 5000), 1000))
@@ -697,7 +696,7 @@ func TestOffloadWithoutWindow(t *testing.T) {
 	})
 }
 
-// TestOffloadFlush: Flush writes what waits, and the timer then finds nothing.
+// TestOffloadFlush: Flush writes waiting packets, and the timer then finds none.
 func TestOffloadFlush(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		s.deliver(3, s.enter(s.message(s.stream(0, 3000), 1000))...)
@@ -712,8 +711,7 @@ func TestOffloadFlush(t *testing.T) {
 	})
 }
 
-// TestOffloadHeld: the figures are those of the waiting of each run's first
-// packet.
+// TestOffloadHeld: the figures are the waiting times of each run's first packet.
 func TestOffloadHeld(t *testing.T) {
 	s := newSuper(t, "TAP", false, window)
 	for i := range 100 { // runs that PSH ends after 1, 2 ... 100 tenths of a microsecond

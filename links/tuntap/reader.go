@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ringBuffers are what a queue is read into before the engine looks: as many as it
-// takes in a turn.
+// ringBuffers is how many packets of a queue are read ahead of the engine: as many
+// as it takes in a turn.
 const ringBuffers = 32
 
-// reader reads a queue by a ring, straight into the memory of packets.
+// reader reads a queue through a ring, directly into the memory of packets.
 type reader struct {
 	queue   *Queue
 	ring    *uring.Ring
@@ -22,28 +22,28 @@ type reader struct {
 	file    int
 	buffers *uring.Buffers
 	ready   func()
-	armed   bool // a read goes on
-	gone    bool // the device is
+	armed   bool // a read is in progress
+	gone    bool // the device is gone
 
 	packets []*packet.Packet // by buffer
 	got     []arrival
-	first   int // of got that has not entered
+	first   int // first of got that has not entered
 }
 
-// arrival is a buffer that was filled.
+// arrival is a filled buffer.
 type arrival struct {
 	buffer uint16
 	length int
 }
 
-// Rings tells whether a ring is for the device. Super-packets are better read one
-// at a time: written before the next is read, they are still in the processor's
-// cache.
+// Rings reports whether the device should use a ring. Super-packets are better read
+// one at a time: if each is written before the next is read, it is still in the
+// processor's cache.
 func (q *Queue) Rings() bool { return q.device.offload == nil }
 
-// Start has r read the queue, and write the device, in place of system calls of
-// their own. ready is called when there is something for Poll. Until Stop the
-// descriptor is not non-blocking.
+// Start makes r read the queue and write the device, in place of separate system
+// calls. ready is called when there is something for Poll. Until Stop the descriptor
+// is blocking.
 func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
 	n := &reader{queue: q, ring: r, ready: ready, packets: make([]*packet.Packet, ringBuffers)}
 	n.handler = r.Register(n)
@@ -69,8 +69,9 @@ func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
 	return nil
 }
 
-// Stop goes back to system calls. The ring has been closed; what it has read and
-// has not entered is lost, as what waits in the device's own ring is.
+// Stop goes back to system calls. The ring has been closed; packets that it has read
+// and that have not entered the fabric are lost, like those waiting in the device's
+// own ring.
 func (q *Queue) Stop() {
 	n := q.reader
 	if n == nil {
@@ -84,7 +85,7 @@ func (q *Queue) Stop() {
 	_ = unix.SetNonblock(q.fd, true)
 }
 
-// Waiting tells whether Poll is to be called.
+// Waiting reports whether Poll should be called.
 func (q *Queue) Waiting() bool {
 	n := q.reader
 	return n.first < len(n.got) || !n.armed && !n.gone
@@ -98,8 +99,8 @@ func (n *reader) fill(buffer uint16) {
 	n.buffers.Put(buffer, p.Frame[d.front:])
 }
 
-// resize gives the kernel packets of another size in place of those that it has.
-// It looks at them only within Enter, on this thread.
+// resize replaces the kernel's buffers with packets of another size. The kernel
+// accesses them only within Enter, on this thread.
 func (n *reader) resize() {
 	d := n.queue.device
 	filled := make([]bool, len(n.packets))
@@ -120,7 +121,7 @@ func (n *reader) arm() {
 	n.ring.ReadMultishot(n.handler, n.file, n.buffers)
 }
 
-// Completed takes what was read.
+// Completed takes a completed read.
 func (n *reader) Completed(_ uint32, result int, buffer uint16, more bool) {
 	if result > 0 {
 		n.got = append(n.got, arrival{buffer, result})
@@ -138,7 +139,7 @@ func (n *reader) Completed(_ uint32, result int, buffer uint16, more bool) {
 	}
 }
 
-// poll lets up to max packets enter.
+// poll lets up to max packets enter the fabric.
 func (n *reader) poll(now units.Time, max int) (count int) {
 	d := n.queue.device
 	for ; count < max && n.first < len(n.got); count++ {

@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// whole is what TAP and TUN have in common.
+// whole is the common interface of TAP and TUN.
 type whole interface {
 	Deliver(now units.Time, p *packet.Packet)
 	Queues() []*Queue
@@ -26,8 +26,8 @@ type whole interface {
 	Ignored() uint64
 }
 
-// newRing makes a ring of the test's thread for a device, or skips the test where the
-// kernel gives none. stop is what a driver does at its end.
+// newRing makes a ring for a device on the test's thread, or skips the test if the
+// kernel does not allow it. stop does what a driver does at its end.
 func newRing(t testing.TB, e whole) (r *uring.Ring, stop func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -58,8 +58,7 @@ func newWhole(kind string, c Config) whole {
 	return NewTUN(c, hostMAC, []netip.Addr{host4, host6}, neighbours{})
 }
 
-// TestRingIsReadAndWrite: whatever happens, a device with a ring does the same as
-// one without.
+// TestRingIsReadAndWrite: a device with a ring always behaves like one without.
 func TestRingIsReadAndWrite(t *testing.T) {
 	for _, kind := range []string{"TAP", "TUN"} {
 		t.Run(kind, func(t *testing.T) {
@@ -74,8 +73,8 @@ func TestRingIsReadAndWrite(t *testing.T) {
 	}
 }
 
-// play has a host and the fabric send each other what a script says, and tells what
-// comes of it.
+// play makes a host and the fabric send each other the packets of a script, and
+// returns a log of the results.
 func play(t *testing.T, kind string, script []uint16, ring bool) (told []string) {
 	k, fd := newKernel(t)
 	c := k.config(fd)
@@ -157,8 +156,8 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 	return told
 }
 
-// TestRingReadsOn: when the buffers are used up, reading goes on as soon as some have
-// entered, in order; and a larger MTU is for all that is not yet read.
+// TestRingReadsOn: when the buffers are used up, reading continues, in order, as soon
+// as some have entered; and a larger MTU applies to all packets not yet read.
 func TestRingReadsOn(t *testing.T) {
 	k, fd := newKernel(t)
 	d := NewTAP(k.config(fd))
@@ -214,8 +213,8 @@ func TestRingReadsOn(t *testing.T) {
 	}
 }
 
-// TestRingWrites: packets are written in order, the first before all are there, and
-// those that the host does not take are counted.
+// TestRingWrites: packets are written in order, a full batch before the last is
+// queued, and those that the host does not take are counted.
 func TestRingWrites(t *testing.T) {
 	k, fd := newKernel(t)
 	c := k.config(fd)

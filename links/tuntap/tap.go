@@ -18,5 +18,5 @@ func NewTAP(c Config) *TAP {
 	return t
 }
 
-// Deliver gives a packet to the host, which owns it from then on.
+// Deliver gives a packet to the host and takes ownership of it.
 func (t *TAP) Deliver(now units.Time, p *packet.Packet) { t.deliver(now, p) }

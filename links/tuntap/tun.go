@@ -14,11 +14,10 @@ type Neighbours interface {
 	MAC(ip netip.Addr) (wire.MAC, bool)
 }
 
-// TUN is a device that carries IP packets. On the fabric it is an Ethernet
-// station with a MAC of its own: what leaves gets an Ethernet header with the
-// MAC of the destination, what arrives loses it, and requests for its
-// addresses in ARP (RFC 826) and neighbour discovery (RFC 4861) are answered
-// for it.
+// TUN is a device that carries IP packets. On the fabric it is an Ethernet station
+// with its own MAC. Packets from the host get an Ethernet header with the MAC of the
+// destination, packets to the host lose it, and ARP (RFC 826) and neighbour
+// discovery (RFC 4861) requests for the host's addresses are answered on its behalf.
 type TUN struct {
 	device
 	mac        wire.MAC
@@ -39,15 +38,15 @@ func NewTUN(c Config, mac wire.MAC, addresses []netip.Addr, n Neighbours) *TUN {
 	return t
 }
 
-// Unroutable counts packets of the host to unicast addresses that nobody in
-// the fabric has. They never enter it.
+// Unroutable returns the number of packets from the host to unicast addresses that
+// do not exist in the fabric. They never enter it.
 func (t *TUN) Unroutable() uint64 { return t.unroutable }
 
-// Answered counts the ARP and neighbour requests answered for the host.
+// Answered returns the number of ARP and neighbour requests answered for the host.
 func (t *TUN) Answered() uint64 { return t.answered }
 
 // addHeader writes the Ethernet header before the IP packet in f. It reports false
-// for a packet to nobody.
+// if no station has the destination address.
 func (t *TUN) addHeader(f []byte) bool {
 	if !t.addEthernet(f) {
 		t.unroutable++
@@ -81,8 +80,8 @@ func (t *TUN) addEthernet(f []byte) bool {
 	return true
 }
 
-// groupMAC maps an address of a group to its MAC (RFC 1112 §6.4, RFC 2464
-// §7); it reports false for unicast.
+// groupMAC maps a group address to its MAC (RFC 1112 §6.4, RFC 2464 §7); it reports
+// false for unicast.
 func groupMAC(ip netip.Addr) (wire.MAC, bool) {
 	switch {
 	case ip.Is4() && ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
@@ -97,9 +96,9 @@ func groupMAC(ip netip.Addr) (wire.MAC, bool) {
 	return 0, false
 }
 
-// Deliver strips Ethernet and gives the packet to the host, answers a request
-// for the host's addresses, or ignores what is not for the host, as a NIC
-// would. The device owns the packet from then on.
+// Deliver strips the Ethernet header and gives the packet to the host, answers a
+// request for one of the host's addresses, or ignores a packet for another MAC, as a
+// NIC would. It takes ownership of the packet.
 func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
 	if dst, _ := p.MACs(); dst != t.mac && !dst.Multicast() {
 		t.Pool.Free(p)

@@ -34,18 +34,18 @@ var (
 	ownMAC       = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 )
 
-// neighbours is a fabric of one peer.
+// neighbours is a fabric with a single peer.
 type neighbours struct{}
 
 func (neighbours) MAC(ip netip.Addr) (wire.MAC, bool) { return peerMAC, ip == peer4 || ip == peer6 }
 
-// kernel is the far end of a device: a socket that keeps the boundaries of
-// messages, as the kernel's side of a TUN does.
+// kernel is the far end of a device: a socket that preserves message boundaries, as
+// the kernel's side of a TUN does.
 type kernel struct {
 	t    testing.TB
 	fd   int
 	pool packet.Pool
-	// What came into the fabric, freed and copied.
+	// Copies of the frames that entered the fabric; the packets are freed.
 	entered            [][]byte
 	malformed, refused int
 	at                 []units.Time
@@ -91,10 +91,10 @@ func (k *kernel) Malformed(_ units.Time, p *packet.Packet) {
 
 func (k *kernel) Refused(units.Time, *packet.Packet) { k.refused++ }
 
-// config is that of a device without offload.
+// config returns the Config of a device without offload.
 func (k *kernel) config(fd int) Config { return Config{FD: fd, MTU: 1500, Pool: &k.pool, Entrance: k} }
 
-// send is a packet that the host sends.
+// send sends a packet from the host.
 func (k *kernel) send(b []byte) {
 	k.t.Helper()
 	if _, err := unix.Write(k.fd, b); err != nil {
@@ -102,7 +102,7 @@ func (k *kernel) send(b []byte) {
 	}
 }
 
-// receive gives what was written to the host, nil when nothing was.
+// receive returns what was written to the host, nil when nothing was.
 func (k *kernel) receive() []byte {
 	k.t.Helper()
 	b := make([]byte, 10_000)
@@ -121,7 +121,7 @@ func newTestTUN(t testing.TB) (*TUN, *kernel) {
 	return NewTUN(k.config(fd), hostMAC, []netip.Addr{host4, host6}, neighbours{}), k
 }
 
-// build makes bytes of layers with gopacket.
+// build serialises layers with gopacket.
 func build(t testing.TB, l ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	buf := gopacket.NewSerializeBuffer()
@@ -131,7 +131,7 @@ func build(t testing.TB, l ...gopacket.SerializableLayer) []byte {
 	return bytes.Clone(buf.Bytes())
 }
 
-// ipTo gives a UDP packet of the host to an address.
+// ipTo returns a UDP packet from the host to an address.
 func ipTo(t testing.TB, dst string) []byte {
 	t.Helper()
 	ip := net.ParseIP(dst)
@@ -146,7 +146,7 @@ func ipTo(t testing.TB, dst string) []byte {
 	return build(t, l, udp, gopacket.Payload("weft"))
 }
 
-// TestTUNAddsEthernet: gopacket reads the frame that a packet becomes.
+// TestTUNAddsEthernet: gopacket can read the frame made from a packet.
 func TestTUNAddsEthernet(t *testing.T) {
 	for _, c := range []struct {
 		dst, mac string
@@ -181,13 +181,13 @@ func TestTUNAddsEthernet(t *testing.T) {
 	}
 }
 
-// TestTUNUnroutable: what nobody has, and what is no IP packet, does not
-// enter the fabric and is counted.
+// TestTUNUnroutable: packets to unknown addresses, and input that is not an IP
+// packet, do not enter the fabric and are counted.
 func TestTUNUnroutable(t *testing.T) {
 	tun, k := newTestTUN(t)
 	known4, known6 := ipTo(t, "10.0.0.2"), ipTo(t, "fd00::2")
 	bad := [][]byte{known4[:19], known4[:1], known6[:39], ipTo(t, "10.0.0.99"), ipTo(t, "fd00::99"), append([]byte{0x55}, known4[1:]...)}
-	// First one that fills the buffer with what the cut ones lack.
+	// The first fills the buffer with the bytes that the truncated ones lack.
 	for _, b := range append([][]byte{known4}, bad...) {
 		k.send(b)
 	}
@@ -196,7 +196,7 @@ func TestTUNUnroutable(t *testing.T) {
 	}
 }
 
-// TestPollStops: at most max packets are read in a turn, none when none wait,
+// TestPollStops: at most max packets are read in a turn, none when none are waiting,
 // in the order in which they were sent.
 func TestPollStops(t *testing.T) {
 	tun, k := newTestTUN(t)
@@ -225,8 +225,7 @@ func TestPollStops(t *testing.T) {
 	}
 }
 
-// TestTAP: frames go through as they are, as long as the MTU and two VLAN
-// tags make them.
+// TestTAP: frames pass unchanged, up to the length of the MTU with two VLAN tags.
 func TestTAP(t *testing.T) {
 	k, fd := newKernel(t)
 	tap := NewTAP(k.config(fd))
@@ -273,8 +272,8 @@ func ethernet(src, dst wire.MAC, kind layers.EthernetType) *layers.Ethernet {
 	return e
 }
 
-// TestTUNStripsEthernet: the host gets the IP packet of a frame that is for
-// it or for a group, and nothing of any other.
+// TestTUNStripsEthernet: the host gets the IP packet of a frame addressed to it or
+// to a group, and no other frames.
 func TestTUNStripsEthernet(t *testing.T) {
 	ip := ipTo(t, "10.0.0.2")
 	tag := &layers.Dot1Q{VLANIdentifier: 7, Type: layers.EthernetTypeIPv4}
@@ -295,7 +294,7 @@ func TestTUNStripsEthernet(t *testing.T) {
 			t.Errorf("%s: refused", c.name)
 		}
 		got := k.receive()
-		if len(got) > len(c.want) { // Ethernet's padding, which IP's length tells apart
+		if len(got) > len(c.want) { // Ethernet's padding, which IP's length reveals
 			got = got[:len(c.want)]
 		}
 		if !bytes.Equal(got, c.want) || len(k.entered) != 0 || k.pool.Live() != 0 {
@@ -376,8 +375,8 @@ func solicitation(t testing.TB, src, target netip.Addr, hopLimit uint8) []byte {
 	return build(t, ethernet(peerMAC, dst, layers.EthernetTypeIPv6), ip, icmp, &layers.ICMPv6NeighborSolicitation{TargetAddress: target.AsSlice()})
 }
 
-// TestTUNAnswersNeighbours: the advertisement, read by gopacket, with its
-// checksum added up here.
+// TestTUNAnswersNeighbours: the advertisement, read by gopacket, with its checksum
+// computed here.
 func TestTUNAnswersNeighbours(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -413,8 +412,8 @@ func TestTUNAnswersNeighbours(t *testing.T) {
 	}
 }
 
-// TestTUNIgnoresOtherNeighbours: what is not a proper question for the host's
-// address goes to the host like any other packet for it.
+// TestTUNIgnoresOtherNeighbours: a packet that is not a valid solicitation for the
+// host's address goes to the host like any other.
 func TestTUNIgnoresOtherNeighbours(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"another address": solicitation(t, peer6, peer6, 255),
@@ -427,7 +426,7 @@ func TestTUNIgnoresOtherNeighbours(t *testing.T) {
 	}
 }
 
-// TestAnswerToNonsense damages questions at random: no answer, or a frame
+// TestAnswerToNonsense corrupts requests at random: there is no answer, or a frame
 // that gopacket can read.
 func TestAnswerToNonsense(t *testing.T) {
 	tun, k := newTestTUN(t)
@@ -455,8 +454,8 @@ func TestAnswerToNonsense(t *testing.T) {
 	})
 }
 
-// TestQueues: each queue of a device is read by itself, whatever the kind; a
-// frame to be ignored enters from none; what is delivered goes to the first.
+// TestQueues: each queue of a device of either kind is read separately; a frame to
+// be ignored enters from none; delivered packets go to the first.
 func TestQueues(t *testing.T) {
 	for _, kind := range []string{"TAP", "TUN"} {
 		for _, offload := range []bool{false, true} {
@@ -516,7 +515,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// framed is the header of a frame of the host with an IP packet to dst.
+// framed returns the Ethernet header of a frame from the host with an IP packet to dst.
 func framed(dst string) []byte {
 	b := make([]byte, wire.EthernetHeader)
 	peerMAC.Put(b)

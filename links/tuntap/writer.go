@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// maxWrites is how many writes of an engine wait at most for the system call that
-// does them: a host begins with the first while the engine makes the others.
+// maxWrites is the maximum number of an engine's writes that wait for their system
+// call: a host begins with the first while the engine makes the others.
 const maxWrites = 16
 
-// writer writes a device by a ring.
+// writer writes a device through a ring.
 type writer struct {
 	device  *device
 	ring    *uring.Ring
@@ -21,7 +21,7 @@ type writer struct {
 	after   func() // finish
 }
 
-// write is a packet that waits to be written.
+// write is a packet waiting to be written.
 type write struct {
 	due    units.Time
 	packet *packet.Packet
@@ -35,8 +35,8 @@ func newWriter(d *device, r *uring.Ring, file int) *writer {
 	return w
 }
 
-// add takes a packet to be written, at the latest when the engine has nothing more
-// to do at the present.
+// add queues a packet, which is written at the latest when the engine has no more
+// work at the present time.
 func (w *writer) add(now units.Time, p *packet.Packet) {
 	if w.ring.Queued() >= maxWrites {
 		w.ring.Submit()
@@ -55,12 +55,12 @@ func (w *writer) add(now units.Time, p *packet.Packet) {
 	w.waiting = append(w.waiting, write{due: now, packet: p})
 }
 
-// Completed is told what the kernel says of a write.
+// Completed takes the result of a write.
 func (w *writer) Completed(number uint32, result int, _ uint16, _ bool) {
 	w.waiting[number].failed = result < 0
 }
 
-// finish counts and frees what has been written.
+// finish counts and frees the packets that have been written.
 func (w *writer) finish() {
 	d := w.device
 	for i := 0; i < len(w.waiting); {

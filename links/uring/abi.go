@@ -1,7 +1,6 @@
 package uring
 
-// The parts of the kernel's interface that are used, by their names in
-// include/uapi/linux/io_uring.h.
+// The parts of the kernel's interface used here, named as in include/uapi/linux/io_uring.h.
 const (
 	setupCQSize       = 1 << 3
 	setupSubmitAll    = 1 << 7
@@ -76,8 +75,8 @@ type completion struct {
 	flags  uint32
 }
 
-// bufferEntry is struct io_uring_buf. Of the first of a ring, tail is that of the
-// ring.
+// bufferEntry is struct io_uring_buf. In the first entry of a ring, tail is the tail
+// of the ring.
 type bufferEntry struct {
 	address uint64
 	length  uint32

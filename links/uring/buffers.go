@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Buffers are those that multishot reads fill, one after the other.
+// Buffers is a ring of buffers that multishot reads fill in order.
 type Buffers struct {
 	group uint16
 	mem   []byte
@@ -16,8 +16,7 @@ type Buffers struct {
 	tail  uint16
 }
 
-// NewBuffers makes an empty ring of n buffers, a power of two. A group has a number
-// of its own.
+// NewBuffers makes an empty ring of n buffers, a power of two. Each has a unique group number.
 func (r *Ring) NewBuffers(group uint16, n int) (b *Buffers, err error) {
 	b = &Buffers{group: group}
 	// The kernel wants whole pages.
@@ -38,16 +37,16 @@ func (r *Ring) NewBuffers(group uint16, n int) (b *Buffers, err error) {
 	return b, nil
 }
 
-// Put gives memory to be read into, by a number. It is the kernel's from Publish
-// on, and the caller keeps it alive.
+// Put adds memory to read into under a number. The kernel owns it from Publish on,
+// and the caller keeps it alive.
 func (b *Buffers) Put(number uint16, mem []byte) {
 	e := &b.ring[int(b.tail)&(len(b.ring)-1)]
-	// Not the whole entry: the first has the tail.
+	// Not the whole entry: the first holds the tail.
 	e.address, e.length, e.id = uint64(uintptr(unsafe.Pointer(&mem[0]))), uint32(len(mem)), number
 	b.tail++
 }
 
-// Replace puts other memory in the place of a buffer that has not been read into.
+// Replace replaces the memory of a buffer that has not been read into.
 func (b *Buffers) Replace(number uint16, mem []byte) {
 	for i := range b.ring {
 		if e := &b.ring[i]; e.id == number {
@@ -56,18 +55,18 @@ func (b *Buffers) Replace(number uint16, mem []byte) {
 	}
 }
 
-// Publish lets the kernel see what was Put.
+// Publish makes the buffers that were Put visible to the kernel.
 func (b *Buffers) Publish() {
-	// The tail shares its word with the number of the first buffer, which the
-	// kernel only reads. There is no atomic store of 16 bits.
+	// The tail shares its word with the number of the first buffer, which the kernel
+	// only reads. Go has no atomic store of 16 bits.
 	first := &b.ring[0]
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&first.id)), word(first.id, b.tail))
 }
 
-// Close frees the ring, after that of which it is a part.
+// Close frees the buffers. Call it after closing the Ring they belong to.
 func (b *Buffers) Close() { _ = unix.Munmap(b.mem) }
 
-// word is the word of two halves in the machine's order.
+// word combines two halves into a word in native byte order.
 func word(low, high uint16) uint32 {
 	h := [2]uint16{low, high}
 	return *(*uint32)(unsafe.Pointer(&h))

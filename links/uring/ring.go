@@ -1,11 +1,10 @@
-// Package uring reads and writes files through an io_uring (io_uring(7)): what a
-// thread has to write is handed to the kernel in the system call that gathers
-// what it has read meanwhile.
+// Package uring reads and writes files through an io_uring (io_uring(7)): a thread
+// hands its writes to the kernel in the same system call that collects completed
+// reads.
 //
-// A Ring belongs to the thread that made it. Its Enter is the only place where
-// the kernel completes anything (IORING_SETUP_DEFER_TASKRUN), so that the memory
-// shared with it needs no care in between. It needs Linux 6.7 or later, for
-// reads that go on by themselves.
+// A Ring belongs to the thread that made it. The kernel completes requests only
+// within Enter (IORING_SETUP_DEFER_TASKRUN), so the memory shared with it needs no
+// synchronisation in between. It needs Linux 6.7 or later, for multishot reads.
 package uring
 
 import (
@@ -17,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handler is told what has become of its requests. It is called within Enter and
-// Submit, and makes no requests then.
+// Handler receives the results of its requests. It is called within Enter and
+// Submit, and must not make requests then.
 type Handler interface {
 	// Completed is given the number that the request had and its result, as the
-	// system call would have returned it: a negative one is an errno. more says
-	// that the request goes on. buffer is that which was read into.
+	// system call would have returned it: a negative one is an errno. more means
+	// that the request continues. buffer is the buffer that was read into.
 	Completed(number uint32, result int, buffer uint16, more bool)
 }
 
@@ -37,14 +36,14 @@ type Ring struct {
 	sqTail   *uint32
 	cqHead   *uint32
 	cqTail   *uint32
-	tail     uint32 // of what is filled in
-	entered  uint32 // of what the kernel has taken
+	tail     uint32 // of the filled entries
+	entered  uint32 // of the entries that the kernel has taken
 	handlers []Handler
 	after    []func()
-	files    int // that are open
-	room     int // for files
-	writing  int // writes whose end is not known
-	// The kernel is told where these are: a goroutine's stack may move.
+	files    int // open files
+	room     int // for open files
+	writing  int // writes not yet completed
+	// The kernel gets pointers to these, and a goroutine's stack may move.
 	opening int32
 	ts      unix.Timespec
 	arg     eventsArg
@@ -59,19 +58,19 @@ type eventsArg struct {
 }
 
 const (
-	// minCompletions is for how many completions there is room at least. What
-	// goes beyond the kernel keeps until there is.
+	// minCompletions is the minimum room for completions. The kernel keeps any
+	// excess until there is room.
 	minCompletions = 4096
-	// ownHandler has the requests of the ring itself.
+	// ownHandler is the handler of the ring's own requests.
 	ownHandler = 0
-	// isWrite marks a write beside its handler.
+	// isWrite is set in the handler number of a write.
 	isWrite = 1 << 30
 )
 
-// New makes a ring for a number of files, with room for n requests that are not
-// yet handed over, a power of two. It is called by the thread that uses it.
+// New makes a ring for a number of files, with room for n queued requests, a power
+// of two. The thread that uses the ring must call it.
 func New(n, files int) (*Ring, error) {
-	// Of a read there are many completions.
+	// A multishot read has many completions.
 	p := params{flags: setupCQSize | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupNoSQArray, cqEntries: uint32(max(8*n, minCompletions))}
 	fd, _, errno := unix.RawSyscall(unix.SYS_IO_URING_SETUP, uintptr(n), uintptr(unsafe.Pointer(&p)), 0)
 	if errno != 0 {
@@ -85,7 +84,7 @@ func New(n, files int) (*Ring, error) {
 	return r, nil
 }
 
-// explain says what may be the matter.
+// explain adds a likely cause to an error.
 func explain(errno unix.Errno) error {
 	switch errno {
 	case unix.ENOSYS:
@@ -133,7 +132,7 @@ func (r *Ring) prepare(p *params, files int) (err error) {
 	return nil
 }
 
-// probe looks whether the kernel knows reads that go on by themselves.
+// probe checks that the kernel supports multishot reads.
 func (r *Ring) probe() error {
 	var p struct {
 		last, n uint8
@@ -154,13 +153,13 @@ func (r *Ring) probe() error {
 	return nil
 }
 
-// Register gives the number by which a handler's requests are known.
+// Register returns the number that identifies a handler's requests.
 func (r *Ring) Register(h Handler) int {
 	r.handlers = append(r.handlers, h)
 	return len(r.handlers) - 1
 }
 
-// Open makes a file known, and gives the number by which requests name it.
+// Open registers a file and returns the number by which requests name it.
 func (r *Ring) Open(fd int) (int, error) {
 	if r.files == r.room {
 		return 0, fmt.Errorf("an io_uring for %d files has no room for another", r.room)
@@ -177,7 +176,7 @@ func (r *Ring) Open(fd int) (int, error) {
 	return r.files - 1, nil
 }
 
-// next is a cleared entry for a request of a handler.
+// next returns a cleared entry for a request of a handler.
 func (r *Ring) next(handler int, number uint32) *entry {
 	if r.Full() {
 		r.Submit()
@@ -188,28 +187,28 @@ func (r *Ring) next(handler int, number uint32) *entry {
 	return e
 }
 
-// Queued is how many requests wait to be handed over.
+// Queued returns the number of requests waiting to be submitted.
 func (r *Ring) Queued() int { return int(r.tail - r.entered) }
 
-// Full says that the next request is preceded by a Submit.
+// Full reports whether the next request will first Submit.
 func (r *Ring) Full() bool { return r.Queued() == len(r.sq) }
 
 // ReadMultishot reads from a file again and again, each time into the next buffer
 // of b, until that has none left or something fails. The file must not be
-// non-blocking: that would end it where nothing waits.
+// non-blocking: the read would end when nothing is waiting.
 func (r *Ring) ReadMultishot(handler, file int, b *Buffers) {
 	e := r.next(handler, 0)
 	e.op, e.flags, e.fd, e.group, e.offset = opReadMultishot, fixedFile|bufferSelect, int32(file), b.group, 1<<64-1
 }
 
-// PollMultishot tells of each time that a file becomes readable.
+// PollMultishot notifies the handler each time a file becomes readable.
 func (r *Ring) PollMultishot(handler, fd int) {
 	e := r.next(handler, 0)
 	e.op, e.fd, e.length, e.opFlags = opPollAdd, int32(fd), pollMulti, unix.POLLIN
 }
 
-// Write writes b, without waiting for room: then it fails. b must stay as it is
-// until the next Enter or Submit has returned. It is memory of the heap.
+// Write writes b. It fails rather than wait for room. b must not change until the
+// next Enter or Submit has returned, and must be on the heap.
 func (r *Ring) Write(handler, file int, number uint32, b []byte) {
 	e := r.next(handler|isWrite, number)
 	e.op, e.flags, e.fd, e.opFlags = opWrite, fixedFile, int32(file), rwfNoWait
@@ -217,16 +216,16 @@ func (r *Ring) Write(handler, file int, number uint32, b []byte) {
 	r.writing++
 }
 
-// AfterSubmit has f called once, when the writes that are queued now are done and
-// their handlers know. It may be called again then.
+// AfterSubmit arranges for f to be called once, when the currently queued writes are
+// done and their handlers have been called. f may call AfterSubmit again.
 func (r *Ring) AfterSubmit(f func()) { r.after = append(r.after, f) }
 
-// Submit does the writes that are queued and begins the reads. What was read
-// before is told of at the next Enter.
+// Submit performs the queued writes and starts the queued reads. Reads completed
+// before are reported at the next Enter.
 func (r *Ring) Submit() { r.enter(0, 0, false) }
 
-// Enter submits, and tells of what has been read. If there is nothing to tell it
-// waits for that, at most ns nanoseconds.
+// Enter submits, and reports completed reads. If there are none it waits for one, at
+// most ns nanoseconds.
 func (r *Ring) Enter(ns int64) {
 	if ns > 0 {
 		r.enter(1, ns, true)
@@ -245,14 +244,14 @@ func (r *Ring) enter(wait int, ns int64, gather bool) {
 	} else {
 		r.sleep(n, ns)
 	}
-	// What fails is told of as a completion: all are taken, but for a signal, a
-	// lack of memory or too many completions that nobody has looked at.
+	// Failures are reported as completions: the kernel takes all requests, except
+	// after a signal, for lack of memory or with too many completions pending.
 	for r.entered = atomic.LoadUint32(r.sqHead); r.entered != r.tail; r.entered = atomic.LoadUint32(r.sqHead) {
 		r.dispatch()
 		r.call(r.Queued(), 0, enterGetEvents)
 	}
 	r.dispatch()
-	// A write that fails ends later than the others, but soon: none waits.
+	// A write that fails completes later than the others, but soon: none waits.
 	for r.writing > 0 {
 		r.call(0, 1, enterGetEvents)
 		r.dispatch()
@@ -278,7 +277,7 @@ func (r *Ring) sleep(n int, ns int64) {
 	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), 1, enterGetEvents|enterExtArg, uintptr(unsafe.Pointer(&r.arg)), unsafe.Sizeof(r.arg))
 }
 
-// dispatch tells the handlers.
+// dispatch passes completions to the handlers.
 func (r *Ring) dispatch() {
 	head, tail := *r.cqHead, atomic.LoadUint32(r.cqTail)
 	if head == tail {
@@ -297,7 +296,7 @@ func (r *Ring) dispatch() {
 	atomic.StoreUint32(r.cqHead, head)
 }
 
-// finish calls who waits for the end of what was submitted.
+// finish calls the functions given to AfterSubmit.
 func (r *Ring) finish() {
 	after := r.after
 	r.after = nil
@@ -309,7 +308,7 @@ func (r *Ring) finish() {
 	}
 }
 
-// Close ends all requests. The files are no longer in use then.
+// Close cancels all requests. Afterwards the files are no longer in use.
 func (r *Ring) Close() {
 	e := r.next(ownHandler, 0)
 	e.op, e.opFlags = opAsyncCancel, cancelAll|cancelAny

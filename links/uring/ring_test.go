@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// log keeps what a handler is told.
+// log records the calls of a handler.
 type log struct{ lines []string }
 
 func (l *log) Completed(number uint32, result int, buffer uint16, more bool) {
@@ -24,8 +24,8 @@ func (l *log) take() []string {
 	return lines
 }
 
-// newRing makes a ring of the test's thread, or skips the test where the kernel
-// gives none.
+// newRing makes a ring on the test's thread, or skips the test if the kernel does
+// not allow it.
 func newRing(t *testing.T, n, files int) *Ring {
 	t.Helper()
 	runtime.LockOSThread()
@@ -56,8 +56,8 @@ func check(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestReadMultishot: a read goes on until the buffers are used up, and again when
-// there are new ones; a buffer may be replaced while nothing is in it.
+// TestReadMultishot: a read continues until the buffers are used up, and again when
+// there are new ones; an empty buffer may be replaced.
 func TestReadMultishot(t *testing.T) {
 	near, far := socketpair(t)
 	r := newRing(t, 8, 1)
@@ -99,12 +99,12 @@ func TestReadMultishot(t *testing.T) {
 	}
 }
 
-// TestWrite: writes are done in their order when Submit returns, and what waits
-// for the end is called once.
+// TestWrite: when Submit returns, writes have been done in order, and AfterSubmit's
+// functions are called once.
 func TestWrite(t *testing.T) {
 	near, far := socketpair(t)
 	full, _ := socketpair(t)
-	for { // until it takes no more
+	for { // until it is full
 		if err := unix.Sendto(full, make([]byte, 1000), unix.MSG_DONTWAIT, nil); err != nil {
 			break
 		}
@@ -140,7 +140,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%d queued, called %d times", r.Queued(), after)
 	}
 	check(t, "one fails", l.take(), "0: 1 in 0, more false", "2: 1 in 0, more false", fmt.Sprintf("1: %d in 0, more false", -int(unix.EAGAIN)))
-	// More than there is room for.
+	// More than the ring has room for.
 	for i := range data {
 		r.Write(h, files[0], uint32(i), data[i:i+1])
 	}
@@ -161,7 +161,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestEnterWaits: for as long as asked, or until something comes.
+// TestEnterWaits: Enter waits for the given time, or until there is something to report.
 func TestEnterWaits(t *testing.T) {
 	near, far := socketpair(t)
 	r := newRing(t, 4, 0)
@@ -175,7 +175,7 @@ func TestEnterWaits(t *testing.T) {
 	}
 	check(t, "nothing", l.take())
 	time.AfterFunc(10*time.Millisecond, func() { _, _ = unix.Write(far, []byte("x")) })
-	// The runtime's signals end a wait early.
+	// Signals of the Go runtime end a wait early.
 	var told []string
 	for tries := 0; len(told) == 0 && tries < 1000; tries++ {
 		r.Enter(int64(time.Hour))
@@ -184,7 +184,7 @@ func TestEnterWaits(t *testing.T) {
 	check(t, "something", told, fmt.Sprintf("0: %d in 0, more true", unix.POLLIN))
 }
 
-// TestCloseEndsReads: the file is free when Close returns.
+// TestCloseEndsReads: the file is no longer in use when Close returns.
 func TestCloseEndsReads(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe(p[:]); err != nil {

@@ -1,6 +1,6 @@
-// Package livefs is file systems of files that are made when they are read, as those of
-// sysfs are. They are FUSE's, so nothing is done, and nothing is kept up to date, while
-// nobody reads.
+// Package livefs provides file systems whose files are generated when they are read,
+// like those of sysfs. They use FUSE, so nothing is computed or kept up to date unless
+// a program reads.
 package livefs
 
 import (
@@ -21,15 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Device is the kernel's, which makes such file systems possible.
+// Device is the kernel device for such file systems.
 const Device = "/dev/fuse"
 
-// ErrUnavailable means that the machine does not let the caller make such file systems.
+// ErrUnavailable means that the machine does not let the caller create such file systems.
 var ErrUnavailable = errors.New("no FUSE")
 
-// Mount makes a file system that is in no directory yet: mount is for move_mount(2),
-// device for Serve. It takes Device, open to the caller, the right to mount, and Linux 5.2;
-// else it gives ErrUnavailable.
+// Mount makes a file system that is not attached to a directory yet: mount is for
+// move_mount(2), device for Serve. It needs access to Device, the right to mount, and Linux
+// 5.2; otherwise it returns ErrUnavailable.
 func Mount(name string) (mount, device int, err error) {
 	if device, err = unix.Open(Device, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
 		return -1, -1, fmt.Errorf("%w: open %s: %w", ErrUnavailable, Device, err)
@@ -65,34 +65,33 @@ func attach(name string, device int) (mount int, err error) {
 	return unix.Fsmount(c, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 }
 
-// pageSize is as much as a file of sysfs has, and what it says that it has.
+// pageSize is the maximum content of a sysfs file, and the size that it reports.
 const pageSize = 4096
 
-// Files are what a file system has: paths without a slash in front, and what gives a
-// file's text. That is called for one file at a time, by one goroutine for each FS; an
-// error is EIO to who reads.
+// Files maps the paths of a file system, without a leading slash, to functions that
+// return a file's text. They are called for one file at a time, by one goroutine for
+// each FS; the reader sees an error as EIO.
 type Files map[string]func() (string, error)
 
-// FS is a file system that is served.
+// FS is a file system being served.
 type FS struct {
 	device *os.File
 	done   chan struct{}
 }
 
-// Serve serves files to all users of the mount that Mount gave, until Close or until it is mounted
-// nowhere any more. It takes device over.
+// Serve serves files to all users of the mount returned by Mount, until Close or until it is no
+// longer mounted anywhere. It takes over device.
 func Serve(device int, files Files) *FS {
-	long := time.Hour // nothing comes or goes
+	long := time.Hour // files are never added or removed
 	raw := fs.NewNodeFS(&root{files: files}, &fs.Options{EntryTimeout: &long, AttrTimeout: &long, NegativeTimeout: &long, RootStableAttr: &fs.StableAttr{Ino: 1}})
-	// What the kernel asks for and this does not have is refused, which needs no log.
+	// Requests that are not supported are refused, which needs no log.
 	quiet := log.New(io.Discard, "", 0)
 	f := &FS{device: os.NewFile(uintptr(device), Device), done: make(chan struct{})}
 	go f.serve(fuse.NewProtocolServer(raw, &fuse.MountOptions{MaxWrite: pageSize, Logger: quiet, DisableXAttrs: true}))
 	return f
 }
 
-// buffers are for a request, and for its answer: the kernel wants room for more than
-// there is.
+// buffers hold a request and its answer: the kernel requires more room than these need.
 var buffers = sync.Pool{New: func() any { return &[2][]byte{make([]byte, 64<<10), make([]byte, 256<<10)} }}
 
 func (f *FS) serve(s *fuse.ProtocolServer) {
@@ -103,7 +102,7 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 		return
 	}
 	for {
-		// Buffers are taken when there is something to read: most of the time nobody reads.
+		// Buffers are taken only when there is a request: most of the time there is none.
 		var failed error
 		err := c.Read(func(fd uintptr) bool {
 			var again bool
@@ -116,8 +115,8 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 	}
 }
 
-// answer reads a request and answers it; again means that there is none yet. The error says
-// that there will be none any more.
+// answer reads a request and answers it; again means that there is none yet. An error means
+// that there will be no more.
 func answer(fd int, s *fuse.ProtocolServer) (again bool, err error) {
 	b := buffers.Get().(*[2][]byte)
 	defer buffers.Put(b)
@@ -125,19 +124,19 @@ func answer(fd int, s *fuse.ProtocolServer) (again bool, err error) {
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		return true, nil
-	case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT): // who asked has gone
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT): // the requester has gone
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	if n, _ = s.HandleRequest([][]byte{b[0][:n]}, [][]byte{b[1]}); n > 0 {
-		// An error is that who asked has gone.
+		// An error means that the requester has gone.
 		_, _ = unix.Write(fd, b[1][:n])
 	}
 	return false, nil
 }
 
-// Close ends serving. Who reads from then on gets ENOTCONN.
+// Close stops serving. Readers get ENOTCONN from then on.
 func (f *FS) Close() {
 	f.device.Close()
 	<-f.done
@@ -187,8 +186,8 @@ func (f *file) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
-// Open gives a file whose content is made again whenever it is read from its beginning, as in
-// sysfs: programs keep it open and seek.
+// Open returns a file whose content is regenerated whenever it is read from its beginning, as
+// in sysfs: programs keep it open and seek.
 func (f *file) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return nil, 0, unix.EACCES
@@ -196,7 +195,7 @@ func (f *file) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, sys
 	return &handle{file: f}, fuse.FOPEN_DIRECT_IO, 0
 }
 
-// handle is a file that is open. What is read in several pieces is of one time.
+// handle is an open file. Content that is read in several pieces is from one point in time.
 type handle struct {
 	file *file
 	mu   sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounted shows files in a directory; without the right to mount the test is skipped.
+// mounted mounts files on a directory; without the right to mount, the test is skipped.
 func mounted(t *testing.T, files Files) (dir string, f *FS) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,7 +39,7 @@ func mounted(t *testing.T, files Files) (dir string, f *FS) {
 }
 
 // readFile is os.ReadFile without the runtime's poller, which would wait for this very
-// process to answer what the kernel asks when a file is watched.
+// process to answer the kernel's request to watch the file.
 func readFile(path string) (string, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY, 0)
 	if err != nil {
@@ -51,8 +51,8 @@ func readFile(path string) (string, error) {
 	return string(b[:max(n, 0)]), err
 }
 
-// TestRead: what is read is of the moment of reading, also of a file that stays open, and
-// what is read in pieces is of one moment.
+// TestRead: content is from the time of reading, even if the file stays open, and content
+// read in pieces is from one point in time.
 func TestRead(t *testing.T) {
 	var n atomic.Int64
 	n.Store(7)
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 	if err != nil || len(out) != len("a/b/count 444 4096\na/empty 444 4096\na/broken 444 4096\n") {
 		t.Errorf("find: %v\n%s", err, out)
 	}
-	// Other programs may watch what they read, as Go's do.
+	// Other programs may poll the files that they read, as Go's do.
 	out, err = exec.Command("python3", "-c", "import select,sys; f=open(sys.argv[1]); select.select([f],[],[],5); print(int(f.read()))", count).CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return
@@ -115,7 +115,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestUnmounted: serving ends when nobody has the file system any more.
+// TestUnmounted: serving ends when the file system is no longer mounted anywhere.
 func TestUnmounted(t *testing.T) {
 	dir, f := mounted(t, Files{"a": func() (string, error) { return "a", nil }})
 	if _, err := readFile(filepath.Join(dir, "a")); err != nil {
@@ -127,7 +127,7 @@ func TestUnmounted(t *testing.T) {
 	<-f.Done()
 }
 
-// TestClosed: readers of a file system that is served no more are not left waiting.
+// TestClosed: readers of a file system that is no longer served do not block.
 func TestClosed(t *testing.T) {
 	dir, f := mounted(t, Files{"a": func() (string, error) { return "a", nil }})
 	f.Close()

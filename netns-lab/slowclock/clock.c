@@ -1,10 +1,9 @@
 /* A library for LD_PRELOAD that shows a program the clock of a dilated lab: times that
- * it reads are emulated, times that it waits are dilated. The lab's process keeps the
- * clock in a file that is mapped here (emu/wall/share.go).
+ * it reads are emulated, and its waits are dilated. The lab's process keeps the clock
+ * in a file that is mapped here (emu/wall/share.go).
  *
- * Programs that make system calls themselves (statically linked ones, Go's) do not
- * pass here, nor do rdtsc and what the kernel tells of times elsewhere, such as those
- * of files. */
+ * Programs that make system calls themselves (statically linked ones, Go's) bypass the
+ * library. So do rdtsc and other times from the kernel, such as those of files. */
 #include "slowclock.h"
 
 #include <fcntl.h>
@@ -28,7 +27,7 @@ struct lab_clock {
 #define MAGIC 0x314b434f4c435457ULL
 
 static struct lab_clock *lab;
-static _Atomic int64_t latest; /* so that time does not go back when the clock is stopped */
+static _Atomic int64_t latest; /* keeps time from going back when the clock is stopped */
 
 static void die(const char *what)
 {
@@ -64,7 +63,7 @@ int64_t dilation(void)
 
 void *behind(const char *name)
 {
-	/* Of pthread_cond_timedwait there is an older form under the same name. */
+	/* There is an older version of pthread_cond_timedwait under the same name. */
 	void *f = strncmp(name, "pthread_cond_", 13) ? NULL : dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
 	if (!f)
 		f = dlsym(RTLD_NEXT, name);
@@ -90,7 +89,7 @@ int64_t kernel_now(clockid_t c)
 
 static int64_t stood(void) { return atomic_load_explicit(&lab->stood, memory_order_relaxed) / 1000; }
 
-/* elapsed is the emulated time since the start of the lab. */
+/* elapsed returns the emulated time since the start of the lab. */
 static int64_t elapsed(void)
 {
 	int64_t d = dilation();
@@ -140,7 +139,7 @@ struct timespec until(const struct timespec *t)
 	clockid_t c = clock_of(at);
 	int64_t wait = slow(at - now(c)), base = kernel_now(c), out;
 	if (wait < 0)
-		wait = 0; /* it is over */
+		wait = 0; /* the time has passed */
 	if (__builtin_add_overflow(base, wait, &out))
 		out = INT64_MAX;
 	return to_spec(out);
@@ -189,7 +188,7 @@ clock_t clock(void) { return now(CLOCK_PROCESS_CPUTIME_ID) / (SECOND / CLOCKS_PE
 
 static void speed_up(struct timeval *t) { *t = to_val(fast(of_val(t))); }
 
-/* Its first parameter has a type of its own in C, but is an int. */
+/* Its first parameter has a special type in C, but is an int. */
 int getrusage(__rusage_who_t who, struct rusage *u)
 {
 	NEXT(getrusage);

@@ -1,4 +1,4 @@
-/* Times and rates that sockets carry. */
+/* Times and rates of sockets. */
 #include "slowclock.h"
 
 #include <linux/errqueue.h>
@@ -8,14 +8,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The kernel's time stamps of what was received. */
+/* The kernel's time stamps of received packets. */
 
 static void see_spec(void *at)
 {
 	struct timespec t;
 	memcpy(&t, at, sizeof t);
 	if (t.tv_sec == 0 && t.tv_nsec == 0)
-		return; /* not taken */
+		return; /* no time stamp */
 	t = to_spec(seen_at(of_spec(&t)));
 	memcpy(at, &t, sizeof t);
 }
@@ -34,7 +34,7 @@ static void see_stamps(struct msghdr *m)
 		} else if (c->cmsg_type == SCM_TIMESTAMPNS) {
 			see_spec(CMSG_DATA(c));
 		} else if (c->cmsg_type == SCM_TIMESTAMPING) {
-			see_spec(CMSG_DATA(c)); /* by software; devices of a lab take no other */
+			see_spec(CMSG_DATA(c)); /* by software; a lab's devices have no other */
 		}
 	}
 }
@@ -105,7 +105,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	if (WITHIN(field) && info.field != UINT64_MAX)          \
 	info.field = slow(info.field)
 
-/* see_info makes times of TCP's state the lab's, and rates. */
+/* see_info converts times and rates in TCP's state to the lab's. */
 static void see_info(void *at, socklen_t size)
 {
 	struct tcp_info info;

@@ -1,4 +1,4 @@
-/* Waiting: spans and instants that programs give are the lab's. */
+/* Waiting: spans and instants given by programs are in the lab's time. */
 #include "slowclock.h"
 
 #include <limits.h>
@@ -82,7 +82,7 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 	return ppoll(fds, n, ms < 0 ? NULL : &t, NULL);
 }
 
-/* What programs call that were built with _FORTIFY_SOURCE. */
+/* Called by programs built with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t size)
 {
 	if (size / sizeof *fds < n)
@@ -105,7 +105,7 @@ int select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, st
 	struct timeval real = slow_val(t);
 	int got = next(n, r, w, x, &real);
 	if (!odd_val(t))
-		*t = to_val(up(of_val(&real))); /* what is left, as Linux has it */
+		*t = to_val(up(of_val(&real))); /* the remaining time, as on Linux */
 	return got;
 }
 

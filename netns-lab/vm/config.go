@@ -1,10 +1,10 @@
-// Package vm runs virtual machines in QEMU: it starts them, waits until they say
-// that they are up, keeps what they say on their consoles, and ends them. Their
-// NICs are datagram sockets in the hands of the caller (package links/dgram).
+// Package vm runs virtual machines in QEMU: it starts them, waits until they report
+// that they are up, logs their consoles, and ends them. Their NICs are datagram
+// sockets held by the caller (package links/dgram).
 //
-// Nothing of a machine outlives its process: sockets are inherited, the console's
-// socket and the logs lie in a directory of the caller's, and disks are written to
-// only where that is wanted. It needs no root.
+// A machine leaves nothing behind when its process ends: sockets are inherited, the
+// console's socket and the logs are in a directory of the caller, and disks are
+// written only on request. It needs no root.
 package vm
 
 import (
@@ -21,60 +21,59 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Accel is how instructions of the guest are run.
+// Accel says how the guest's instructions are executed.
 type Accel uint8
 
-// The ways to run a guest.
+// Values of Accel.
 const (
-	// Auto is KVM where it works and the processor helps it, else TCG. A machine on
-	// which KVM is there but fails is found out by the guest's end before it is ready.
+	// Auto is KVM if it works with hardware support, else TCG. If KVM is present but
+	// fails, the guest ends before it is ready.
 	Auto Accel = iota
 	KVM
 	TCG
 )
 
-// AccelNames are the names of the ways, by their values.
+// AccelNames are the names of the Accel values.
 var AccelNames = []string{"auto", "kvm", "tcg"}
 
-// String gives the name.
+// String returns the name.
 func (a Accel) String() string { return AccelNames[a] }
 
-// What a guest's Ready may be beside a text of its console.
+// Values of a guest's Ready other than a text on its console.
 const (
 	ReadyAgent = "agent"
 	ReadyNone  = "none"
 )
 
-// Config is what a machine is made from.
+// Config describes a machine.
 type Config struct {
 	Name string
-	// Dir is for the console's socket and the logs. It must be there.
+	// Dir is for the console's socket and the logs. It must exist.
 	Dir string
-	// Console is the file for what the guest says on its console, to which that is
-	// added; empty is ConsoleLog.
+	// Console is the file to which the guest's console output is appended; empty
+	// means ConsoleLog.
 	Console string
 
 	// Image is the directory of weft's own image (FindImage), whose kernel and
 	// initramfs are booted, or empty. Then Kernel, Initrd and Disk are booted, any
 	// of which may be empty; without a Kernel the Disk boots by its own loader.
 	Image, Kernel, Initrd, Disk string
-	// Persist lets the guest change its Disk, which it otherwise does only for
-	// itself and until it ends.
+	// Persist makes the guest's changes to its Disk permanent. Otherwise they are
+	// private to the guest and discarded when it ends.
 	Persist bool
-	// Append is what the kernel gets on its command line behind what weft puts
-	// there. It has no effect without Kernel and Image.
+	// Append is added to the kernel's command line after weft's own arguments. It
+	// has no effect without Kernel and Image.
 	Append string
 
-	Memory units.Bytes // a multiple of MiB, else it is rounded down to one
+	Memory units.Bytes // rounded down to a multiple of MiB
 	CPUs   int
 	Accel  Accel
 
 	NICs  []NIC
 	Setup Setup
 
-	// Ready is what the machine must have said until it counts as up: ReadyAgent,
-	// ReadyNone for nothing, or a text on its console. Limit is how long that may
-	// take.
+	// Ready is the condition for the machine to count as up: ReadyAgent, ReadyNone
+	// for none, or a text on its console. Limit is how long that may take.
 	Ready string
 	Limit time.Duration
 }
@@ -84,12 +83,11 @@ type NIC struct {
 	Name string // in the lab
 	MAC  net.HardwareAddr
 	MTU  int // of layer-3 packets; the guest takes it from the device
-	// Socket is the guest's end of a pair of datagram sockets. The machine takes
-	// it over.
+	// Socket is the guest's end of a pair of datagram sockets. The machine owns it.
 	Socket *os.File
 }
 
-// Setup is what a guest of weft's own image is to be.
+// Setup is the configuration of a guest of weft's own image.
 type Setup struct {
 	Addresses map[string][]netip.Prefix // by NIC
 	OnLink    map[string][]netip.Prefix // by NIC, reached without a gateway
@@ -107,14 +105,14 @@ type Route struct {
 // Sysctl is a kernel parameter, such as net.ipv4.tcp_ecn.
 type Sysctl struct{ Key, Value string }
 
-// Host is somebody whom the guest knows by name.
+// Host is a node that the guest knows by name.
 type Host struct {
 	Name    string
 	Address netip.Addr
 }
 
-// text writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting,
-// in the order in which they are to be made.
+// text writes the setup for netns-lab/vm/guest/setup.sh: a line for each setting, in
+// the order in which they must be applied.
 func (s *Setup) text(name string, nics []NIC) string {
 	var b strings.Builder
 	line := func(words ...string) { fmt.Fprintln(&b, strings.Join(words, " ")) }
@@ -128,7 +126,7 @@ func (s *Setup) text(name string, nics []NIC) string {
 	for i, n := range nics {
 		line("name", "weft-"+strconv.Itoa(i), n.Name)
 	}
-	for _, v := range []Sysctl{ // as the hosts in namespaces have it
+	for _, v := range []Sysctl{ // as for hosts in namespaces
 		{"net.ipv6.conf.all.accept_dad", "0"}, {"net.ipv6.conf.default.accept_dad", "0"},
 		{"net.ipv6.conf.default.accept_ra", "0"}, {"net.ipv6.conf.default.router_solicitations", "0"},
 	} {
@@ -158,7 +156,7 @@ func (s *Setup) text(name string, nics []NIC) string {
 	return b.String()
 }
 
-// ImageDir is where scripts/vm-image.sh puts weft's own image.
+// ImageDir returns the directory where scripts/vm-image.sh puts weft's own image.
 func ImageDir() string {
 	if dir := os.Getenv("WEFT_VM"); dir != "" {
 		return dir
@@ -174,8 +172,7 @@ func ImageDir() string {
 	return filepath.Join(cache, "weft", "vm")
 }
 
-// FindImage gives the directory of weft's own image. The error says how to build
-// it.
+// FindImage returns the directory of weft's own image. The error says how to build it.
 func FindImage() (string, error) {
 	dir := filepath.Join(ImageDir(), "current")
 	if _, err := os.Stat(filepath.Join(dir, "initramfs")); err != nil {
@@ -184,15 +181,16 @@ func FindImage() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// built-in parameters: without the first a busy machine's emulated timer looks
-// broken to the kernel; the others spare an emulated processor work.
+// imageAppend holds the kernel parameters of weft's own image. Without
+// no_timer_check a busy machine's emulated timer looks broken to the kernel; the
+// ones after it spare an emulated processor work.
 const imageAppend = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable nokaslr mitigations=off audit=0 apparmor=0 cryptomgr.notests"
 
-// ownAppend is in front of the command line of others' kernels.
+// ownAppend precedes Append on the command line of kernels that are not weft's.
 const ownAppend = "console=ttyS0"
 
-// arguments are those of QEMU. Sockets are by their numbers in the new process:
-// monitor and agent, then those of the NICs.
+// arguments returns QEMU's arguments. Sockets are given as descriptors in the new
+// process: monitor and agent, then the NICs.
 func (c *Config) arguments(accel Accel, monitor, port int, nics []int, setup string) []string {
 	escape := func(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 	a := []string{
@@ -234,19 +232,19 @@ func (c *Config) arguments(accel Accel, monitor, port int, nics []int, setup str
 	for i, n := range c.NICs {
 		id := "nic" + strconv.Itoa(i)
 		a = append(a, "-netdev", fmt.Sprintf("dgram,id=%s,local.type=fd,local.str=%d", id, nics[i]),
-			// Frames come and go whole: nobody would make checksums and
-			// segments behind the socket.
+			// Frames cross the socket complete: nothing behind it computes checksums
+			// or segments.
 			"-device", fmt.Sprintf("virtio-net-pci,id=%s-dev,netdev=%s,mac=%s,host_mtu=%d,romfile=,csum=off,gso=off,guest_csum=off", id, id, n.MAC, n.MTU))
 	}
 	return a
 }
 
-// diskFormat is qcow2 for an image that begins as one, else raw. QEMU does not look
-// by itself where a guest could write such a beginning.
+// diskFormat returns qcow2 for an image with its magic number, else raw. QEMU must
+// not detect the format itself, because a guest could write such a header.
 func diskFormat(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
-		return "raw" // QEMU says what is wrong with it
+		return "raw" // QEMU reports the error
 	}
 	defer f.Close()
 	var magic [4]byte
@@ -256,10 +254,9 @@ func diskFormat(path string) string {
 	return "raw"
 }
 
-// ConsolePath is the socket on which the console of the machine with this
-// directory is, for one at a time.
+// ConsolePath returns the socket of the console of the machine with this directory.
+// It serves one client at a time.
 func ConsolePath(dir string) string { return filepath.Join(dir, "console") }
 
-// ConsoleLog is the file with all that the machine with this directory has said on
-// its console.
+// ConsoleLog returns the file with the console output of the machine with this directory.
 func ConsoleLog(dir string) string { return filepath.Join(dir, "console.log") }

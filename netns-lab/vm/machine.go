@@ -21,7 +21,7 @@ import (
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
 
-// program is QEMU for the processors whose image there is.
+// program is the QEMU for the architecture of the image.
 const program = "qemu-system-x86_64"
 
 // FindQEMU finds QEMU. The error says how to get it.
@@ -33,7 +33,7 @@ func FindQEMU() (string, error) {
 	return path, nil
 }
 
-// Starter starts a program and gives what is to be told of its end.
+// Starter starts a program and returns a channel that receives how it ended.
 type Starter func(*exec.Cmd) (ended <-chan error, err error)
 
 // Machine is a running virtual machine. Its methods may be called by several
@@ -53,7 +53,7 @@ type Machine struct {
 	err  error         // why
 }
 
-// Start starts a machine. It comes up while the caller goes on: see Await.
+// Start starts a machine. It boots in the background: see Await.
 func Start(c Config, starter Starter) (*Machine, error) {
 	if c.Console == "" {
 		c.Console = ConsoleLog(c.Dir)
@@ -62,7 +62,7 @@ func Start(c Config, starter Starter) (*Machine, error) {
 	if m.accel == Auto && (unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil || !byHardware(cpuinfo)) {
 		m.accel = TCG
 	}
-	only := m.accel != Auto // it is not started again, so nobody needs the sockets
+	only := m.accel != Auto // it is not started again, so the sockets are no longer needed
 	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.text(c.Name, c.NICs)), 0o600); err != nil {
 		m.closeNICs()
 		return nil, err
@@ -78,16 +78,16 @@ func Start(c Config, starter Starter) (*Machine, error) {
 	return m, nil
 }
 
-// cpuinfo is where the kernel says what the processors can do. Tests have their own.
+// cpuinfo is where the kernel lists the processors' features. Tests replace it.
 var cpuinfo = "/proc/cpuinfo"
 
-// byHardware tells whether a processor as the file describes it runs guests itself. KVM
-// can be there without (CONFIG_KVM_PVM): what a guest's kernel does it then emulates, at
-// a fraction of the speed of TCG, and some guests never come up.
+// byHardware reports whether the processor described by the file has hardware
+// virtualisation. KVM can exist without it (CONFIG_KVM_PVM): it then emulates the
+// guest's kernel at a fraction of the speed of TCG, and some guests never come up.
 func byHardware(cpuinfo string) bool {
 	b, err := os.ReadFile(cpuinfo)
 	if err != nil || runtime.GOARCH != "amd64" {
-		return true // nothing is known: KVM may try
+		return true // unknown: try KVM
 	}
 	for line := range strings.Lines(string(b)) {
 		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
@@ -101,11 +101,11 @@ func byHardware(cpuinfo string) bool {
 func (m *Machine) setupPath() string { return filepath.Join(m.config.Dir, "setup") }
 func (m *Machine) logPath() string   { return filepath.Join(m.config.Dir, "qemu.log") }
 
-// closeNICs gives up the guest's ends of the sockets, which QEMU has inherited:
-// then they end with it.
+// closeNICs closes this process's copies of the guest's socket ends, which QEMU has
+// inherited: then they are closed when QEMU ends.
 func (m *Machine) closeNICs() {
 	for _, n := range m.config.NICs {
-		n.Socket.Close() // a second time does no harm
+		n.Socket.Close() // closing twice does no harm
 	}
 }
 
@@ -137,7 +137,7 @@ func (m *Machine) launch() (ended <-chan error, err error) {
 		accel = KVM
 	}
 	c := &exec.Cmd{Path: path, Env: os.Environ(), Stdout: log, Stderr: log, ExtraFiles: []*os.File{itsControl, itsPort}}
-	const first = 3 // of ExtraFiles
+	const first = 3 // descriptor of ExtraFiles
 	var nics []int
 	for _, n := range m.config.NICs {
 		nics = append(nics, first+len(c.ExtraFiles))
@@ -172,12 +172,12 @@ func streams() (ours net.Conn, its *os.File, err error) {
 	return ours, its, err
 }
 
-// event is told what happens to the guest.
+// event handles QEMU's events.
 func (m *Machine) event(link *agent.Link, name string) {
 	switch name {
 	case "RESET":
 		link.Restart()
-	case "STOP": // nobody but KVM stops it, where it has failed
+	case "STOP": // only KVM stops it, after a failure
 		m.mu.Lock()
 		failed := !m.up
 		process := m.process
@@ -188,8 +188,8 @@ func (m *Machine) event(link *agent.Link, name string) {
 	}
 }
 
-// attend sees to the machine's end: under Auto a guest that KVM could not bring up
-// is started again without.
+// attend handles the end of the machine: under Auto, a guest that did not come up
+// with KVM is started again without it.
 func (m *Machine) attend(ended <-chan error) {
 	err := <-ended
 	m.mu.Lock()
@@ -201,7 +201,7 @@ func (m *Machine) attend(ended <-chan error) {
 	link, monitor := m.link, m.monitor
 	m.mu.Unlock()
 	link.Close()
-	<-link.Over() // so the machine's end is seen after the agent's
+	<-link.Over() // so that the machine's end is seen after the agent's
 	monitor.conn.Close()
 	if again {
 		if ended, err = m.launch(); err == nil {
@@ -215,7 +215,7 @@ func (m *Machine) attend(ended <-chan error) {
 	close(m.over)
 }
 
-// explain says how QEMU ended, in its own words where it has any.
+// explain says how QEMU ended, with its own messages if there are any.
 func (m *Machine) explain(err error) error {
 	said := lastLines(m.logPath(), 3)
 	switch {
@@ -229,23 +229,23 @@ func (m *Machine) explain(err error) error {
 	return fmt.Errorf("%s: %w", said, err)
 }
 
-// Console is the file with all that the machine has said on its console.
+// Console returns the file with the machine's console output.
 func (m *Machine) Console() string { return m.config.Console }
 
-// Over is closed when the machine has ended; Err then says how.
+// Over returns a channel that is closed when the machine has ended; Err then says how.
 func (m *Machine) Over() <-chan struct{} { return m.over }
 
-// Err says how the machine ended. It is called after that.
+// Err returns how the machine ended. It must not be called before.
 func (m *Machine) Err() error { return m.err }
 
-// Link leads to the guest's agent.
+// Link returns the link to the guest's agent.
 func (m *Machine) Link() *agent.Link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.link
 }
 
-// PID is that of QEMU.
+// PID returns the PID of QEMU.
 func (m *Machine) PID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,10 +256,10 @@ func (m *Machine) PID() int {
 type NotReady struct {
 	Name string
 	Why  string
-	Said string // the last of what it said on its console
+	Said string // the end of its console output
 }
 
-// Error gives all of it, the console's lines one by one.
+// Error returns the name, the reason and the console's lines.
 func (e *NotReady) Error() string {
 	if e.Said == "" {
 		return fmt.Sprintf("%s does not come up: %s; its console is empty (a kernel says nothing there without console=ttyS0)", e.Name, e.Why)
@@ -267,8 +267,7 @@ func (e *NotReady) Error() string {
 	return fmt.Sprintf("%s does not come up: %s; the last of its console:\n    %s", e.Name, e.Why, strings.ReplaceAll(e.Said, "\n", "\n    "))
 }
 
-// Await waits until the machine says that it is up. The error is a NotReady, or
-// that of ctx.
+// Await waits until the machine is up. The error is a NotReady or the error of ctx.
 func (m *Machine) Await(ctx context.Context) error {
 	limit := time.NewTimer(m.config.Limit)
 	defer limit.Stop()
@@ -315,13 +314,13 @@ func (m *Machine) isReady(console *follower) bool {
 	return console.has(m.config.Console, m.config.Ready)
 }
 
-// follower looks for a text in a file that grows.
+// follower looks for a text in a growing file.
 type follower struct {
 	at    int64
 	waits []byte
 }
 
-// has tells whether text has come.
+// has reports whether text has appeared.
 func (f *follower) has(path, text string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -341,8 +340,8 @@ func (f *follower) has(path, text string) bool {
 	return false
 }
 
-// lastLines gives the last n lines of a file that are not empty, without what
-// moves a terminal's cursor.
+// lastLines returns the last n lines of a file that are not empty, without sequences
+// that move a terminal's cursor.
 func lastLines(path string, n int) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -364,7 +363,7 @@ func lastLines(path string, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// SetCarrier says whether a NIC's cable is in.
+// SetCarrier plugs a NIC's cable in or out.
 func (m *Machine) SetCarrier(nic int, up bool) error {
 	m.mu.Lock()
 	monitor := m.monitor
@@ -372,11 +371,11 @@ func (m *Machine) SetCarrier(nic int, up bool) error {
 	return monitor.do("set_link", map[string]any{"name": fmt.Sprintf("nic%d-dev", nic), "up": up})
 }
 
-// Stop ends the machine. One that may write to its disk is asked to power off, by its
-// agent or else by its button, and given that long to do so.
+// Stop ends the machine. If it may write to its disk, it is first asked to power off,
+// through its agent or else by its power button, and given patience to do so.
 func (m *Machine) Stop(patience time.Duration) {
 	m.mu.Lock()
-	m.up = true // it is not to be started again
+	m.up = true // it must not be started again
 	monitor, process, link := m.monitor, m.process, m.link
 	m.mu.Unlock()
 	if m.config.Persist && powerOff(link, monitor) == nil {
@@ -386,7 +385,7 @@ func (m *Machine) Stop(patience time.Duration) {
 		case <-time.After(patience):
 		}
 	}
-	// SIGTERM makes QEMU write what it has in memory of a disk.
+	// SIGTERM makes QEMU flush its disks.
 	_ = process.Signal(unix.SIGTERM)
 	select {
 	case <-m.over:
@@ -403,7 +402,7 @@ func powerOff(link *agent.Link, monitor *monitor) error {
 	}
 	ours, its := net.Pipe()
 	go link.Relay(its)
-	// Whether it can answer before it has powered off does not matter.
+	// The guest may power off before it can answer.
 	r, err := agent.Run(ours, agent.Command{Argv: []string{"sh", "-c", "sync; poweroff"}})
 	if err == nil && r.Code != 0 {
 		return monitor.do("system_powerdown", nil)

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// monitor speaks QMP with a QEMU (docs/interop/qmp-spec.txt).
+// monitor is a QMP client of a QEMU (docs/interop/qmp-spec.txt).
 type monitor struct {
 	conn    net.Conn
 	encoder *json.Encoder
-	event   func(name string) // is told of events, in their order
+	event   func(name string) // receives events, in order
 
 	mu      sync.Mutex // one command at a time
 	answers chan answer
@@ -59,10 +59,10 @@ func (m *monitor) read() {
 	}
 }
 
-// errMonitor says that QEMU no longer answers.
+// errMonitor means that QEMU no longer answers.
 var errMonitor = errors.New("QEMU has ended")
 
-// do carries out a command.
+// do executes a command.
 func (m *monitor) do(name string, arguments any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,11 +41,11 @@ func TestSetup(t *testing.T) {
 		Hosts:     []Host{{"h1", addr("10.0.0.2")}},
 	}
 	got := strings.Split(strings.TrimSpace(s.text("v1", nics())), "\n")
-	// Kernel settings that every guest gets are left out here.
+	// Ignore kernel settings that every guest gets.
 	got = slices.DeleteFunc(got, func(l string) bool { return strings.HasPrefix(l, "sysctl net/ipv6/") })
 	want := []string{
 		"hostname v1", "host 10.0.0.2 h1",
-		// Names may be exchanged, so all go through others.
+		// Names may be swapped, so all are renamed through temporary ones.
 		"nic 02:00:00:00:00:01 weft-0", "nic 02:00:00:00:00:02 weft-1", "name weft-0 eth1", "name weft-1 eth0",
 		"sysctl net/ipv4/tcp_rmem 4096 131072 6291456",
 		"up eth1", "address eth1 10.0.0.1/16", "address eth1 fd00::1/64", "rdma eth1 rxe0",
@@ -144,7 +144,7 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// TestMonitor speaks with a QEMU that the test plays.
+// TestMonitor talks to a QEMU simulated by the test.
 func TestMonitor(t *testing.T) {
 	ours, its := net.Pipe()
 	events := make(chan string, 1)
@@ -182,8 +182,8 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestWithoutKVM: a machine that KVM cannot bring up is started again with TCG, and with
-// accel: kvm it fails in QEMU's own words. A script plays QEMU.
+// TestWithoutKVM: a machine that does not come up with KVM is started again with TCG;
+// with accel: kvm it fails with QEMU's own message. A script simulates QEMU.
 func TestWithoutKVM(t *testing.T) {
 	if err := unix.Access("/dev/kvm", unix.R_OK|unix.W_OK); err != nil {
 		t.Skipf("SKIPPED: /dev/kvm cannot be used (%v), so nobody tries KVM", err)
@@ -194,7 +194,7 @@ func TestWithoutKVM(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	// A processor that helps, whatever this one is.
+	// A processor with hardware virtualisation, whatever this one is.
 	processor := filepath.Join(dir, "cpuinfo")
 	if err := os.WriteFile(processor, []byte("flags\t\t: fpu vmx\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestWithoutKVM(t *testing.T) {
 	}
 }
 
-// TestByHardware: KVM is not taken by itself where the processor does not help it.
+// TestByHardware: KVM is not chosen automatically without hardware virtualisation.
 func TestByHardware(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: other processors than x86-64 do not show it")

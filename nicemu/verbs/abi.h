@@ -1,12 +1,12 @@
 /*
- * abi.h: what the library and the lab say to each other. Package uverbs has the
- * same in Go; a test there holds the two together. Numbers are in the machine's
- * order. Every struct is laid out without padding of the compiler's.
+ * abi.h: the protocol between the library and the lab. Package uverbs has the same
+ * in Go; a test there keeps the two in agreement. Numbers are in native byte order.
+ * Every struct is laid out without compiler padding.
  *
  * Control is a SOCK_SEQPACKET socket: each request is one packet, a struct
  * weft_request and the body of its operation; each answer is one packet, a struct
- * weft_answer and a body, with descriptors where it says so. An answer that is an
- * error has a text for its body. Requests of a process are answered in order.
+ * weft_answer and a body, with descriptors where stated. The body of an error is a
+ * text. Requests of a process are answered in order.
  */
 #ifndef WEFT_ABI_H
 #define WEFT_ABI_H
@@ -49,7 +49,7 @@ enum weft_op {
 	WEFT_ATTACH_MCAST,    /* mcast */
 	WEFT_DETACH_MCAST,    /* mcast */
 	WEFT_QUERY_CLOCK,     /* handle of the context -> clock_answer */
-	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has told of */
+	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has reported */
 	WEFT_LOCATE,          /* locate -> locate_answer */
 	WEFT_SET_RATE_LIMIT,  /* rate_limit */
 
@@ -127,7 +127,7 @@ struct weft_device_answer {
 struct weft_port_answer {
 	uint64_t rate; /* bits per second; 0 for no limit */
 	uint32_t active_mtu;
-	uint32_t gids;  /* that there are */
+	uint32_t gids;  /* number of GIDs */
 	uint32_t qkey_violations, pkey_violations;
 };
 
@@ -159,12 +159,12 @@ struct weft_mr_answer {
 	uint32_t key;
 };
 
-/* Where the bytes of an element are in the process's memory. */
+/* Locates the bytes of an element in the process's memory. */
 struct weft_locate {
 	uint32_t pd, lkey;
 	uint64_t va;
 	uint32_t length;
-	uint32_t write; /* they are to be written */
+	uint32_t write; /* the bytes will be written */
 };
 
 struct weft_locate_answer {
@@ -179,7 +179,7 @@ struct weft_alloc_mw {
 struct weft_create_cq {
 	uint32_t context;
 	uint32_t cqe;
-	uint32_t channel; /* 0 for none */
+	uint32_t channel; /* 0 means none */
 	uint32_t cq;      /* of RESIZE */
 	uint32_t epoch;   /* 1 for a queue whose epoch is kept up to date */
 	uint32_t reserved;
@@ -187,7 +187,7 @@ struct weft_create_cq {
 
 struct weft_cq_answer {
 	uint32_t handle;
-	uint32_t cqe;   /* as many fit */
+	uint32_t cqe;   /* capacity */
 	uint32_t slots; /* of the ring: a power of two */
 	uint32_t reserved;
 };
@@ -222,7 +222,7 @@ struct weft_srq_attr {
 };
 
 struct weft_create_qp {
-	uint32_t pd, send_cq, recv_cq, srq; /* srq 0 for none */
+	uint32_t pd, send_cq, recv_cq, srq; /* srq 0 means none */
 	uint32_t type;
 	uint32_t signal_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
@@ -245,7 +245,7 @@ struct weft_ah_attr {
 	uint32_t reserved2;
 };
 
-/* The fields of struct ibv_qp_attr, and the mask that goes with them. */
+/* The fields of struct ibv_qp_attr, and their mask. */
 struct weft_qp_attr {
 	uint32_t qp; /* handle */
 	uint32_t mask;
@@ -259,7 +259,7 @@ struct weft_qp_attr {
 
 struct weft_rate_limit {
 	uint32_t qp;
-	uint32_t rate; /* kb/s; 0 for none */
+	uint32_t rate; /* kb/s; 0 means no limit */
 	uint32_t max_burst, typical_packet; /* bytes */
 };
 
@@ -279,20 +279,20 @@ struct weft_cm_create_id {
 	uint32_t channel;
 	uint32_t port_space; /* enum rdma_port_space */
 	uint32_t id;         /* of MIGRATE */
-	uint32_t type;       /* enum ibv_qp_type; 0 is that of the port space */
+	uint32_t type;       /* enum ibv_qp_type; 0 means the port space's */
 };
 
 /* An address and port: IPv4 as ::ffff:a.b.c.d. family is AF_INET, AF_INET6 or 0. */
 struct weft_endpoint {
 	uint8_t ip[16];
-	uint16_t port; /* in the machine's order */
+	uint16_t port; /* in native byte order */
 	uint16_t family;
 	uint32_t reserved;
 };
 
 struct weft_cm_address {
 	uint32_t id;
-	uint32_t device; /* number of the device plus 1; 0 if none is chosen */
+	uint32_t device; /* device number plus 1; 0 if none is chosen */
 	struct weft_endpoint local, remote;
 };
 
@@ -324,8 +324,8 @@ struct weft_cm_connect {
 };
 
 struct weft_cm_event {
-	uint32_t id;     /* the new one's of a request to connect */
-	uint32_t listen; /* who listens, of a request to connect; else 0 */
+	uint32_t id;     /* of a request to connect: the new ID */
+	uint32_t listen; /* of a request to connect: the listening ID; else 0 */
 	uint32_t event;  /* enum rdma_cm_event_type */
 	int32_t status;
 	uint32_t type; /* enum ibv_qp_type of the ID */
@@ -356,14 +356,14 @@ struct weft_cm_join {
 };
 
 /*
- * Shared memory. Queues are rings in memory of their own, sealed against a change
- * of size: a page with the indices, which count up for ever and are taken modulo
- * the number of slots, then the slots. Who writes an index is said below; the
- * other side only reads it.
+ * Shared memory. Each queue is a ring in a separate memory object, sealed against a
+ * change of size: a page with the indices, which count up for ever and are taken
+ * modulo the number of slots, then the slots. The comments below say which side
+ * writes an index; the other side only reads it.
  *
- * The doorbell page: a queue pair or shared receive queue has a number; who has
- * posted to it sets the bit of that number in dirty, then the bit of that word in
- * any, and writes to the eventfd if armed was 1 and it has made it 0.
+ * The doorbell page: a queue pair or shared receive queue has a number. After
+ * posting to it, a thread sets the bit of that number in dirty, then the bit of that
+ * word in any, and writes to the eventfd if it changed armed from 1 to 0.
  */
 #define WEFT_PAGE 4096
 #define WEFT_MAX_QUEUES 65536
@@ -376,7 +376,7 @@ struct weft_doorbell {
 	uint64_t dirty[WEFT_MAX_QUEUES / 64];
 };
 
-/* The first page of a queue pair; a shared receive queue has recv alone. */
+/* The first page of a queue pair; a shared receive queue has only recv. */
 struct weft_queue {
 	uint32_t send; /* posted; the library's */
 	uint32_t pad[15];
@@ -388,7 +388,7 @@ struct weft_send {
 	uint32_t opcode; /* enum ibv_wr_opcode */
 	uint32_t flags;  /* enum ibv_send_flags */
 	uint64_t remote_addr; /* of BIND_MW: where the window begins */
-	uint32_t rkey;        /* of BIND_MW: of the window, now */
+	uint32_t rkey;        /* of BIND_MW: the window's current key */
 	uint32_t imm;         /* as a number, or the key to invalidate; of BIND_MW: the new key */
 	uint64_t compare_add; /* of BIND_MW: length */
 	uint64_t swap;        /* of BIND_MW: access */
@@ -406,7 +406,7 @@ struct weft_sge {
 
 /* A slot of a receive queue: this, then scatter/gather elements. */
 struct weft_recv {
-	uint32_t cookie; /* comes back in the completion; of a queue pair's own it is the index */
+	uint32_t cookie; /* comes back in the completion; in a queue pair's own queue it is the index */
 	uint32_t sges;
 	uint64_t reserved;
 };
@@ -415,13 +415,13 @@ struct weft_recv {
 struct weft_cq {
 	uint32_t made;      /* entries; the lab's */
 	uint32_t solicited; /* entries up to the last that is solicited or an error; the lab's */
-	uint32_t told;      /* entries up to the last that an event has told of; the lab's */
+	uint32_t told;      /* entries up to the last that an event has reported; the lab's */
 	uint32_t pad0;
 	uint64_t epoch; /* CLOCK_REALTIME of programs, in ns, at zero of the lab's clock; the lab's */
 	uint32_t pad[10];
 	uint32_t taken; /* entries; the library's */
 	uint32_t pad2[15];
-	uint32_t arm; /* WEFT_ARM_*: set by the library, taken by the lab */
+	uint32_t arm; /* WEFT_ARM_*: set by the library, cleared by the lab */
 	uint32_t pad3[15];
 	uint32_t event; /* 1 while one waits in the channel: set by the lab, cleared by the library */
 	uint32_t pad4;
@@ -436,13 +436,13 @@ struct weft_cqe {
 	uint32_t imm; /* as a number */
 	uint32_t qp_num, src_qp, flags;
 	uint32_t pkey_index, sl;
-	uint32_t dropped; /* the library's: the entry is of a queue pair that is no more */
+	uint32_t dropped; /* the library's: the entry's queue pair no longer exists */
 	uint32_t reserved;
 	uint64_t time; /* ns of the lab's clock */
 };
 
-/* What comes by a channel: the handle of a completion queue. */
-/* What comes by the descriptor of asynchronous events: */
+/* A channel delivers the handle of a completion queue. */
+/* The descriptor of asynchronous events delivers: */
 struct weft_async {
 	uint32_t event;  /* enum ibv_event_type */
 	uint32_t handle; /* of the queue pair, completion queue or shared receive queue */

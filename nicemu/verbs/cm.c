@@ -1,7 +1,7 @@
 /*
- * cm.c: communication identifiers and events. What the connection manager does is in
- * the lab; here an ID's queue pair is brought through its states, as rdma-core's
- * library does it.
+ * cm.c: communication identifiers and events. The connection manager is in the lab;
+ * this file moves an ID's queue pair through its states, as rdma-core's library
+ * does.
  */
 #include <endian.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 static struct weft_table ids = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* device is a NIC that IDs use. */
+/* The NICs that IDs use. */
 static struct {
 	pthread_mutex_t mutex;
 	struct weft_session *session;
@@ -23,7 +23,7 @@ static struct {
 	int count;
 } devices = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* open_devices opens all devices, once for a session; locked. */
+/* open_devices opens all devices, once per session. The caller holds the lock. */
 static int open_devices(struct weft_session *s)
 {
 	struct ibv_device **list;
@@ -48,7 +48,7 @@ static int open_devices(struct weft_session *s)
 	return devices.count == n ? 0 : errno;
 }
 
-/* use_device gives an ID the device with a number. */
+/* use_device sets the device of an ID by number. */
 static int use_device(struct cm_id *id, uint32_t number)
 {
 	int error = 0;
@@ -140,7 +140,7 @@ static void get_endpoint(struct sockaddr_storage *to, const struct weft_endpoint
 	}
 }
 
-/* learn takes over an ID's addresses and device. */
+/* learn copies the lab's addresses and device into an ID. */
 static int learn(struct cm_id *id, const struct weft_cm_address *a)
 {
 	get_endpoint(&id->id.route.addr.src_storage, &a->local);
@@ -273,7 +273,7 @@ int rdma_destroy_id(struct rdma_cm_id *rdma)
 	return 0;
 }
 
-/* complete waits for what an operation of a synchronous ID leads to. */
+/* complete waits for the event of an operation on a synchronous ID. */
 static int complete(struct cm_id *id, int error)
 {
 	struct rdma_cm_event *e;
@@ -319,7 +319,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src, struct sock
 
 int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout)
 {
-	(void)timeout; /* there is nobody to ask */
+	(void)timeout; /* no other party is asked */
 	return complete(to_id(rdma), call(to_id(rdma), WEFT_CM_RESOLVE_ROUTE));
 }
 
@@ -347,7 +347,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *rdma, struct ibv_qp_attr *attr, int *ma
 	return 0;
 }
 
-/* move takes an ID's queue pair to a state; depth, if not 255, is how many READs and atomics it has there. */
+/*
+ * move moves an ID's queue pair to a state; depth, if not 255, is the number of
+ * READs and atomics in that state.
+ */
 static int move(struct rdma_cm_id *id, enum ibv_qp_state state, uint8_t depth)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -363,14 +366,14 @@ static int move(struct rdma_cm_id *id, enum ibv_qp_state state, uint8_t depth)
 	return error;
 }
 
-/* ready brings a queue pair from INIT to where it can send. */
+/* ready brings a queue pair from INIT to a state in which it can send. */
 static int ready(struct rdma_cm_id *id, uint8_t resources, uint8_t depth)
 {
 	int error;
 
 	if (!id->qp)
 		return 0;
-	/* The peer's rights depend on what was agreed on. */
+	/* The peer's access rights depend on the negotiated parameters. */
 	error = move(id, IBV_QPS_INIT, RDMA_MAX_RESP_RES);
 	if (!error)
 		error = move(id, IBV_QPS_RTR, resources);
@@ -413,7 +416,7 @@ static bool make_cq(struct rdma_cm_id *id, struct ibv_comp_channel **channel, st
 	return *cq;
 }
 
-/* create_cqs makes completion queues for those that a program gives none for. */
+/* create_cqs makes the completion queues that the program does not supply. */
 static int create_cqs(struct rdma_cm_id *id, uint32_t sends, uint32_t recvs, struct ibv_cq **send, struct ibv_cq **recv)
 {
 	to_id(id)->own_cqs = true;
@@ -434,7 +437,7 @@ failed:
 	return recvs;
 }
 
-/* begin brings a new queue pair to the state in which the program gets it. */
+/* begin moves a new queue pair to the state in which the program gets it. */
 static int begin(struct rdma_cm_id *id)
 {
 	int error = move(id, IBV_QPS_INIT, RDMA_MAX_RESP_RES);
@@ -554,7 +557,7 @@ static int put_private(struct weft_cm_param *to, const void *data, uint8_t n)
 	return 0;
 }
 
-/* settle gives what a side asks for of READs and atomics: what the device can, by default. */
+/* settle determines how many READs and atomics a side requests: by default the device's maximum. */
 static int settle(const struct cm_id *id, uint8_t *resources, uint8_t *depth)
 {
 	struct ibv_device_attr a;
@@ -567,7 +570,7 @@ static int settle(const struct cm_id *id, uint8_t *resources, uint8_t *depth)
 	return *resources > a.max_qp_rd_atom || *depth > a.max_qp_init_rd_atom ? EINVAL : 0;
 }
 
-/* put_param fills in what one side says to the other. */
+/* put_param fills in the parameters that one side sends to the other. */
 static int put_param(struct cm_id *id, struct weft_cm_param *to, const struct rdma_conn_param *p)
 {
 	int error;
@@ -629,7 +632,7 @@ int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *param)
 	error = weft_call(id->session, WEFT_CM_ACCEPT, &q, sizeof(q), NULL, 0, NULL, 0);
 	if (error && rdma->qp_type != IBV_QPT_UD)
 		spoil(rdma);
-	/* Whoever answers for datagrams hears no more of it. */
+	/* A side that answers for datagrams gets no further event. */
 	return rdma->qp_type == IBV_QPT_UD ? cm_error(error) : complete(id, error);
 }
 
@@ -646,7 +649,7 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t n) { return
 
 int rdma_establish(struct rdma_cm_id *rdma)
 {
-	if (rdma->qp) /* it is done when the answer comes */
+	if (rdma->qp) /* done when the answer comes */
 		return cm_error(EINVAL);
 	return cm_error(call(to_id(rdma), WEFT_CM_ESTABLISH));
 }
@@ -714,7 +717,7 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	return join(to_id(id), attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
 }
 
-/* group_of takes the group with an address out of an ID's list. */
+/* group_of removes the group with an address from an ID's list. */
 static struct cm_group *group_of(struct cm_id *id, const struct sockaddr *addr)
 {
 	struct cm_group **p, *g = NULL;
@@ -748,7 +751,7 @@ int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *addr)
 	return cm_error(error);
 }
 
-/* An event as the program gets it, with what it refers to. */
+/* An event as the program gets it, with the data that it refers to. */
 struct cm_event {
 	struct rdma_cm_event event;
 	struct cm_id *counted; /* the ID that waits for its acknowledgement */
@@ -789,7 +792,7 @@ static int arrive(struct cm_event *e, const struct weft_cm_event *m, struct cm_i
 		return ENOMEM;
 	error = learn(id, &m->address);
 	if (!error && listen->sync) {
-		/* It waits for its own events. */
+		/* The new ID waits for its own events. */
 		if (rdma_migrate_id(&id->id, NULL))
 			error = errno;
 	}
@@ -805,7 +808,7 @@ static int arrive(struct cm_event *e, const struct weft_cm_event *m, struct cm_i
 	return 0;
 }
 
-/* answered brings the queue pair of the side that has asked to where it can send. */
+/* answered brings the requester's queue pair to a state in which it can send. */
 static void answered(struct cm_event *e, struct cm_id *id)
 {
 	struct rdma_conn_param *p = &e->event.param.conn;
@@ -870,7 +873,7 @@ static void get_param(struct cm_event *e, const struct weft_cm_event *m)
 	};
 }
 
-/* happen acts on an event; false if the program is not to see it. */
+/* happen handles an event; it returns false if the program should not see it. */
 static bool happen(struct cm_event *e, const struct weft_cm_event *m)
 {
 	struct cm_id *id = weft_table_get(&ids, m->listen ? m->listen : m->id);
@@ -932,7 +935,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 		}
 		error = weft_call(s, WEFT_CM_GET_EVENT, &h, sizeof(h), &m, sizeof(m), NULL, 0);
 		if (error == EAGAIN)
-			continue; /* it was of an ID that is no more */
+			continue; /* its ID no longer exists */
 		if (error)
 			break;
 		if (happen(e, &m)) {

@@ -1,4 +1,4 @@
-/* cm.h: what the parts of librdmacm share. */
+/* cm.h: declarations shared by the parts of librdmacm. */
 #ifndef WEFT_CM_H
 #define WEFT_CM_H
 
@@ -22,8 +22,8 @@ struct cm_id {
 	pthread_mutex_t mutex; /* of the counts of events */
 	pthread_cond_t cond;
 	uint32_t events, acked;
-	uint8_t responder_resources, initiator_depth; /* of a request, or as asked for */
-	struct ibv_qp_init_attr *qp_attr; /* of those that rdma_get_request gives */
+	uint8_t responder_resources, initiator_depth; /* of a received request, or as requested */
+	struct ibv_qp_init_attr *qp_attr; /* for IDs returned by rdma_get_request */
 	void *connect;                    /* private data of rdma_addrinfo */
 	uint8_t connect_len;
 	struct cm_group *groups;
@@ -40,7 +40,7 @@ struct cm_group {
 
 static inline struct cm_id *to_id(struct rdma_cm_id *id) { return (struct cm_id *)id; }
 
-/* cm_error sets errno of an errno and gives what functions of the library return. */
+/* cm_error sets errno from an error number and returns the library's return value. */
 static inline int cm_error(int error)
 {
 	if (!error)
@@ -49,7 +49,7 @@ static inline int cm_error(int error)
 	return -1;
 }
 
-/* cm_new_id makes an ID on a channel, or with one of its own. */
+/* cm_new_id makes an ID on a channel, or with its own channel. */
 int cm_new_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 
 socklen_t cm_address_length(const struct sockaddr *a);

@@ -1,4 +1,4 @@
-/* cmep.c: endpoints, which wait for what they have asked for, and names of hosts. */
+/* cmep.c: endpoints, which are synchronous, and names of hosts. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>

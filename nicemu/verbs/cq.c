@@ -9,10 +9,10 @@
 #include "weft.h"
 
 /*
- * After so many polls in a row that find nothing the processor is offered to
- * others: the lab needs one, and a program that polls would have it all. That is
- * before looking, so that what a poll says is not old: libfabric takes an event of
- * rdma_cm that comes behind an empty poll for one that no completion precedes.
+ * After this many empty polls in a row the processor is yielded: the lab needs it,
+ * and a polling program would keep it busy. The yield comes before the poll, so that
+ * the result is not stale: if an rdma_cm event follows an empty poll, libfabric
+ * assumes that no completion precedes the event.
  */
 #define PATIENCE 64
 
@@ -114,7 +114,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 	if (cqe < 1)
 		return EINVAL;
-	/* The entries that wait move with the queue, so none may be taken meanwhile. */
+	/* Waiting entries move with the queue, so none may be taken meanwhile. */
 	pthread_spin_lock(&cq->lock);
 	error = weft_call(cq->session, WEFT_RESIZE_CQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
 	if (!error) {
@@ -153,7 +153,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	if (error && !cq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->cqs, ibv->handle);
-	/* Events that the program has taken it must acknowledge first. */
+	/* The program must first acknowledge the events that it has taken. */
 	pthread_mutex_lock(&ibv->mutex);
 	while (!cq->session->dead && (ibv->comp_events_completed != cq->events || ibv->async_events_completed != cq->async_events))
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
@@ -167,7 +167,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	return 0;
 }
 
-/* finish frees the slot of a work request and says what its ID was. */
+/* finish frees the slot of a work request and returns its ID. */
 static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
 {
 	bool received = e->opcode & IBV_WC_RECV;
@@ -189,12 +189,12 @@ static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
 		return id;
 	}
 	id = h->wr_ids[e->id & h->mask];
-	/* Those in front of it that were not signaled have ended, too. */
+	/* Earlier ones that were not signaled have completed, too. */
 	__atomic_store_n(&h->done, (uint32_t)e->id + 1, __ATOMIC_RELEASE);
 	return id;
 }
 
-/* A completion of a send that has failed has no opcode to go by, but the lab sets it. */
+/* The opcode in the completion of a failed send is undefined in verbs, but the lab sets it. */
 static bool deliver(struct weft_context *c, const struct weft_cqe *e, struct ibv_wc *wc)
 {
 	struct weft_qp_object *qp;
@@ -288,9 +288,9 @@ void weft_cq_clean(struct ibv_cq *ibv, uint32_t qp_num)
 }
 
 /*
- * is_missed tells whether there are entries that the program has not polled and that
- * no event has told of. The event for them is due now: not everybody polls again
- * behind asking for one.
+ * is_missed reports whether there are entries that the program has not polled and
+ * that no event has reported. Their event is due now: not every program polls again
+ * after requesting one.
  */
 static bool is_missed(struct weft_cq_object *cq, bool solicited_only)
 {
@@ -308,7 +308,7 @@ int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	if (cq->session->dead)
 		return EIO;
 	pthread_spin_lock(&cq->lock);
-	/* The lab looks at it behind each entry that it makes. */
+	/* The lab checks it after each entry that it makes. */
 	__atomic_fetch_or(&cq->ring->arm, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_ANY, __ATOMIC_SEQ_CST);
 	missed = is_missed(cq, solicited_only);
 	pthread_spin_unlock(&cq->lock);
@@ -330,7 +330,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void
 				errno = weft_closed(s);
 			return -1;
 		}
-		cq = weft_table_get(&c->cqs, handle); /* else it is destroyed */
+		cq = weft_table_get(&c->cqs, handle); /* NULL if it was destroyed */
 	} while (!cq);
 	__atomic_store_n(&cq->ring->event, 0, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&cq->cq.mutex);
@@ -349,7 +349,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* element gives what an event is of, as the event's element. */
+/* element sets the event's element to the object that the event concerns. */
 static bool element(struct weft_context *c, struct ibv_async_event *event, uint32_t handle)
 {
 	struct weft_cq_object *cq;

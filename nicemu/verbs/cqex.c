@@ -18,7 +18,7 @@ static bool advance(struct weft_cq_object *cq)
 	return true;
 }
 
-/* The queue is locked from a start_poll that has found something to end_poll. */
+/* The queue is locked from a successful start_poll to end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct weft_cq_object *cq = to_object(ex);
@@ -49,7 +49,7 @@ static uint8_t read_sl(struct ibv_cq_ex *ex) { return to_object(ex)->wc.sl; }
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex) { return to_object(ex)->wc.dlid_path_bits; }
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex) { return to_object(ex)->time; }
 
-/* The time of day is that of the program's clock, which a dilated lab slows down. */
+/* The time of day is by the program's clock, which a dilated lab slows down. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
 	struct weft_cq_object *cq = to_object(ex);
@@ -63,7 +63,7 @@ struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	struct ibv_pd *domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : NULL;
 	struct weft_cq_object *cq;
 
-	/* One that a single thread polls has its lock for nothing. */
+	/* A single-threaded queue is locked too, although it need not be. */
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) || flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED || attr->wc_flags & ~(uint64_t)FIELDS)
 		return weft_fail(EOPNOTSUPP);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && (!domain || !to_domain(domain)->of))

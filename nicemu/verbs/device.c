@@ -1,4 +1,4 @@
-/* device.c: devices, contexts and what they can do. */
+/* device.c: devices, contexts and their capabilities. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <net/if.h>
@@ -15,7 +15,7 @@ struct device {
 	struct ibv_device ibv;
 	struct weft_device said;
 	uint32_t number;
-	int refs; /* of the list, and of contexts */
+	int refs; /* from the list and from contexts */
 };
 
 static struct device *to_device(struct ibv_device *d) { return (struct device *)d; }
@@ -161,7 +161,7 @@ int ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
-/* The vendor's ID is the one of rdma_rxe: programs know no special way to it. */
+/* The vendor ID of rdma_rxe: programs have no special path for it. */
 #define VENDOR_ID 0xffffff
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
@@ -202,10 +202,10 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	return 0;
 }
 
-/* Completions have the lab's clock in nanoseconds: its rate in kHz. */
+/* Completions have the lab's time in nanoseconds: the clock's rate in kHz. */
 #define CLOCK 1000000
 
-/* The clock stands in tv_nsec as drivers of NICs put their cycles there, which may be more than a second's. */
+/* The clock is in tv_nsec, where NIC drivers put their cycles, and may exceed a second. */
 int weft_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	struct weft_context *c = to_context(context);
@@ -239,7 +239,7 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = CLOCK;
-	/* All memory is as if on demand: none is pinned. */
+	/* All memory behaves as on demand: none is pinned. */
 	all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	all.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV |
 						      IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
@@ -253,7 +253,7 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	return 0;
 }
 
-/* How a rate is said by a width and a speed (struct ibv_port_attr). */
+/* Expresses a rate as a width and a speed (struct ibv_port_attr). */
 static void put_rate(struct ibv_port_attr *a, uint64_t rate)
 {
 	static const struct {
@@ -304,7 +304,7 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	return 0;
 }
 
-/* Programs of before the structure grew get its first part (_compat_ibv_port_attr). */
+/* Programs built before the structure grew get its first part (_compat_ibv_port_attr). */
 int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	return weft_query_port(c, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
@@ -362,7 +362,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *entrie
 		int error = _ibv_query_gid_ex(c, 1, i, n < max ? e : &test, flags, n < max ? size : sizeof(test));
 
 		if (error == ENODATA)
-			break; /* they are at the front of the table */
+			break; /* valid GIDs are at the front of the table */
 		if (error)
 			return -error;
 		if (n == max)
@@ -372,7 +372,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *entrie
 	return n;
 }
 
-/* Of the kernel's sysfs: 0 is RoCE v1 or InfiniBand, 1 is RoCE v2. */
+/* As in the kernel's sysfs: 0 means RoCE v1 or InfiniBand, 1 means RoCE v2. */
 int ibv_query_gid_type(struct ibv_context *c, uint8_t port, unsigned int index, unsigned int *type)
 {
 	(void)c, (void)port, (void)index;
@@ -401,7 +401,7 @@ int ibv_get_pkey_index(struct ibv_context *c, uint8_t port, __be16 pkey)
 	return -1;
 }
 
-/* Where sysfs does not have a device, what programs look for there. */
+/* Emulates the files that programs look for if sysfs does not have a device. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[1024];

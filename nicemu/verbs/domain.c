@@ -4,7 +4,7 @@
 
 #include "weft.h"
 
-/* A thread domain promises that one thread uses what is of it. Here that saves nothing. */
+/* A thread domain promises that a single thread uses its objects. Here that saves nothing. */
 struct weft_td {
 	struct ibv_td td;
 	uint32_t users;
@@ -116,7 +116,7 @@ void weft_leave_domain(struct ibv_pd *pd)
 		leave(&to_domain(pd)->users);
 }
 
-/* Types of resources are a driver's own; this is one that has no others. */
+/* Types of resources are driver-specific; this driver has only one. */
 #define WORK_REQUESTS 0
 
 uint64_t *weft_table_of(struct ibv_pd *pd, uint32_t n, bool *theirs)

@@ -1,4 +1,4 @@
-/* efa.c: libefa for programs that link to it: the calls for what only Amazon's adapters have say EOPNOTSUPP. */
+/* efa.c: libefa for programs that link to it: calls for Amazon's adapters return EOPNOTSUPP. */
 #include <errno.h>
 #include <stddef.h>
 

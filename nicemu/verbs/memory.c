@@ -10,7 +10,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* gone takes an object that the lab has ended, or that ends with its session. */
+/* gone frees an object that the lab has destroyed, or whose session is dead. */
 static int gone(struct ibv_context *c, int error, void *object)
 {
 	if (!error || to_context(c)->session->dead)
@@ -72,7 +72,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	}
 	errno = weft_call(to_context(mr->context)->session, WEFT_REREG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
 	if (errno)
-		return IBV_REREG_MR_ERR_CMD; /* the region is as it was */
+		return IBV_REREG_MR_ERR_CMD; /* the region is unchanged */
 	mr->lkey = mr->rkey = a.key;
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		mr->pd = pd;
@@ -93,17 +93,17 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* prefetch has the kernel make pages present, as it does for hardware that is about to use them. */
+/* prefetch makes the kernel bring in pages, as it does for hardware that is about to use them. */
 static int prefetch(uint64_t addr, uint64_t n, bool write)
 {
 	uint64_t start = addr & ~(uint64_t)(WEFT_PAGE - 1);
 
 	if (!n || !madvise((void *)(uintptr_t)start, addr + n - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	return errno == EINVAL ? 0 : EFAULT; /* of an older kernel: the pages come when they are used */
+	return errno == EINVAL ? 0 : EFAULT; /* an older kernel: the pages come when they are used */
 }
 
-/* Elements are checked, and with IBV_ADVISE_MR_FLAG_FLUSH pages made present; else they come when they are used. */
+/* Checks elements. IBV_ADVISE_MR_FLAG_FLUSH makes pages present; else they come when used. */
 int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t n)
 {
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
@@ -216,7 +216,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return gone(ah->context, weft_call_handle(to_context(ah->context)->session, WEFT_DESTROY_AH, ah->handle), ah);
 }
 
-/* index_of finds the port's GID that a datagram came to. */
+/* index_of finds the index of the port's GID to which a datagram was sent. */
 static int index_of(struct ibv_context *c, uint8_t port, const uint8_t raw[16])
 {
 	union ibv_gid gid;
@@ -238,8 +238,8 @@ static void mapped(uint8_t to[16], const uint8_t ipv4[4])
 }
 
 /*
- * What stands in front of a datagram is an IPv6 header, or an IPv4 header in the
- * last 20 of 40 bytes (annex A17 of the InfiniBand specification).
+ * A datagram is preceded by an IPv6 header, or by an IPv4 header in the last 20 of
+ * 40 bytes (annex A17 of the InfiniBand specification).
  */
 int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
@@ -265,7 +265,7 @@ int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, 
 	}
 	index = index_of(c, port, to);
 	if (index < 0) {
-		errno = EADDRNOTAVAIL; /* a group's: the program has to choose */
+		errno = EADDRNOTAVAIL; /* a group address: the program must choose */
 		return -1;
 	}
 	attr->is_global = 1;
@@ -304,7 +304,7 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return mcast(qp, WEFT_DETACH_MCAST, gid);
 }
 
-/* Forked children need no care: the lab reads and writes the parent's memory. */
+/* Forked children need no special handling: the lab reads and writes the parent's memory. */
 int ibv_fork_init(void) { return 0; }
 enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
 int ibv_dontfork_range(void *base, size_t size) { (void)base, (void)size; return 0; }

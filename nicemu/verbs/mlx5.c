@@ -1,6 +1,6 @@
 /*
- * mlx5.c: libmlx5 for programs that link to it: the calls for what only NICs of
- * Mellanox have say EOPNOTSUPP. The lists are the symbols of rdma-core 44.
+ * mlx5.c: libmlx5 for programs that link to it: calls for features of Mellanox NICs
+ * return EOPNOTSUPP. The lists are the symbols of rdma-core 44.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -52,7 +52,10 @@ static void put_operation(struct weft_send *s, const struct ibv_qp *qp, const st
 	}
 }
 
-/* check holds a work request to what ibv_post_send(3) has for its queue pair's type: 0 or an errno. */
+/*
+ * check checks a work request against ibv_post_send(3) for its queue pair's type. It
+ * returns 0 or an errno.
+ */
 static int check(const struct weft_qp_object *qp, const struct ibv_send_wr *wr)
 {
 	if (!weft_is(wr->opcode, weft_operations(qp->qp.qp_type)))

@@ -1,4 +1,4 @@
-/* post.h: how work requests get into queues, by ibv_post_*() and by ibv_wr_*(). */
+/* post.h: putting work requests into queues, for ibv_post_*() and ibv_wr_*(). */
 #ifndef WEFT_POST_H
 #define WEFT_POST_H
 
@@ -15,7 +15,7 @@
 
 static inline bool weft_is(uint32_t opcode, uint32_t set) { return opcode < 32 && WEFT_OP(opcode) & set; }
 
-/* weft_has_right_length holds a list to what the operation needs: atomics have 8 bytes. */
+/* weft_has_right_length checks the length of a list for the operation: atomics have 8 bytes. */
 static inline bool weft_has_right_length(uint32_t opcode, const struct ibv_sge *list, size_t n)
 {
 	uint64_t length = 0;
@@ -25,7 +25,7 @@ static inline bool weft_has_right_length(uint32_t opcode, const struct ibv_sge *
 	return !weft_is(opcode, WEFT_ATOMICS) || length == sizeof(uint64_t);
 }
 
-/* weft_next gives the slot that is posted next; NULL if the queue is full. */
+/* weft_next returns the slot to be posted next; NULL if the queue is full. */
 static inline void *weft_next(struct weft_half *h)
 {
 	if (h->posted - __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) >= h->max_wr)
@@ -41,7 +41,7 @@ static inline void weft_put_sges(void *slot, const struct ibv_sge *list, uint32_
 		to[i] = (struct weft_sge){ list[i].addr, list[i].length, list[i].lkey };
 }
 
-/* weft_put_inline appends inline bytes to a slot; EINVAL if they are too many. */
+/* weft_put_inline appends inline bytes to a slot; EINVAL if there are too many. */
 static inline int weft_put_inline(const struct weft_qp_object *qp, struct weft_send *s, const void *from, size_t n)
 {
 	if (n > qp->max_inline - s->inlined)
@@ -61,19 +61,19 @@ static inline void weft_put_bind(struct weft_send *s, const struct ibv_mw *mw, u
 	s->swap = info->mw_access_flags;
 }
 
-/* weft_publish shows the lab what was posted. */
+/* weft_publish makes posted slots visible to the lab. */
 static inline void weft_publish(struct weft_qp_object *qp, struct weft_half *h)
 {
 	__atomic_store_n(h->index, h->posted, __ATOMIC_RELEASE);
 	weft_ring(qp->session, qp->number);
 }
 
-/* weft_may_send is why nothing can be posted to the send queue now, or 0. */
+/* weft_may_send returns 0, or the error why nothing can be posted to the send queue now. */
 static inline int weft_may_send(const struct weft_qp_object *qp)
 {
 	if (qp->session->dead)
 		return EIO;
-	/* It goes to SQE and ERR by itself, where posting is allowed. */
+	/* The lab itself moves it to SQE and ERR, where posting is allowed. */
 	if (qp->qp.state < IBV_QPS_RTS)
 		return weft_refuse(EINVAL, "post to queue pair %u: it is not in RTS yet", qp->qp.qp_num);
 	return 0;

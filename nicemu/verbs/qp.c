@@ -1,4 +1,4 @@
-/* qp.c: queue pairs: what they are made with, their states and attributes. */
+/* qp.c: queue pairs: their creation, states and attributes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static bool init_half(struct weft_half *h, struct ibv_pd *pd, uint32_t *index, c
 
 static void free_qp(struct weft_qp_object *qp)
 {
-	/* What a forked child inherits is not mapped in it. */
+	/* A forked child does not inherit the mapping. */
 	if (qp->ring && !qp->session->dead)
 		munmap(qp->ring, qp->size);
 	weft_free_table(qp->qp.pd, qp->send.wr_ids, qp->send.theirs);
@@ -99,7 +99,7 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *ex)
 	return ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
 }
 
-/* is_offered tells whether what a program asks for of a queue pair is there. */
+/* is_offered reports whether the requested features of a queue pair are supported. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *ex)
 {
 	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD))
@@ -131,7 +131,10 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	return qp;
 }
 
-/* QP_ATTRS are what the two forms of attributes have in common: the lab's name, and that of verbs. */
+/*
+ * QP_ATTRS lists the common fields of the two forms of attributes: the lab's name,
+ * and the verbs name.
+ */
 #define QP_ATTRS(X)                                                                                             \
 	X(state, qp_state) X(cur_state, cur_qp_state) X(path_mtu, path_mtu) X(path_mig_state, path_mig_state)       \
 	X(qkey, qkey) X(rq_psn, rq_psn) X(sq_psn, sq_psn) X(dest_qp_num, dest_qp_num) X(access, qp_access_flags)    \
@@ -153,7 +156,7 @@ void weft_get_qp_attr(struct ibv_qp_attr *to, const struct weft_qp_attr *a)
 #define GET(ours, theirs) to->theirs = a->ours;
 	QP_ATTRS(GET)
 #undef GET
-	to->sq_draining = a->sq_draining; /* told, and not asked for */
+	to->sq_draining = a->sq_draining; /* reported only, never set */
 	weft_get_ah(&to->ah_attr, &a->ah);
 }
 
@@ -162,7 +165,7 @@ static void forget(struct weft_half *h)
 	h->posted = h->done = 0;
 }
 
-/* clean takes a queue pair's entries out of its completion queues. */
+/* clean removes a queue pair's entries from its completion queues. */
 static void clean(struct ibv_qp *qp)
 {
 	weft_cq_clean(qp->send_cq, qp->qp_num);
@@ -178,7 +181,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	int error;
 
 	put_qp_attr(&q, attr);
-	/* Nothing is posted while the lab takes over what was, or forgets it. */
+	/* Nothing is posted while the lab takes over or discards posted work. */
 	pthread_spin_lock(&qp->send.lock);
 	pthread_spin_lock(&qp->recv.lock);
 	error = weft_call(qp->session, WEFT_MODIFY_QP, &q, sizeof(q), &state, sizeof(state), NULL, 0);
@@ -211,7 +214,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct 
 	struct weft_qp_attr a;
 	int error = weft_call(qp->session, WEFT_QUERY_QP, &h, sizeof(h), &a, sizeof(a), NULL, 0);
 
-	(void)mask; /* all is given */
+	(void)mask; /* all attributes are returned */
 	if (error)
 		return error;
 	weft_get_qp_attr(attr, &a);
@@ -230,7 +233,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 	return 0;
 }
 
-/* No vendor's extensions of connections are known (enhanced connection establishment). */
+/* No vendor extensions of connections are supported (enhanced connection establishment). */
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;

@@ -1,7 +1,7 @@
 /*
  * rsocket.c: sockets over RDMA (rsocket(7)) are refused with EOPNOTSUPP: they are a stream
- * protocol on top of verbs, which a kernel's TCP in the same host does as well. Programs
- * that are only linked to them start.
+ * protocol on top of verbs, for which the kernel's TCP in the same host serves as well.
+ * Programs that are merely linked to them still start.
  */
 #include <poll.h>
 #include <sys/select.h>
@@ -45,6 +45,6 @@ NONE(off_t, riomap, int s, void *b, size_t n, int prot, int flags, off_t offset)
 NONE(int, riounmap, int s, void *b, size_t n)
 NONE(size_t, riowrite, int s, const void *b, size_t n, off_t offset, int flags)
 
-/* There is none among them, so these are the system's. */
+/* No descriptor is an rsocket, so these call the system's. */
 int rpoll(struct pollfd *fds, nfds_t n, int timeout) { return poll(fds, n, timeout); }
 int rselect(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *timeout) { return select(n, r, w, e, timeout); }

@@ -20,9 +20,9 @@ static void before_fork(void) { pthread_mutex_lock(&making); }
 static void after_fork(void) { pthread_mutex_unlock(&making); }
 
 /*
- * A forked child has no part in its parent's session: the memory that the lab
- * reads and writes is the parent's. Without this its end of the socket would keep
- * the parent's objects alive.
+ * A forked child does not share its parent's session: the lab reads and writes the
+ * parent's memory. Without this, the child's copy of the socket would keep the
+ * parent's objects alive.
  */
 static void in_child(void)
 {
@@ -37,7 +37,7 @@ static void in_child(void)
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
-/* name makes the address of a socket; a path that is too long for it by way of its descriptor. */
+/* name makes the address of a socket. A path that is too long is given through its descriptor. */
 static int name(struct sockaddr_un *to, const char *path)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
@@ -79,7 +79,7 @@ static struct weft_session *make(void)
 	if (!path || !*path) {
 		path = WEFT_SOCKET;
 		if (access(path, F_OK))
-			return weft_fail(ENOSYS); /* this is no host of a lab */
+			return weft_fail(ENOSYS); /* this is not a host of a lab */
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -115,7 +115,7 @@ struct weft_session *weft_session(void)
 	if (current && !current->dead) {
 		s = current;
 	} else {
-		/* A dead one stays: its objects refer to it. */
+		/* A dead session is kept: its objects refer to it. */
 		s = make();
 		if (s)
 			current = s;
@@ -126,7 +126,7 @@ struct weft_session *weft_session(void)
 	return s;
 }
 
-/* complain prints an error's text, which begins with what strerror(3) says. */
+/* complain prints an error's text, which begins with the text of strerror(3). */
 static void complain(enum weft_op op, const char *text, ssize_t n)
 {
 	if (getenv("WEFT_VERBS_DEBUG"))
@@ -147,7 +147,7 @@ int weft_refuse(int error, const char *format, ...)
 	return error;
 }
 
-/* take takes the answer. */
+/* take reads the answer. */
 static int take(struct weft_session *s, enum weft_op op, void *answer, size_t size, int *fds, int n)
 {
 	struct weft_answer head;
@@ -211,7 +211,7 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 
 	if (s->dead)
 		return EIO;
-	/* A thread that ended half-way would leave the answer to the next one. */
+	/* A thread cancelled half-way would leave its answer to the next one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->mutex);
 	error = s->dead ? EIO : ask(s, op, body, size);
@@ -265,7 +265,7 @@ void weft_ring(struct weft_session *s, uint32_t number)
 	}
 }
 
-/* Tables hash by Fibonacci's multiplier and probe in a row; handles are not 0. */
+/* Tables use Fibonacci hashing and linear probing; handles are not 0. */
 static uint32_t place(uint32_t handle, uint32_t size) { return handle * 0x9e3779b1u & (size - 1); }
 
 struct entry {
@@ -344,7 +344,7 @@ void weft_table_remove(struct weft_table *t, uint32_t handle)
 	if (t->size && e[p].handle) {
 		e[p].handle = 0;
 		t->used--;
-		/* Those behind it may have passed over its place. */
+		/* Entries after it may have been displaced from this slot. */
 		for (p = (p + 1) & mask; e[p].handle; p = (p + 1) & mask) {
 			uint32_t q;
 

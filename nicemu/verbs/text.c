@@ -1,4 +1,4 @@
-/* text.c: names of values, rates, and the rest of what programs may link to. */
+/* text.c: names of values, rates, and other functions that programs may link to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,11 +113,11 @@ enum ibv_rate mbps_to_ibv_rate(int mbps)
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
 {
 	(void)c, (void)attr, (void)mac, (void)vid;
-	errno = EOPNOTSUPP; /* the NIC does it */
+	errno = EOPNOTSUPP; /* the NIC resolves it */
 	return -1;
 }
 
-/* A program cannot import what another has made: EOPNOTSUPP (docs/rdma.md). */
+/* A program cannot import another's objects: EOPNOTSUPP (docs/rdma.md). */
 struct ibv_context *ibv_import_device(int fd) { (void)fd; return weft_fail(EOPNOTSUPP); }
 struct ibv_pd *ibv_import_pd(struct ibv_context *c, uint32_t handle) { (void)c, (void)handle; return weft_fail(EOPNOTSUPP); }
 void ibv_unimport_pd(struct ibv_pd *pd) { (void)pd; }

@@ -1,6 +1,6 @@
 /*
- * weft.h: what the parts of the libraries share. libibverbs exports session and
- * context to librdmacm under a version of their own.
+ * weft.h: declarations shared by the parts of the libraries. libibverbs exports
+ * session and context to librdmacm under a private version.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -15,14 +15,14 @@
 
 #include "abi.h"
 
-/* Where a host has the lab's socket, unless the environment names another place. */
+/* The lab's socket in a host, unless the environment names another path. */
 #define WEFT_SOCKET "/dev/weft/verbs"
 #define WEFT_SOCKET_VARIABLE "WEFT_VERBS_SOCKET"
 
 /*
- * A session is the process's connection to the lab. There is one; a process that
- * was forked off makes one of its own when it opens a device, and what it has
- * inherited answers EIO.
+ * A session is the process's connection to the lab. There is one per process; a
+ * forked process makes its own when it opens a device, and inherited objects return
+ * EIO.
  */
 struct weft_session {
 	int socket;
@@ -32,25 +32,26 @@ struct weft_session {
 	bool dead;             /* it is the parent's, or the lab has ended */
 };
 
-/* weft_session gives the session, and makes it if need be; NULL with errno. */
+/* weft_session returns the session, and makes it if necessary; NULL with errno. */
 struct weft_session *weft_session(void);
 
 /*
- * weft_call sends a request and takes its answer, of exactly the size that is
- * expected, with n descriptors. It gives 0 or an errno.
+ * weft_call sends a request and reads its answer, which must have exactly the
+ * expected size and n descriptors. It returns 0 or an errno.
  */
 int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t size, void *answer, size_t answer_size, int *fds, int n);
 
-/* weft_call_handle is a request of a handle alone without an answer. */
+/* weft_call_handle sends a request with only a handle, whose answer has no body. */
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 
-/* weft_refuse gives the error, and with WEFT_VERBS_DEBUG prints why what is asked for cannot be. */
+/* weft_refuse returns the error, and with WEFT_VERBS_DEBUG prints why the request is refused. */
 __attribute__((format(printf, 2, 3))) int weft_refuse(int error, const char *format, ...);
 
 /*
- * weft_closed is for who finds the other end of a channel closed: EIO if the lab has
- * ended. Otherwise another thread has destroyed the channel, and this one waits for
- * ever, as it does in the kernel's read(2) with rdma-core; programs rely on that.
+ * weft_closed is called when the other end of a channel is closed: it returns EIO if
+ * the lab has ended. Otherwise another thread has destroyed the channel, and this
+ * one waits for ever, as it does in the kernel's read(2) with rdma-core; programs
+ * rely on that.
  */
 int weft_closed(struct weft_session *s);
 
@@ -60,7 +61,7 @@ void *weft_map(int fd, size_t size);
 /* weft_ring tells the lab that something was posted to a queue. */
 void weft_ring(struct weft_session *s, uint32_t number);
 
-/* list is a table of objects by handle, with a lock of its own. */
+/* A table of objects by handle, with its own lock. */
 struct weft_table {
 	pthread_mutex_t mutex;
 	void **slots;
@@ -89,13 +90,13 @@ static inline struct weft_context *to_context(struct ibv_context *c)
 struct weft_td;
 
 /*
- * A protection domain, or a parent domain: one that has of, whose handle it has. users
- * are the objects that were made with a parent domain, and parent domains of a domain.
+ * A protection domain, or a parent domain: that has of, and the handle of it. users
+ * counts the objects made with a parent domain, or the parent domains of a domain.
  */
 struct weft_domain {
 	struct ibv_pd pd;
 	struct weft_domain *of;
-	struct weft_td *td; /* NULL for none */
+	struct weft_td *td; /* NULL if none */
 	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type);
 	void (*free)(struct ibv_pd *pd, void *context, void *p, uint64_t type);
 	void *context;
@@ -108,13 +109,13 @@ struct ibv_td *weft_alloc_td(struct ibv_context *c, struct ibv_td_init_attr *att
 int weft_dealloc_td(struct ibv_td *td);
 struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *attr);
 
-/* An object enters the domain that it is made with, and leaves it when it is destroyed. */
+/* An object enters its domain when it is made, and leaves it when it is destroyed. */
 void weft_enter_domain(struct ibv_pd *pd);
 void weft_leave_domain(struct ibv_pd *pd);
 
 /*
- * weft_table_of gives n words of 64 bits, zeros, which are an object's of a protection
- * domain: by the allocator that a parent domain has, or calloc(3). NULL with errno.
+ * weft_table_of returns n zeroed words of 64 bits for an object of a protection
+ * domain, from the parent domain's allocator or from calloc(3). NULL with errno.
  */
 uint64_t *weft_table_of(struct ibv_pd *pd, uint32_t n, bool *theirs);
 void weft_free_table(struct ibv_pd *pd, uint64_t *table, bool theirs);
@@ -132,9 +133,9 @@ struct weft_cq_object {
 	uint32_t slots;
 	uint32_t taken;
 	uint32_t empty; /* polls in a row that found nothing */
-	uint32_t events, async_events; /* that the program has got */
-	struct ibv_wc wc;              /* of start_poll and next_poll: the current entry */
-	uint64_t time;                 /* of it */
+	uint32_t events, async_events; /* that the program has received */
+	struct ibv_wc wc;              /* for start_poll and next_poll: the current entry */
+	uint64_t time;                 /* of the current entry */
 	struct ibv_pd *domain;         /* a parent domain, or NULL */
 };
 
@@ -150,11 +151,11 @@ struct weft_srq_object {
 	uint32_t free;      /* first free cookie */
 	uint32_t *next;     /* of a free cookie */
 	uint64_t *wr_ids;   /* by cookie */
-	bool theirs;        /* wr_ids is of the program's allocator */
+	bool theirs;        /* wr_ids is from the program's allocator */
 	uint32_t async_events;
 };
 
-/* half is one queue of a queue pair. */
+/* One queue of a queue pair. */
 struct weft_half {
 	pthread_spinlock_t lock;
 	uint32_t *index; /* in shared memory */
@@ -162,7 +163,7 @@ struct weft_half {
 	uint32_t mask, stride, max_wr, max_sge;
 	uint32_t posted, done;
 	uint64_t *wr_ids; /* by slot */
-	bool theirs;      /* they are of the program's allocator */
+	bool theirs;      /* they are from the program's allocator */
 };
 
 struct weft_qp_object {
@@ -180,10 +181,10 @@ struct weft_qp_object {
 
 	/* Between wr_start and wr_complete: what has been built, and the first error. */
 	uint64_t offered;           /* operations, by enum ibv_wr_opcode */
-	struct weft_send *building; /* NULL for none */
+	struct weft_send *building; /* NULL if none */
 	uint32_t before;            /* posted at wr_start */
 	int error;
-	bool addressed; /* of building: it is known where the datagram goes */
+	bool addressed; /* of building: the datagram's destination is set */
 };
 
 static inline struct weft_cq_object *to_cq(struct ibv_cq *cq) { return (struct weft_cq_object *)cq; }
@@ -209,31 +210,31 @@ int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int weft_dealloc_mw(struct ibv_mw *mw);
 
-/* weft_operations gives the operations that queue pairs of a type have, by enum ibv_wr_opcode. */
+/* weft_operations returns the operations of queue pairs of a type, by enum ibv_wr_opcode. */
 uint32_t weft_operations(enum ibv_qp_type type);
 
-/* weft_offer_wr gives a queue pair the functions behind ibv_wr_*(), for some operations. */
+/* weft_offer_wr gives a queue pair the functions behind ibv_wr_*() for these operations. */
 void weft_offer_wr(struct weft_qp_object *qp, uint64_t operations);
 
-/* weft_new_cq makes a completion queue, with the time of day of its entries or without. */
+/* weft_new_cq makes a completion queue, with or without the time of day of its entries. */
 struct weft_cq_object *weft_new_cq(struct ibv_context *c, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector, bool epoch);
 
-/* weft_cq_take takes the next entry of a queue that is locked; false if there is none. */
+/* weft_cq_take takes the next entry of a locked queue; false if there is none. */
 bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time);
 
-/* weft_cq_lock begins a poll, weft_cq_unlock ends it and tells the lab what was taken. */
+/* weft_cq_lock begins a poll, weft_cq_unlock ends it and tells the lab which entries were taken. */
 void weft_cq_lock(struct weft_cq_object *cq);
 void weft_cq_unlock(struct weft_cq_object *cq, bool empty);
 
 /* weft_cq_clean drops the entries of a queue pair that is reset or destroyed. */
 void weft_cq_clean(struct ibv_cq *cq, uint32_t qp_num);
 
-/* Attributes, to and from what the lab takes. */
+/* Attributes, to and from the lab's form. */
 void weft_put_ah(struct weft_ah_attr *to, const struct ibv_ah_attr *from);
 void weft_get_ah(struct ibv_ah_attr *to, const struct weft_ah_attr *from);
 void weft_get_qp_attr(struct ibv_qp_attr *to, const struct weft_qp_attr *from);
 
-/* weft_fail sets errno and gives NULL. */
+/* weft_fail sets errno and returns NULL. */
 static inline void *weft_fail(int error)
 {
 	errno = error;

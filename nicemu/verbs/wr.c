@@ -1,8 +1,8 @@
 /*
  * wr.c: work requests that a program builds with ibv_wr_*() (ibv_wr_post(3)). The send
  * queue is locked from wr_start to wr_complete or wr_abort; slots fill meanwhile, but
- * the lab is shown them only by wr_complete. The first error is kept for that, and then
- * nothing is posted.
+ * become visible to the lab only in wr_complete. The first error is kept for
+ * wr_complete, which then posts nothing.
  */
 #include <endian.h>
 
@@ -27,7 +27,7 @@ static void finish(struct weft_qp_object *qp)
 	qp->building = NULL;
 }
 
-/* begin starts a work request; NULL, with the error kept, if it cannot be. */
+/* begin starts a work request; NULL, with the error kept, if that is not possible. */
 static struct weft_send *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct weft_qp_object *qp = to_object(ex);
@@ -112,7 +112,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 		weft_put_bind(s, mw, rkey, info);
 }
 
-/* What QP types have that are not offered: IBV_QP_INIT_ATTR_SEND_OPS_FLAGS with it was refused. */
+/* For operations that are not supported: IBV_QP_INIT_ATTR_SEND_OPS_FLAGS with them was refused. */
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t n, uint16_t mss)
 {
 	(void)hdr, (void)n, (void)mss;
@@ -146,7 +146,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 	qp->addressed = true;
 }
 
-/* data gives the work request that is to have data, if it is one of some operations; else NULL, with the error kept. */
+/* data returns the work request if its operation is among these; else NULL, with the error kept. */
 static struct weft_send *data(struct weft_qp_object *qp, uint32_t operations)
 {
 	struct weft_send *s = qp->building;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# dilation.sh: one lab at dilation 1, 10 and 100. iperf3, with the lab's clock, sends
-# through a bottleneck of 100 Mb/s that marks: two senders of 60 Mb/s each by UDP, then
-# two by TCP. Goodput and the share of packets that are marked should not depend on the
-# dilation; the table has both and their ratio to those at dilation 1. SECONDS_EMULATED
-# (2) is how long they send; at dilation 100 that is as many hundred seconds. ONLY=udp or tcp does one
-# of them. What TCP makes of a queue that marks at random differs from run to run.
+# dilation.sh: one lab at dilation 1, 10 and 100. iperf3, with the lab's clock, sends through a
+# bottleneck of 100 Mb/s that marks: two senders of 60 Mb/s each over UDP, then two over TCP.
+# Goodput and the share of marked packets should not depend on the dilation; the table has both and
+# their ratio to the values at dilation 1. SECONDS_EMULATED (2) is how long they send; at dilation
+# 100 that takes a hundred times as many seconds. ONLY=udp or tcp runs only one of them. TCP's
+# results with a queue that marks at random differ from run to run.
 . "$(dirname "$0")/lib.sh"
 seconds=${SECONDS_EMULATED:-2}
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# eqds.sh: one TCP stream at an MTU of MTU bytes (1500) with segmentation offload between two hosts at one
-# switch, through EQDS tunnels and without, in turn in each run: with trimming, as the paper's,
-# and by RTS, with PULLs of one packet, as the paper's, and of CREDIT (8). The links have the
+# eqds.sh: one TCP stream at an MTU of MTU bytes (1500) with segmentation offload between two hosts
+# at one switch, with and without EQDS tunnels, in turn in each run: with trimming, as in the paper,
+# and with RTS, with PULLs of one packet, as in the paper, and of CREDIT (8). The links have the
 # rate RATE, since PULLs are paced at that; it is more than the machine carries.
 . "$(dirname "$0")/lib.sh"
 seconds=${SECONDS_EACH:-5}
 rate=${RATE:-20Gbps} mtu=${MTU:-1500} credit=${CREDIT:-8}
-room=$((8 * mtu / 1000))KB deep=$((15 * mtu / 1000))KB # 8 packets, as NDP has, and 15
+room=$((8 * mtu / 1000))KB deep=$((15 * mtu / 1000))KB # 8 packets, as in NDP, and 15
 trimming="switch: {classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: $room, trim: {preset: ndp, dscp: 10}}}}"
 dropping="switch: {classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: $deep}}}"
 kinds=${sysctls%\}}
@@ -19,7 +19,8 @@ YAML
   iperf 1 "in_lab h1" "in_lab h2" 10.0.0.2 -C cubic -t "$seconds" >>"$work/$1"
   lab_down
   engine_cpu >>"$work/$1.cpu"
-  # Time of the engine's thread for each packet that came, in us: it depends less on what else the machine does.
+  # The engine thread's time per received packet, in us: it depends less on the machine's other
+  # load.
   jq '.timing.engine_cpu_cores * (.emulated | capture("(?<n>[0-9.]+)(?<u>[a-z]+)") | (.n|tonumber) * {us: 1, ms: 1e3, s: 1e6}[.u]) / ([.hosts[].offload.written] | max)' "$work/report" >>"$work/$1.each"
   jq -c ".ports[] | select(.edge) | [.edge.gauges[] | {(.name): .value}] | add" "$work/report" >>"$work/$1.gauges"
 }

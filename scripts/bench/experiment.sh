@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# experiment.sh: what experiments cost. How busy twenty short cells keep the cores, the
-# memory of a run with a million flows, and how much longer a run takes that writes a
-# record of each flow. It takes about three minutes.
+# experiment.sh: the cost of experiments: how busy twenty short cells keep the cores,
+# the memory of a run with a million flows, and how much longer a run takes if it
+# writes a record of each flow. It takes about three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH=$PATH:/usr/local/go/bin
@@ -12,8 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# processor COMMAND...: runs a command, and prints its seconds of processor time and of
-# the clock.
+# processor COMMAND...: runs a command, and prints its processor time and its elapsed
+# time in seconds.
 processor() {
   local TIMEFORMAT='%U %S %R'
   { time "$@" >out 2>err; } 2>&1 | awk '{ print $1 + $2, $3 }'

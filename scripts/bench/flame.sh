@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# flame.sh: flame graphs of where the emulator's time goes, into docs/images:
-# one TCP stream with segmentation offload through one switch, and a fat-tree in
-# virtual time. It needs perf (Debian's linux-perf) and npm.
+# flame.sh: flame graphs of the emulator's time, into docs/images: one TCP stream
+# with segmentation offload through one switch, and a fat-tree in virtual time. It
+# needs perf (Debian's linux-perf) and npm.
 . "$(dirname "$0")/lib.sh"
 scripts/install.sh perf npm perl rsvg-convert
 npm install --silent --no-audit --no-fund --prefix "$work/npm" flamegraph@1.3.0 >/dev/null 2>&1
-# graph NAME: of what perf recorded last. The module's own prefix and offsets
-# are left out; flamegraph forgets to escape some &.
+# graph NAME: draws perf's last recording. The module's own prefix and offsets are
+# removed; flamegraph does not escape all &.
 graph() {
   perf script -i "$work/perf" 2>/dev/null | sed -E 's/\+0x[0-9a-f]+ / /; s#github.com/weftlab/weft/##' |
     "$work/npm/node_modules/.bin/flamegraph" -t perf | perl -pe 's/&(?!amp;|lt;|gt;|quot;|apos;|#)/&amp;/g' >"$work/flame.svg"

@@ -1,5 +1,5 @@
-# lib.sh: what the benchmarks share. Sourced, not run.
-# Every benchmark prints lines of a Markdown table:
+# lib.sh: functions shared by the benchmarks. Sourced, not run. Every benchmark
+# prints lines of a Markdown table:
 #   | what | figure (median of RUNS) | reference in the same run | ratio |
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -31,16 +31,16 @@ calc() { awk "BEGIN {printf \"${2:-%.3f}\", $1}"; }
 sysctls="kinds: {host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}"
 no_pacing() { ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control=reno; }
 
-# lab_up YAML: starts a lab of that text, without its name line
+# lab_up YAML: starts a lab from this text, without the name line
 lab_up() { { echo "name: $lab"; cat; } >"$work/lab.yaml"; $weft up -d "$work/lab.yaml" >/dev/null; }
 lab_down() { $weft down --json $lab >"$work/report"; }
-# from the report of the lab that went down last: engine's share of a core,
+# from the report of the last lab that was stopped: the engine's share of a core,
 # lateness in us
 engine_cpu() { jq .timing.engine_cpu_cores "$work/report"; }
 lateness() { jq -r ".timing.lateness.\"$1\" | capture(\"(?<n>[0-9.]+)(?<u>[a-z]+)\") | (.n|tonumber) * {ps: 1e-6, ns: 1e-3, us: 1, ms: 1e3, s: 1e6}[.u]" "$work/report"; }
 in_lab() { local host=$1; shift; $weft exec -l $lab "$host" -- "$@"; }
 
-# veth_up MTU OFFLOADS: the reference, two namespaces joined by veth pairs and
+# veth_up MTU OFFLOADS: makes the reference, two namespaces joined by veth pairs and
 # a kernel bridge in a third. OFFLOADS is on or off.
 veth_up() {
   local n
@@ -65,10 +65,10 @@ ref_addresses() {
 }
 veth_down() { for n in $ref_a $ref_b $ref_s; do ip netns del "$n"; done; }
 
-# iperf SKIP CLIENT SERVER ADDRESS FLAGS...: received bits/s of one run, from
-# the receiver's own seconds without the first SKIP and the last; CLIENT and
-# SERVER are commands that run a program inside a host. (iperf3's own -O gives
-# a wrong sum on the receiver's side in version 3.12.)
+# iperf SKIP CLIENT SERVER ADDRESS FLAGS...: received bits/s of one run, from the
+# receiver's per-second results without the first SKIP and the last; CLIENT and
+# SERVER are commands that run a program inside a host. (iperf3's own -O reports a
+# wrong sum on the receiver's side in version 3.12.)
 iperf() {
   local skip=$1 client=$2 server=$3 address=$4 pid i; shift 4
   $server iperf3 -s -1 -J >"$work/server" 2>/dev/null &

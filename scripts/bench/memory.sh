@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# memory.sh: what labs take of memory in virtual time: most that was resident, and of it
-# pages of files, which are the program's. Of
+# memory.sh: the memory of labs in virtual time: peak resident memory, and the part of
+# it in pages of files, which are the program's. Of
 # - 128 and 1024 NICs in a fat-tree of 100 Gb/s links with two classes, PFC, ECN and
 #   DCQCN, each of which WRITEs 2 MB to another;
-# - the same NICs, ended before they send;
+# - the same NICs, stopped before they send;
 # - two hosts, which is the program itself.
-# BEFORE=PATH runs another weft beside it, whose traces have to be the same.
+# BEFORE=PATH also runs another weft, whose traces must be the same.
 . "$(dirname "$0")/lib.sh"
 # nics K DURATION
 nics() {
@@ -30,7 +30,7 @@ two() {
   echo "topology: {kinds: {link: {rate: 10Gbps, delay: 1us}}, nodes: {h1: {kind: host}, h2: {kind: host}}, links: [{endpoints: [\"h1:eth0\", \"h2:eth0\"]}]}"
   echo "workload: [{cbr: {from: h1, to: h2, rate: 1Gbps, size: 1000B}}]"
 }
-# run NAME WAY WEFT: appends what was resident at most, and of it pages of files, in KB
+# run NAME WAY WEFT: appends the peak resident memory, and its pages of files, in KB
 run() {
   local pid now files=0
   /usr/bin/env time -f %M -o "$work/most" "$3" sim --json "$work/$1.yaml" >"$work/out" &

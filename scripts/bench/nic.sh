@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # nic.sh: emulated RDMA NICs in virtual time: packet-hops per second of 128 NICs in
 # a fat-tree of 100 Gb/s links, each with 10 MB to WRITE to another under DCQCN, ECN
-# and PFC, beside a permutation of plain flows on the same fabric that fills queues
-# as well; an 8-byte WRITE with one queue pair and with ten thousand that take turns;
-# and the memory of an idle queue pair.
+# and PFC, compared with a permutation of plain flows on the same fabric that also
+# fills queues; an 8-byte WRITE with one queue pair and with ten thousand that take
+# turns; and the memory of an idle queue pair.
 . "$(dirname "$0")/lib.sh"
 go test -c -o "$work/fabric.test" ./emu/fabric
 go test -c -o "$work/nicemu.test" ./nicemu

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # offload.sh: one TCP stream at MTU 1500 over unlimited links with segmentation
-# offload, through one switch, two switches and a leaf-spine fabric, beside the
-# same without offload and beside the barest loop between two TAPs that passes
-# super-packets of 64 KB on unsplit, and beside veth + kernel bridge with all
-# offloads, which passes references to memory and copies nothing; all in turn in
-# each run.
+# offload, through one switch, two switches and a leaf-spine fabric, compared with
+# the same without offload, with the simplest loop between two TAPs that forwards
+# super-packets of 64 KB unsplit, and with veth + kernel bridge with all offloads,
+# which passes references to memory and copies nothing; all in turn in each run.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/tapjoin" ./scripts/bench/tapjoin
 seconds=${SECONDS_EACH:-5}
 join_up() {
   ip netns add $ref_a; ip netns add $ref_b
-  chrt -f 1 "$work/tapjoin" $ref_a $ref_b 1500 offload & join=$! # the scheduling that weft asks for
+  chrt -f 1 "$work/tapjoin" $ref_a $ref_b 1500 offload & join=$! # the scheduling that weft requests
   for n in a b; do
     until ip -n $lab-$n link set eth0 mtu 1500 up 2>/dev/null; do sleep 0.02; done
     ip -n $lab-$n link set eth0 txqueuelen 10000

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pps.sh: how many UDP packets of 64 bytes (22 of payload) a second go through
-# one switch, beside the barest loop between two TAPs, in turn in each run. The
-# sender sends as fast as it can; what counts is what arrives.
+# pps.sh: how many UDP packets of 64 bytes (22 of payload) a second go through one
+# switch, compared with the simplest loop between two TAPs, in turn in each run. The
+# sender sends as fast as it can; the packets that arrive are counted.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/tapjoin" ./scripts/bench/tapjoin
 # flood CLIENT SERVER: packets/s at the server over some seconds
@@ -27,7 +27,7 @@ YAML
     lab_down
   done
   ip netns add $ref_a; ip netns add $ref_b
-  chrt -f 1 "$work/tapjoin" $ref_a $ref_b 1500 & join=$! # the scheduling that weft asks for
+  chrt -f 1 "$work/tapjoin" $ref_a $ref_b 1500 & join=$! # the scheduling that weft requests
   for n in a b; do
     until ip -n $lab-$n link set eth0 up 2>/dev/null; do sleep 0.02; done
     ip -n $lab-$n link set eth0 txqueuelen 10000

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# rate.sh: what iperf3 gets through a bottleneck of 10 Mb/s to 5 Gb/s, against
-# what the headers allow: at MTU 1500, 1448 bytes of payload in every 1538
-# bytes of wire (Ethernet 38, IPv4 20, TCP with timestamps 32). The bottleneck
-# is between two switches. With it the engine's share of a core, and how late
-# packets were.
+# rate.sh: iperf3's rate through a bottleneck of 10 Mb/s to 5 Gb/s, compared with the
+# rate that the headers allow: at MTU 1500, 1448 bytes of payload in every 1538 bytes
+# of wire (Ethernet 38, IPv4 20, TCP with timestamps 32). The bottleneck is between
+# two switches. It also prints the engine's share of a core, and how late packets
+# were.
 . "$(dirname "$0")/lib.sh"
 for try in ${TRIES:-10/1500 100/1500 1000/1500 5000/1500}; do
   rate=${try%/*} mtu=${try#*/}

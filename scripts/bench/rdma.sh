@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # rdma.sh: Debian's RDMA programs on emulated NICs, over one switch and links without
-# rate and delay: messages of 64 KB by one queue pair at two path MTUs; an 8-byte
-# WRITE, and what its time is spent on; connections per second. The reference
-# (dmajoin) copies between two processes in the same way without any NIC or network,
-# in the same run.
+# rate and delay: messages of 64 KB over one queue pair at two path MTUs; an 8-byte
+# WRITE and a breakdown of its time; connections per second. The reference (dmajoin)
+# copies between two processes in the same way without any NIC or network, in the
+# same run.
 #
-# The parts of a WRITE are told by perf from system calls: from the program's write to
-# the doorbell until the engine's epoll returns, the copies out of one process and into
-# the other (DMA), what the engine does before and between them, and from the last copy
-# until the other program rings. Tracing makes all of it slower, so the parts are given
-# as shares of the latency without.
+# perf measures the parts of a WRITE from system calls: from the program's write to the
+# doorbell until the engine's epoll returns, the copies out of one process and into the
+# other (DMA), what the engine does before and between them, and from the last copy
+# until the other program rings. Tracing slows everything down, so the parts are given
+# as shares of the latency without it.
 . "$(dirname "$0")/lib.sh"
 scripts/install.sh ib_write_bw cmtime perf
 scripts/verbs.sh
@@ -21,8 +21,8 @@ topology:
   generate: {star: {hosts: 2}}
 YAML
 pid=$($weft ps --json | jq ".[] | select(.Name == \"$lab\") | .PID")
-# pair SERVER... : runs a program in h1, and in h2 with h1's address; prints what the
-# client says.
+# pair SERVER... : runs a program in h1, and in h2 with h1's address; prints the
+# client's output.
 pair() {
   local server i
   in_lab h1 "$@" >/dev/null 2>&1 & server=$!
@@ -32,8 +32,9 @@ pair() {
 }
 # column N: a column of perftest's line of figures
 column() { awk -v n="$1" '/^ *[0-9]+ +[0-9]+ / {print $n}'; }
-# parts: writes down what each WRITE's parts are of its time, in order of the events of
-# one: ring, woken, read, has read, write, has written, and the ring of the other side.
+# parts: records each part's share of each WRITE's time. The events of a WRITE are, in
+# order: ring, woken, read, has read, write, has written, and the ring of the other
+# side.
 parts() {
   awk -v dir="$work" '
     function at() { return substr($2, 1, length($2) - 1) * 1e6 }
@@ -67,11 +68,11 @@ for _ in $(seq "$RUNS"); do
     -e "syscalls:sys_enter_write,syscalls:sys_exit_epoll_pwait2,syscalls:sys_enter_process_vm_readv,syscalls:sys_exit_process_vm_readv,syscalls:sys_enter_process_vm_writev,syscalls:sys_exit_process_vm_writev" -- sleep 0.3
   wait $both
   perf script -i "$work/perf" -F comm,time,event --ns 2>/dev/null | parts
-  $weft exec -l $lab h1 -- cmtime >/dev/null 2>&1 & server=$! # it serves for ever
+  $weft exec -l $lab h1 -- cmtime >/dev/null 2>&1 & server=$! # it runs for ever
   sleep 0.5
   in_lab h2 cmtime -s 10.0.0.1 -c 1000 >"$work/out"
   kill $server; wait $server 2>/dev/null || true
-  # All of what a program does to connect, from rdma_create_id on.
+  # All steps of a program to connect, from rdma_create_id on.
   awk '/^(create id|resolve addr|resolve route|create qp|connect)/ {split($0, f, ":"); split(f[2], n, " "); t += n[1]} END {print 1e6/t}' "$work/out" >>"$work/connects"
 done
 lab_down

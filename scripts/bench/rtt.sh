@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# rtt.sh: what ping measures over one switch, with a configured round trip of
-# 2 ms and of 0, and over veth + kernel bridge in the same run. The engine
-# spins for SPIN (50us) instead of sleeping, the option for exact timing; and
-# once for longer than the pings are apart, so that it never sleeps.
+# rtt.sh: ping's round trips over one switch, with a configured round trip of 2 ms
+# and of 0, and over veth + kernel bridge in the same run. The engine spins for SPIN
+# (50us) instead of sleeping, the option for exact timing; and once for longer than
+# the interval between pings, so that it never sleeps.
 . "$(dirname "$0")/lib.sh"
 pings=${PINGS:-1000}
 interval=${INTERVAL:-0.004}

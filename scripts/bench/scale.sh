@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scale.sh: how long 64 real hosts on a leaf-spine take to come up and to go,
-# beside making and removing as many namespaces with one veth pair each by ip.
+# scale.sh: how long 64 real hosts on a leaf-spine take to start and to stop,
+# compared with making and removing as many namespaces with one veth pair each with
+# ip.
 . "$(dirname "$0")/lib.sh"
 now() { date +%s.%N; }
 for _ in $(seq "$RUNS"); do

@@ -6,10 +6,11 @@
 #   40 Gb/s a host) and that fill those where flows meet (100 Gb/s);
 # - the same with links of 100 ns, and two hosts;
 # - 128 NICs with DCQCN and PFC.
-# BEFORE=PATH alternates with another weft, which is run without --workers. CASES picks
-# some, such as "k8-20 nic". Beside the processor time of the run stand instructions and
-# cache misses a hop where perf can count them, and a loop that does nothing but touch the
-# memory of as many nodes and packets (barehop). k34, 9,826 hosts, runs only by name.
+# BEFORE=PATH alternates with another weft, which is run without --workers. CASES selects
+# some, such as "k8-20 nic". Besides the processor time of the run, it prints instructions
+# and cache misses per hop where perf can count them, and the result of a loop that only
+# touches the memory of as many nodes and packets (barehop). k34, 9,826 hosts, runs only
+# by name.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/barehop" ./scripts/bench/barehop
 hosts=0 nodes=0
@@ -50,13 +51,13 @@ run() {
   shift 2
   /usr/bin/env time -f "%U %S %e %M" -o "$work/time" "$@" sim --json $flags "$work/$name.yaml" >"$work/out"
   read -r user system elapsed memory <"$work/time"
-  # On one core the processor's time, which others on the machine do not take away.
+  # On one core, processor time, which other processes do not affect.
   if [ "$way" = two ]; then echo "$elapsed"; else calc "$user+$system" %.3f; echo; fi >>"$work/$name.$way"
   echo "$memory" >>"$work/$name.$way.mem"
   jq -r .trace "$work/out" >>"$work/$name.trace"
   jq '[.ports[].tx_packets] | add' "$work/out" >"$work/$name.hops"
 }
-# all NAME: every way once, one after the other
+# all NAME: runs every variant once, one after the other
 all() {
   local name=$1
   if [ -n "${BEFORE:-}" ]; then flags="" run "$name" before taskset -c 0 "$BEFORE"; fi
@@ -77,7 +78,7 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   nic) nodes=208; nic ;;
   *) echo "no case $name" >&2; exit 2 ;;
   esac >"$work/$name.yaml"
-  # The time to read the file and build the fabric is taken off.
+  # The time to read the file and build the fabric is subtracted.
   sed 's/^duration: .*/duration: 1ns/' "$work/$name.yaml" >"$work/$name-empty.yaml"
   for _ in $(seq "$RUNS"); do all "$name-empty"; done
   for _ in $(seq "$RUNS"); do all "$name"; done
@@ -88,7 +89,7 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
     hops=$(cat "$work/$name.hops")
     echo "| $name | $way | $(calc "$hops/$seconds/1e6" %.2f) million hops/s | $(calc "$seconds*1e9/$hops" %.0f) ns a hop | $(calc "$(median <"$work/$name.$way.mem")/1024" %.0f) MB |"
   done
-  # A hop takes a link's delay of 1 us and some 0.1 us on the wire, so this many are under way.
+  # A hop takes a link's delay of 1 us and some 0.1 us on the wire, so this many are in flight.
   span=$(sed -n 's/^duration: //p' "$work/$name.yaml" | sed 's/us$//; s/ms$/000/')
   bare=$(for _ in $(seq "$RUNS"); do taskset -c 0 "$work/barehop" $nodes "$(calc "$hops/$span*1.1+1" %.0f)"; done | median)
   echo "| $name | bare loop | $(calc "1e3/$bare" %.2f) million hops/s | $bare ns a hop | |"

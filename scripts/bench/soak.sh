@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# soak.sh: mixed traffic at about half of what the machine carries, for MINUTES
-# (60): TCP both ways, UDP, pings and short web-like connections on a leaf-spine
-# fabric with ECN marking and a little loss. Every minute a line with the
-# emulator's memory, open files, and the lateness of that minute; they must not
-# grow.
+# soak.sh: mixed traffic at about half of the machine's capacity, for MINUTES (60):
+# TCP both ways, UDP, pings and short web-like connections on a leaf-spine fabric
+# with ECN marking and a little loss. Every minute it prints a line with the
+# emulator's memory, open files, and the lateness of that minute; they must not grow.
 . "$(dirname "$0")/lib.sh"
 minutes=${MINUTES:-60}
 rate=${RATE:-150Mbps} # of each host's link

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# switch.sh: what a switch's hop costs in virtual time when everything is
+# switch.sh: the cost of a switch's hop in virtual time when everything is
 # configured: eight classes with strict priority and DWRR, a shared buffer with
 # reserves and dynamic thresholds, PFC with headroom and a watchdog, RED, trimming;
 # with 64 ports. The chain has a host and two switches; the host's hop is plain in
-# all, and is taken off.
+# all cases, and is subtracted.
 . "$(dirname "$0")/lib.sh"
 go test -c -o "$work/switches.test" ./switches
 for _ in $(seq "$RUNS"); do

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# tcp.sh: one TCP stream through one switch over unlimited links without
-# segmentation offload, at MTU 1500 and 9000, beside veth + kernel bridge with offloads off and beside the
-# barest loop that carries packets between two TAPs, all in turn in each run.
+# tcp.sh: one TCP stream through one switch over unlimited links without segmentation offload, at
+# MTU 1500 and 9000, compared with veth + kernel bridge with offloads off and with the simplest loop
+# that carries packets between two TAPs, all in turn in each run.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/tapjoin" ./scripts/bench/tapjoin
 join_up() { # MTU
   ip netns add $ref_a; ip netns add $ref_b
-  chrt -f 1 "$work/tapjoin" $ref_a $ref_b "$1" & join=$! # the scheduling that weft asks for
+  chrt -f 1 "$work/tapjoin" $ref_a $ref_b "$1" & join=$! # the scheduling that weft requests
   for n in a b; do
     until ip -n $lab-$n link set eth0 mtu "$1" up 2>/dev/null; do sleep 0.02; done
     ip -n $lab-$n link set eth0 txqueuelen 10000

@@ -1,7 +1,6 @@
-// Command picture draws what a port of a running lab does: the rate that
-// leaves it, the length of its queue and the marks it sets, over time. It asks
-// the lab's control socket every SampleEvery. The README's picture is one of
-// its.
+// Command picture plots a port of a running lab over time: its egress rate, the
+// length of its queue and the marks it sets. It queries the lab's control socket
+// every SampleEvery. The README's picture was made with it.
 //
 //	picture LAB PORT SECONDS FILE.png
 package main
@@ -100,7 +99,7 @@ func watch(c *lab.Client, name string, seconds float64) ([]sample, error) {
 	return out, nil
 }
 
-// drawPicture puts rate, queue and marks above each other.
+// drawPicture stacks the plots of rate, queue and marks.
 func drawPicture(lab, port string, samples []sample, file string) error {
 	panels := []struct {
 		label string

@@ -1,12 +1,13 @@
-// Command raced prints the packages whose tests the race detector can say something of,
-// one a line: scripts/test.sh runs it over no others. It runs where go.mod is.
+// Command raced prints the packages whose tests are worth running with the race
+// detector, one per line: scripts/test.sh runs it on no others. It runs in the
+// directory of go.mod.
 //
-// Where nothing runs beside anything else there is no race. So a package is printed if
-// its tests, or packages of this module that these use, start something: by a go
-// statement, by Go of a wait group or an error group, by a timer or a context that calls
-// a function, by an HTTP server, by a program that is waited for later, or as tests side
-// by side. It is printed as well if they have unsafe pointers, which -race also checks.
-// Processes of package sim are coroutines, of which one runs at a time.
+// Without concurrency there is no race. So a package is printed if its tests, or
+// packages of this module that they use, start something concurrent: with a go
+// statement, with Go of a wait group or an error group, with a timer or a context that
+// calls a function, with an HTTP server, with a program that is waited for later, or as
+// parallel tests. A package is also printed if they have unsafe pointers, which -race
+// checks too. Processes of package sim are coroutines, which run one at a time.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 	"strconv"
 )
 
-// listed is what go list says of a package.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir                              string
 	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
@@ -53,7 +54,7 @@ func main() {
 	}
 }
 
-// find gives the packages among those of go list -json.
+// find returns the packages to be printed from the output of go list -json.
 func find(list io.Reader) (raced []string, err error) {
 	all := map[string]*listed{}
 	for d := json.NewDecoder(list); ; {
@@ -65,7 +66,7 @@ func find(list io.Reader) (raced []string, err error) {
 		}
 		all[p.ImportPath] = p
 	}
-	starting := map[string]bool{} // packages that start something, without their tests
+	starting := map[string]bool{} // packages whose non-test files start something
 	for path, p := range all {
 		if starting[path], err = anyStarts(p.Dir, p.GoFiles, p.CgoFiles); err != nil {
 			return nil, err
@@ -111,8 +112,8 @@ func anyStarts(dir string, names ...[]string) (bool, error) {
 	return false, nil
 }
 
-// calls are methods and functions that start something in files that import one of these
-// packages; nil is any file.
+// calls maps methods and functions that start something to packages, one of which the
+// file must import; nil means any file.
 var calls = map[string][]string{
 	"Go":             {"sync", "golang.org/x/sync/errgroup"},
 	"TryGo":          {"golang.org/x/sync/errgroup"},
@@ -129,8 +130,9 @@ var calls = map[string][]string{
 	"SetFinalizer":   nil,
 }
 
-// starts tells whether a file starts something that runs beside it, or has unsafe
-// pointers. It goes by names, as the types are not known here: rather too often.
+// starts reports whether a file starts something concurrent or has unsafe pointers.
+// It compares names only, as the types are not known here, and so errs on the side
+// of true.
 func starts(f *ast.File) (yes bool) {
 	imported := map[string]bool{}
 	for _, i := range f.Imports {
@@ -148,7 +150,7 @@ func starts(f *ast.File) (yes bool) {
 		case *ast.SelectorExpr:
 			name := n.Sel.Name
 			if x, ok := n.X.(*ast.Ident); ok && x.Name == "unsafe" {
-				// Sizes are no pointers.
+				// Sizes are not pointers.
 				yes = yes || name != "Sizeof" && name != "Offsetof" && name != "Alignof"
 			}
 			if in, ok := calls[name]; ok {

@@ -36,8 +36,8 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestFind: what a package uses counts, through any number of others, and what its tests
-// use; what uses it does not.
+// TestFind: the packages that a package uses count, directly or indirectly, and those
+// that its tests use; packages that use it do not.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.go": "package x\nfunc f() { go f() }\n", "plain.go": "package x\n"} {

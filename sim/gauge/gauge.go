@@ -1,5 +1,6 @@
-// Package gauge describes what can be read from a running system: named values
-// with a unit. Code that prints, samples or exports them need not know the system.
+// Package gauge describes the values that can be read from a running system: each
+// has a name and a unit. Code that prints, samples or exports them need not know the
+// system.
 package gauge
 
 import (
@@ -9,25 +10,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Unit is what a gauge's value counts.
+// Unit is the unit of a gauge's value.
 type Unit uint8
 
-// The units. A value is a float64 in the unit that the name says.
+// The units. A value is a float64 in the named unit.
 const (
 	Number Unit = iota
 	Bytes
 	BitsPerSecond
 	Seconds
 	Share // 0 to 1
-	YesNo // 1 is yes
+	YesNo // 1 means yes
 )
 
 var unitNames = [...]string{"", "B", "b/s", "s", "share", "yes/no"}
 
-// String is the unit's symbol, "" for a plain number.
+// String returns the unit's symbol, "" for a plain number.
 func (u Unit) String() string { return unitNames[u] }
 
-// MarshalText gives the symbol.
+// MarshalText returns the symbol.
 func (u Unit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // UnmarshalText reads a symbol.
@@ -41,17 +42,16 @@ func (u *Unit) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q is not a unit of gauges", b)
 }
 
-// Gauge describes one value. Its name has lower-case words joined by _, without the
-// unit.
+// Gauge describes one value. Its name is lower-case words joined by _, without the unit.
 type Gauge struct {
 	Name string
 	Unit Unit
 	Help string // a short phrase: "estimate of congestion"
-	// Brief gauges stand in tables, where there is room for few.
+	// Brief gauges appear in tables, which have room for few.
 	Brief bool
 }
 
-// Value is a gauge as it was read.
+// Value is the reading of a gauge.
 type Value struct {
 	Name  string  `json:"name"`
 	Unit  Unit    `json:"unit,omitempty"`
@@ -59,11 +59,10 @@ type Value struct {
 	Brief bool    `json:"brief,omitempty"`
 }
 
-// None is the value of a gauge that means nothing now.
+// None is the value of a gauge that currently has no meaning.
 var None = math.NaN()
 
-// Read gives values, in the order of the gauges that describe them, without those that
-// are None.
+// Read returns the values with their gauges, in the same order, except those that are None.
 func Read(gauges []Gauge, values []float64) []Value {
 	if len(values) != len(gauges) {
 		panic(fmt.Sprintf("gauge: %d values for %d gauges", len(values), len(gauges)))
@@ -77,7 +76,7 @@ func Read(gauges []Gauge, values []float64) []Value {
 	return out
 }
 
-// Yes is 1 for true and 0 for false: a value of YesNo.
+// Yes returns 1 for true and 0 for false: a value of YesNo.
 func Yes(b bool) float64 {
 	if b {
 		return 1
@@ -85,11 +84,11 @@ func Yes(b bool) float64 {
 	return 0
 }
 
-// Rate is a rate as a gauge's value, in b/s.
+// Rate returns a rate as a gauge's value, in b/s.
 func Rate(r units.Rate) float64 { return float64(r) }
 
-// Size is an amount of data as a gauge's value, in bytes.
+// Size returns an amount of data as a gauge's value, in bytes.
 func Size(n units.Bytes) float64 { return float64(n) }
 
-// Span is a time as a gauge's value, in seconds.
+// Span returns a time as a gauge's value, in seconds.
 func Span(t units.Time) float64 { return t.Seconds() }

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRead: values come in the order of their gauges, those that mean nothing are left
-// out, and they come through JSON.
+// TestRead: values come in the order of their gauges, those without a meaning are
+// omitted, and they survive JSON.
 func TestRead(t *testing.T) {
 	gauges := []Gauge{{Name: "limited", Unit: YesNo}, {Name: "alpha", Unit: Share, Brief: true}, {Name: "rate", Unit: BitsPerSecond}, {Name: "rtt", Unit: Seconds}, {Name: "window", Unit: Bytes}, {Name: "stage"}}
 	got := Read(gauges, []float64{Yes(true), None, Rate(units.Gbps), Span(2 * units.Microsecond), Size(units.KB), 3})

@@ -1,51 +1,50 @@
-// Package outage keeps how long deliveries stood still while links were down.
+// Package outage records how long deliveries stopped while links were down.
 package outage
 
 import "github.com/weftlab/weft/sim/units"
 
-// Window is the latest stretch of emulated time in which the network had lost a link
-// and had not got over it: until the link came back or the tables left it out. All
-// that one engine delivers shares one. What was delivered last before or in a window
-// is followed by a gap that may be an outage.
+// Window is the latest period of emulated time in which the network had lost a link
+// and had not recovered: until the link came back or the tables no longer used it.
+// All deliveries of one engine share one Window. A gap after the last delivery
+// before or in a window may be an outage.
 type Window struct {
 	Number int        // counts windows, from 1
-	From   units.Time // when the first link went down
-	To     units.Time // when it was over; units.Never while it lasts, -1 if there was none
+	From   units.Time // when its first link went down
+	To     units.Time // when it ended; units.Never while it lasts, -1 if there was none
 }
 
-// None is what a window is before any link goes down.
+// None is the window before any link has gone down.
 var None = Window{To: -1}
 
-// Open begins a window, unless one lasts.
+// Open begins a window, unless one is open.
 func (w *Window) Open(now units.Time) {
 	if w.To != units.Never {
 		w.Number, w.From, w.To = w.Number+1, now, units.Never
 	}
 }
 
-// Close ends the window, if it lasts.
+// Close ends the window, if it is open.
 func (w *Window) Close(now units.Time) {
 	if w.To == units.Never {
 		w.To = now
 	}
 }
 
-// Gap is a time without delivery.
+// Gap is a period without delivery.
 type Gap struct {
-	Window     int // in which it was
+	Window     int // number of its window
 	Start, End units.Time
-	Lost       uint64 // packets that were missing at its end; 0 where that is not known
+	Lost       uint64 // packets missing at its end; 0 if unknown
 }
 
-// Log keeps the longest gap of each window. Its zero value is ready.
+// Log keeps the longest gap of each window. The zero Log is ready for use.
 type Log struct{ gaps []Gap }
 
-// maxGaps is how many windows a log keeps gaps of. More are only in a run whose links
-// go up and down all the time.
+// maxGaps is the number of windows for which a log keeps gaps. Only a run whose links
+// go up and down all the time has more.
 const maxGaps = 1000
 
-// Note takes a gap, which ended in a window or began in one. Those that begin and end
-// outside of w are none of its.
+// Note records a gap. It ignores gaps that do not overlap w.
 func (l *Log) Note(w *Window, start, end units.Time, lost uint64) {
 	if end < w.From || start > w.To {
 		return
@@ -62,5 +61,5 @@ func (l *Log) Note(w *Window, start, end units.Time, lost uint64) {
 	}
 }
 
-// Gaps gives the longest gap of each window that had any, in their order.
+// Gaps returns the longest gap of each window that had any, in order.
 func (l *Log) Gaps() []Gap { return l.gaps }

@@ -29,7 +29,7 @@ func TestWindow(t *testing.T) {
 	w.Close(200)
 	w.Close(300)
 	l.Note(&w, 150, 260, 4)
-	l.Note(&w, 201, 900, 5) // began when all was well again
+	l.Note(&w, 201, 900, 5) // began after the window had closed
 	w.Open(1000)
 	l.Note(&w, 950, 1001, 6)
 	want := []Gap{{1, 150, 260, 4}, {2, 950, 1001, 6}}

@@ -7,19 +7,19 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// FlowKey names the flow of a packet for tables of flows. The UDP source
-// port of RoCEv2 has 14 bits, so that queue pairs share it: the destination queue pair
-// tells them apart.
+// FlowKey identifies the flow of a packet in tables of flows. The UDP source port of
+// RoCEv2 has 14 bits, so queue pairs share it: the destination queue pair
+// distinguishes them.
 type FlowKey struct {
-	From, To         netip.Addr // zero for a packet of a modelled flow, and for what is not IP
+	From, To         netip.Addr // zero for packets of modelled flows and for packets other than IP
 	Proto            uint8
 	SrcPort, DstPort uint16 // of TCP and UDP; 0 for others and for fragments
 	QP               uint32 // destination queue pair of RoCEv2, 0 for others
 	Flow             int32  // number of a modelled flow; -1 for others
 }
 
-// FlowKey gives the key of the packet's flow. roce is the UDP destination port behind
-// which a BTH begins (roce.Port): packets of real programs and guests are looked into.
+// FlowKey returns the key of the packet's flow. roce is the UDP destination port of
+// packets with a BTH (roce.Port): packets of real programs and guests are inspected.
 func (p *Packet) FlowKey(roce uint16) FlowKey {
 	k := FlowKey{Proto: p.Proto, SrcPort: p.SrcPort, DstPort: p.DstPort, Flow: -1}
 	switch {
@@ -35,7 +35,7 @@ func (p *Packet) FlowKey(roce uint16) FlowKey {
 	return k
 }
 
-// read takes addresses, and the queue pair of a guest's RoCEv2, from an IP packet.
+// read reads the addresses, and the queue pair of a guest's RoCEv2, from an IP packet.
 func (k *FlowKey) read(ip []byte, p *Packet, roce uint16) {
 	if p.Version == 4 {
 		k.From, k.To = netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:]))

@@ -1,15 +1,15 @@
 package packet
 
-// List is packets linked by Next, in order.
+// List is a list of packets linked by Next, in order.
 type List struct{ first, last *Packet }
 
-// Empty tells whether l holds nothing.
+// Empty reports whether l is empty.
 func (l *List) Empty() bool { return l.first == nil }
 
-// First lends the first packet, nil when there is none.
+// First returns the first packet without removing it, nil when there is none.
 func (l *List) First() *Packet { return l.first }
 
-// Last lends the last packet of a list that is not empty.
+// Last returns the last packet of a list that is not empty, without removing it.
 func (l *List) Last() *Packet { return l.last }
 
 // Push adds p at the end.
@@ -18,7 +18,7 @@ func (l *List) Push(p *Packet) {
 	l.Append(List{p, p})
 }
 
-// Pop takes the first packet, nil when there is none.
+// Pop removes and returns the first packet, nil when there is none.
 func (l *List) Pop() *Packet {
 	p := l.first
 	if p != nil {

@@ -8,49 +8,50 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Message is what a packet of a protocol carries that a system brings: congestion
-// feedback, probes, a tunnel's header. A packet has one exactly when its Flow is
-// Protocol. It has no wire bytes; code that needs them makes them from the packet's
-// fields and the body.
+// Message is the content of a packet of a protocol that a system defines: congestion
+// feedback, probes, a tunnel's header. A packet has a Message exactly when its Flow
+// is Protocol. A Message has no wire bytes; code that needs them makes them from the
+// packet's fields and the body.
 //
-// A protocol needs nothing else to be routed, trimmed, returned, copied, captured and
-// counted like others.
+// A protocol needs nothing else for its packets to be routed, trimmed, returned,
+// copied, captured and counted like others.
 type Message struct {
-	From, To netip.Addr // of the version of IP that the packet has; zero of a frame without IP
+	From, To netip.Addr // of the packet's IP version; zero for a frame without IP
 	Protocol *MessageProtocol
 	Body     Body
 	// Inner is the packet of a tunnel that follows the body, from its network header on;
-	// nil for none. It is freed and copied with the packet that carries it.
+	// nil if there is none. It is freed and copied with the packet that carries it.
 	Inner *Packet
 }
 
-// Body is what is behind the headers that the protocol names. It is of that protocol's
-// type, and pooled with its packet.
+// Body is the part after the headers that the protocol defines. It has that protocol's
+// type, and is pooled with its packet.
 type Body interface {
-	// Len is how many bytes Put writes; it may depend on what the body says.
+	// Len returns how many bytes Put writes; it may depend on the body's content.
 	Len() int
 	// Put writes the body to b, which has Len bytes of undefined content.
 	Put(b []byte)
-	// Set makes the body a copy of another of its type that shares nothing with it.
+	// Set makes the body a deep copy of another of its type.
 	Set(from Body)
-	// Reset makes the body as new; it may keep room.
+	// Reset makes the body like new; it may keep its memory.
 	Reset()
 }
 
-// MessageProtocol says how the packets of a protocol look below their body. Make it with
-// NewMessageProtocol, once, in a variable of the package that has the protocol.
+// MessageProtocol describes the headers of a protocol's packets. Make it with
+// NewMessageProtocol, once, in a variable of the protocol's package.
 type MessageProtocol struct {
-	Name string // for messages, such as "rocc"
+	Name string // for error messages, such as "rocc"
 	// Ether is the ethertype of frames without IP; 0 for IP packets, which have Proto
 	// over IPv4 and Proto6 over IPv6. With wire.ProtoUDP there is a UDP header, and Port is
-	// its destination port. With wire.ProtoTCP the body begins with the header of TCP, and
-	// SrcPort and DstPort of the packet are set before Seal. These ports, ICMP's checksum,
-	// bytes 2 and 3 of the body, and those of UDP and TCP are filled in when bytes are made.
+	// its destination port. With wire.ProtoTCP the body begins with the TCP header, and
+	// SrcPort and DstPort of the packet are set before Seal. These ports, ICMP's checksum
+	// (bytes 2 and 3 of the body), and the checksums of UDP and TCP are filled in when the
+	// wire bytes are made.
 	Ether         uint16
 	Proto, Proto6 uint8
 	Port          uint16
-	// Data means that bodies are what applications send to each other, so that services of
-	// hosts treat packets as they do those of real programs, and not what systems say.
+	// Data means that bodies are application data and not control messages of systems, so
+	// that services of hosts treat the packets like those of real programs.
 	Data bool
 	// New makes a body.
 	New func() Body
@@ -60,8 +61,8 @@ type MessageProtocol struct {
 
 var protocolCount int
 
-// NewMessageProtocol takes p as a protocol. It is called while packages are initialised.
-// It panics if p does not say how its packets look.
+// NewMessageProtocol registers p. It is called while packages are initialised. It panics
+// if p is incomplete or inconsistent.
 func NewMessageProtocol(p MessageProtocol) *MessageProtocol {
 	udp := p.Proto == wire.ProtoUDP
 	if p.Name == "" || p.New == nil || (p.Ether != 0) == (p.Proto != 0 || p.Proto6 != 0) || udp != (p.Port != 0) {
@@ -72,8 +73,8 @@ func NewMessageProtocol(p MessageProtocol) *MessageProtocol {
 	return &p
 }
 
-// HeaderLen is the length of a frame's headers in front of the body, over a version of
-// IP; the version of a protocol without IP is 0.
+// HeaderLen returns the length of a frame's headers before the body, over a version of
+// IP; version is 0 for a protocol without IP.
 func (m *MessageProtocol) HeaderLen(version uint8) units.Bytes {
 	n := units.Bytes(wire.EthernetHeader)
 	switch version {
@@ -88,9 +89,9 @@ func (m *MessageProtocol) HeaderLen(version uint8) units.Bytes {
 	return n
 }
 
-// NewMessage gives a packet of a protocol with a body as new. The packet is zeroed but
-// for its Flow and Message: the caller fills the body and the addresses in, calls Seal,
-// and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
+// NewMessage returns a packet of a protocol with a new body. The packet is zeroed
+// except for its Flow and Message: the caller fills in the body and the addresses,
+// calls Seal, and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
 func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	free := l.messagesOf(m)
 	p := free.first
@@ -109,8 +110,8 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	return p
 }
 
-// Seal sets the fields of a packet with a Message that Parse would find: from its
-// addresses, its protocol, its body, what it carries, and SrcPort, with TCP DstPort too, which are set
+// Seal sets the fields of a packet with a Message that Parse would set: from its addresses, its
+// protocol, its body, its Inner packet, and SrcPort (for TCP also DstPort), which must be set
 // before. TTL becomes 64.
 func (p *Packet) Seal() {
 	m := p.Message
@@ -136,7 +137,7 @@ func (p *Packet) Seal() {
 	}
 }
 
-// messagesOf is where packets of a protocol wait.
+// messagesOf returns the stack of free packets of a protocol.
 func (l *Pool) messagesOf(m *MessageProtocol) *stack {
 	for len(l.messages) <= m.number {
 		l.messages = append(l.messages, stack{})
@@ -144,7 +145,7 @@ func (l *Pool) messagesOf(m *MessageProtocol) *stack {
 	return &l.messages[m.number]
 }
 
-// cloneMessage is Clone for a packet with a Message.
+// cloneMessage implements Clone for a packet with a Message.
 func (l *Pool) cloneMessage(p *Packet) *Packet {
 	c := l.NewMessage(p.Message.Protocol)
 	m := c.Message
@@ -158,7 +159,7 @@ func (l *Pool) cloneMessage(p *Packet) *Packet {
 	return c
 }
 
-// FoldAddress makes a word of an address for FlowHash, as Parse does.
+// FoldAddress folds an address into a word for FlowHash, as Parse does.
 func FoldAddress(a netip.Addr) uint64 {
 	if a.Is4() {
 		b := a.As4()
@@ -168,8 +169,8 @@ func FoldAddress(a netip.Addr) uint64 {
 	return FoldIPv6(b[:])
 }
 
-// Destination is the IP destination of a packet that has no wire bytes but whose
-// addresses are known: of a NIC's, or of one with a Message.
+// Destination returns the IP destination of a packet that has no wire bytes but
+// whose addresses are known: one from a NIC, or one with a Message.
 func (p *Packet) Destination() (to netip.Addr, ok bool) {
 	switch {
 	case p.Flow == NIC:

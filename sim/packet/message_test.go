@@ -26,8 +26,8 @@ func newText(l *Pool, s string) *Packet {
 	return p
 }
 
-// TestCloneMessage: a clone, in its own pool or another, says the same and shares nothing
-// with what it was made from.
+// TestCloneMessage: a clone, in its own pool or another, has the same content and shares
+// nothing with the original.
 func TestCloneMessage(t *testing.T) {
 	for _, to := range []int{0, 1} {
 		pools := NewPools(2)
@@ -51,7 +51,7 @@ func TestCloneMessage(t *testing.T) {
 	}
 }
 
-// TestMessagesDoNotAllocate, once there are some.
+// TestMessagesDoNotAllocate: once there are some, new messages do not allocate.
 func TestMessagesDoNotAllocate(t *testing.T) {
 	l := NewPools(1)[0]
 	l.Free(newText(l, "abcdefgh"))
@@ -60,7 +60,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestProtocolsSayHowTheyLook: others panic when they are made.
+// TestProtocolsSayHowTheyLook: incomplete protocols panic when they are made.
 func TestProtocolsSayHowTheyLook(t *testing.T) {
 	body := func() Body { return &text{} }
 	for i, p := range []MessageProtocol{
@@ -82,7 +82,7 @@ func TestProtocolsSayHowTheyLook(t *testing.T) {
 	}
 }
 
-// TestFlowKeys: a flow has one key, whoever sends its packets.
+// TestFlowKeys: a flow has one key, whatever sends its packets.
 func TestFlowKeys(t *testing.T) {
 	l := NewPools(1)[0]
 	k := newText(l, "abc").FlowKey(4791)
@@ -96,8 +96,9 @@ func TestFlowKeys(t *testing.T) {
 	}
 }
 
-// TestInner: what a packet carries is counted from its network header on, copied with it into
-// any pool, and freed with it, at home or by a stranger; who takes it out has it alone.
+// TestInner: an inner packet is counted from its network header on, copied with its carrier
+// into any pool, and freed with it, in its own pool or another; code that takes it out owns
+// it alone.
 func TestInner(t *testing.T) {
 	for _, to := range []int{0, 1} {
 		pools := NewPools(2)

@@ -1,7 +1,7 @@
-// Package packet is the packet as the fabric sees it: the few header fields
-// that forwarding, marking and counting need, parsed once, and the wire bytes
-// if it has any. A packet of a modelled flow or of an emulated NIC has none;
-// they are made from the fields where somebody looks.
+// Package packet defines packets as the fabric sees them: the few header fields that
+// forwarding, marking and counting need, parsed once, and the wire bytes if there
+// are any. A packet of a modelled flow or of an emulated NIC has none; they are made
+// from the fields when needed.
 package packet
 
 import (
@@ -9,8 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Endpoint numbers the ports of hosts in a fabric; it is where a packet comes
-// from and goes to.
+// Endpoint is the number of a host's port in a fabric: the source or destination of a packet.
 type Endpoint int32
 
 // MACControl is the destination of MAC control frames (PFC, PAUSE): the port at
@@ -21,21 +20,21 @@ const MACControl Endpoint = -2
 // endpoint but the one it came from.
 const Flood Endpoint = -1
 
-// What Flow is of packets that are of no modelled flow.
+// Values of Flow for packets that do not belong to a modelled flow.
 const (
 	Real int32 = -1 // came from a real program, or was made by a switch
 	NIC  int32 = -2 // of an emulated NIC: has a RoCE
 
-	Protocol int32 = -3 // of a protocol that a system brings: has a Message
+	Protocol int32 = -3 // of a protocol that a system defines: has a Message
 )
 
-// Packet is one frame on its way. Exactly one holder owns it at a time (a
-// queue, a link, a device) and hands it on or frees it.
+// Packet is one frame in the network. Exactly one holder owns it at a time (a queue,
+// a link, a device) and hands it on or frees it.
 //
-// It takes three cache lines, and a hop looks only at the first.
+// It takes three cache lines, and a hop reads only the first.
 type Packet struct {
 	Next   *Packet     // for the list of the packet's holder
-	At     units.Time  // when its holder lets go of it
+	At     units.Time  // when its holder releases it
 	Size   units.Bytes // of the frame, Ethernet header to payload, without FCS
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
@@ -43,21 +42,21 @@ type Packet struct {
 	Flow   int32 // number of a modelled flow, or Real, NIC or Protocol
 	Origin Endpoint
 	L3     uint16 // offset of the network header
-	In     uint16 // number of the switch's port that it came in through
-	Fate   Fate   // what the congestion point of the port that now holds the packet did to it, for that port's capture
-	Epoch  uint8  // of the link that carries it: how often that went down before
+	In     uint16 // number of the switch's ingress port
+	Fate   Fate   // set by the congestion point of the current port, for that port's capture
+	Epoch  uint8  // of its link: how often that had gone down before
 	BadFCS bool   // damaged on a link: the next receiver drops it
 	TOS    uint8
 
-	Version uint8 // of IP, 0 when it is something else
+	Version uint8 // of IP, 0 for other protocols
 	Prio    uint8 // its traffic class, 0 to 7, at the node that holds it
 	TTL     uint8
 	home    uint8 // number of the pool that it came from
 
 	// A packet of a real program has its wire bytes from the destination MAC,
-	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
-	// are made where somebody looks (package gso). Others have neither. Frame
-	// always begins where its buffer does.
+	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes are
+	// made when needed (package gso). Other packets have neither. Frame always
+	// starts at the beginning of its buffer.
 	Frame []byte
 	Piece Piece
 
@@ -66,49 +65,49 @@ type Packet struct {
 	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16
-	Ether   uint16 // ethertype, behind VLAN tags
+	Ether   uint16 // ethertype, after VLAN tags
 	// Sum is the offset in Frame of a TCP or UDP checksum that covers only the
-	// pseudo-header so far; 0 when the checksums are complete. The checksum of
-	// a Piece is always still to be made.
+	// pseudo-header so far; 0 when the checksums are complete. The checksum of a
+	// Piece is always incomplete.
 	Sum uint16
 
 	IPID       uint16
 	Proto      uint8
 	Trimmed    bool   // cut down to its headers by a switch
-	Returned   bool   // and sent back to where it came from
-	StaticHops uint8  // how often a static route of a switch has sent it on
+	Returned   bool   // and sent back to its source
+	StaticHops uint8  // how often a static route of a switch has forwarded it
 	Label      uint32 // IPv6 flow label, 20 bits
 	// To is the number of its IP destination among the addresses that the
-	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet
-	// frame goes: to a station, or to a port of a router on the way.
+	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet frame
+	// goes: to a station, or to a port of a router on the path.
 	To    int32
 	Whole units.Bytes // Size before it was trimmed
-	Tail  units.Time  // when its last bit reaches the cut-through switch that got the first ones
+	Tail  units.Time  // when its last bit reaches the cut-through switch that got its first
 
-	// Src and Dst are the Ethernet addresses that a router has given it. They
-	// stand in Frame too; for a Piece they replace those of the super-packet.
-	// Dst is 0 when no router has sent the packet on. A packet of a modelled
-	// flow or of a NIC has them from the beginning.
+	// Src and Dst are the Ethernet addresses set by a router. They are in Frame too;
+	// for a Piece they replace the super-packet's. Dst is 0 when no router has
+	// forwarded the packet. A packet of a modelled flow or of a NIC has them from
+	// the start.
 	Src, Dst wire.MAC
 
-	// RoCE is there exactly when Flow is NIC. It stays whole when the packet is
-	// Trimmed: then only the beginning of it, up to Size, is left.
+	// RoCE is set exactly when Flow is NIC. It is not changed when the packet is
+	// Trimmed: then only its beginning, up to Size, is valid.
 	RoCE *RoCE
 
-	// Message is there exactly when Flow is Protocol. As RoCE it stays whole when the
-	// packet is Trimmed.
+	// Message is set exactly when Flow is Protocol. Like RoCE, it is not changed when
+	// the packet is Trimmed.
 	Message *Message
 }
 
-// IsMessage tells whether the packet is what systems say to each other, and not what
-// applications do.
+// IsMessage reports whether the packet is a control message of a system rather than
+// application data.
 func (p *Packet) IsMessage() bool { return p.Flow == Protocol && !p.Message.Protocol.Data }
 
-// ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
+// ECN returns the packet's ECN codepoint; wire.NotECT if it is not IP.
 func (p *Packet) ECN() uint8 { return p.TOS & 3 }
 
 // MarkCE sets Congestion Experienced, in the fields and in the wire bytes. It
-// reports false for a packet that is not ECN-capable, and leaves it alone.
+// reports false for a packet that is not ECN-capable, and does not change it.
 func (p *Packet) MarkCE() bool {
 	if p.Version == 0 || p.ECN() == wire.NotECT {
 		return false
@@ -134,7 +133,7 @@ func (p *Packet) SetECN(codepoint uint8) {
 	}
 }
 
-// Layer3 is the length of the layer-3 packet, which a link's MTU limits.
+// Layer3 returns the length of the layer-3 packet, which a link's MTU limits.
 func (p *Packet) Layer3() units.Bytes {
 	if p.L3 == 0 {
 		return p.Size - wire.EthernetHeader
@@ -142,8 +141,7 @@ func (p *Packet) Layer3() units.Bytes {
 	return p.Size - units.Bytes(p.L3)
 }
 
-// Ethernet is the beginning of a real program's packet, with its Ethernet
-// header.
+// Ethernet returns the beginning of a real program's packet, with its Ethernet header.
 func (p *Packet) Ethernet() []byte {
 	if p.Piece.Of != nil {
 		return p.Piece.Of.Data
@@ -151,13 +149,13 @@ func (p *Packet) Ethernet() []byte {
 	return p.Frame
 }
 
-// HasBytes tells whether a packet has wire bytes or they can be made of it
-// alone (Pool.Render): it is of a real program, of a switch, of a NIC, or has a Message.
+// HasBytes reports whether a packet has wire bytes or they can be made from it alone
+// (Pool.Render): it comes from a real program, a switch or a NIC, or has a Message.
 func (p *Packet) HasBytes() bool {
 	return p.Flow == NIC || p.Flow == Protocol || p.Frame != nil || p.Piece.Of != nil
 }
 
-// MACs gives its Ethernet addresses as they are now.
+// MACs returns the packet's current Ethernet addresses.
 func (p *Packet) MACs() (dst, src wire.MAC) {
 	if p.Dst != 0 {
 		return p.Dst, p.Src
@@ -166,7 +164,7 @@ func (p *Packet) MACs() (dst, src wire.MAC) {
 	return wire.ReadMAC(e), wire.ReadMAC(e[6:])
 }
 
-// OnWire is what a frame of n bytes takes of a link: padded to the minimum,
+// OnWire returns the size of a frame of n bytes on the wire: padded to the minimum,
 // with preamble, FCS and gap.
 func OnWire(n units.Bytes) units.Bytes {
 	return max(n, wire.EthernetMin) + wire.EthernetOverhead

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Parse fills the fields from Frame and reports false when the frame is too
-// short to be one. What is not IP is forwarded by its addresses alone.
+// Parse fills in the fields from Frame and reports false when the frame is too
+// short. Frames other than IP are forwarded by their Ethernet addresses alone.
 func (p *Packet) Parse() bool {
 	f := p.Frame
 	if len(f) < wire.EthernetHeader {
@@ -46,7 +46,7 @@ func addressWords(l3 []byte, version uint8) (src, dst uint64) {
 	return FoldIPv6(l3[8:]), FoldIPv6(l3[24:])
 }
 
-// FoldIPv6 makes a word of the 16 bytes of an IPv6 address, for FlowHash.
+// FoldIPv6 folds the 16 bytes of an IPv6 address into a word, for FlowHash.
 func FoldIPv6(b []byte) uint64 {
 	return binary.BigEndian.Uint64(b)*mixer ^ binary.BigEndian.Uint64(b[8:])
 }
@@ -54,9 +54,8 @@ func FoldIPv6(b []byte) uint64 {
 // mixer is 2^64 divided by the golden ratio, the usual odd multiplier.
 const mixer = 0x9e3779b97f4a7c15
 
-// FlowHash is the hash of a flow that every switch mixes with its own seed to
-// choose among equal paths. Source and destination are the IPv4 addresses or
-// folds of longer ones.
+// FlowHash returns the hash of a flow, which every switch mixes with its own seed to
+// choose among equal paths. src and dst are IPv4 addresses or folds of longer ones.
 func FlowHash(src, dst uint64, proto uint8, srcPort, dstPort uint16) uint64 {
 	h := Mix(src*mixer ^ dst)
 	return Mix(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))

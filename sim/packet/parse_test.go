@@ -105,7 +105,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Frame, c.want.Size = c.frame, units.Bytes(len(c.frame))
-			// A recycled packet keeps nothing of what it was.
+			// A recycled packet keeps none of its former content.
 			got := Packet{Version: 4, Proto: 6, TOS: 1, TTL: 1, IPID: 1, SrcPort: 1, DstPort: 1, Label: 1, Ether: 1, Hash: 1, L3: 99, Frame: c.frame}
 			if !got.Parse() {
 				t.Fatal("refused")
@@ -125,7 +125,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// hashOf is the hash of a frame.
+// hashOf returns the hash of a frame.
 func hashOf(t testing.TB, l ...gopacket.SerializableLayer) uint64 {
 	t.Helper()
 	p := Packet{Frame: frame(t, l...)}
@@ -135,8 +135,8 @@ func hashOf(t testing.TB, l ...gopacket.SerializableLayer) uint64 {
 	return p.Hash
 }
 
-// TestHashIsOfTheFlow: what differs between packets of one flow does not
-// change the hash, and everything that tells flows apart does.
+// TestHashIsOfTheFlow: differences between packets of one flow do not change the
+// hash, and all differences between flows do.
 func TestHashIsOfTheFlow(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		build := func(change func(*layers.Ethernet, *layers.IPv4, *layers.IPv6, *layers.UDP), payload string) uint64 {
@@ -235,8 +235,8 @@ func TestFragmentsHashAlike(t *testing.T) {
 	}
 }
 
-// TestFlowsSpread: families of flows as they occur, hardly differing from one
-// another, fall evenly on few paths.
+// TestFlowsSpread: realistic families of flows, which hardly differ from one
+// another, spread evenly over few paths.
 func TestFlowsSpread(t *testing.T) {
 	const flows = 20_000
 	// 99.9% quantiles of chi-square with paths-1 degrees of freedom.
@@ -283,7 +283,7 @@ func ipv6Hash(network, host uint64) uint64 {
 	return FlowHash(FoldIPv6(b[:]), FoldIPv6([]byte("\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x99")), wire.ProtoUDP, 49152, 5001)
 }
 
-// checksumsRight lets gopacket decode a frame and recompute its checksums.
+// checksumsRight decodes a frame with gopacket and recomputes its checksums.
 func checksumsRight(f []byte) error {
 	p := gopacket.NewPacket(f, layers.LayerTypeEthernet, gopacket.Default)
 	if e := p.ErrorLayer(); e != nil {
@@ -311,8 +311,8 @@ func checksumsRight(f []byte) error {
 	return nil
 }
 
-// TestMarkCE marks frames that gopacket built and lets gopacket judge the
-// result. Only the ECN bits and the IPv4 checksum change.
+// TestMarkCE marks frames built by gopacket and checks the result with gopacket.
+// Only the ECN bits and the IPv4 checksum change.
 func TestMarkCE(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tos := rapid.Byte().Draw(rt, "tos")
@@ -354,7 +354,7 @@ func TestMarkCE(t *testing.T) {
 		if again := (Packet{Frame: f}); !again.Parse() || again.TOS != p.TOS || again.Hash != p.Hash {
 			rt.Fatalf("marked %#x, the frame says %#x", p.TOS, again.TOS)
 		}
-		// All but the bits of ECN and the checksum is as it was.
+		// Everything except the ECN bits and the checksum is unchanged.
 		l3 := int(p.L3)
 		if v6 {
 			before[l3+1] |= 3 << 4
@@ -368,8 +368,8 @@ func TestMarkCE(t *testing.T) {
 	})
 }
 
-// TestMarkCEModelled: a packet without wire bytes is marked in its fields,
-// and what is not IP cannot be.
+// TestMarkCEModelled: a packet without wire bytes is marked in its fields, and one
+// that is not IP cannot be marked.
 func TestMarkCEModelled(t *testing.T) {
 	p := Packet{Version: 4, TOS: wire.ECT0}
 	if !p.MarkCE() || p.TOS != wire.CE {
@@ -380,7 +380,7 @@ func TestMarkCEModelled(t *testing.T) {
 	}
 }
 
-// FuzzParse: no frame makes the parser look beyond it, and what it says is
+// FuzzParse: no frame makes the parser read beyond its end, and the result is
 // consistent. A marked packet reads back as marked.
 func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,7 +1,7 @@
 package packet
 
-// Capacities of the kinds of frame buffers: what ports say to each other, the usual MTU,
-// and jumbo frames up to an MTU of 9216 with two VLAN tags.
+// Capacities of the kinds of frame buffers: for frames that ports send each other, the
+// usual MTU, and jumbo frames up to an MTU of 9216 with two VLAN tags.
 const (
 	tinyFrame  = 128
 	smallFrame = 2048
@@ -14,32 +14,31 @@ const MaxFrame = largeFrame
 // chunk is how many packets a pool allocates at a time.
 const chunk = 256
 
-// Pool recycles packets so that moving one costs no allocation. It belongs to
-// one thread. Of the pools of NewPools a packet goes back to the one that it came
-// from: where another is asked to free it, it waits among that one's strangers to
-// be fetched. Pools of NewTradingPools keep what they are asked to free, which is
-// still in the processor's cache, and trade what they have too much of.
+// Pool recycles packets so that moving one costs no allocation. It belongs to one
+// thread. Among the pools of NewPools, a packet returns to the pool that it came
+// from: if another pool frees it, it waits among that pool's strangers to be
+// collected. Pools of NewTradingPools keep the packets that they free, which are
+// still in the processor's cache, and trade their surplus.
 type Pool struct {
-	number uint8 // the same for all that trade
+	number uint8 // the same for all trading pools
 
 	bare               stack
 	tiny, small, large stack   // with a Frame each
 	nics               stack   // with a RoCE each
 	messages           []stack // with a Message each, by protocol
 	live               int
-	strangers          []List // by the number of the pool they came from
+	strangers          []List // by the number of their home pool
 
-	// Render gives the complete wire bytes of a packet that HasBytes, made in
-	// buf unless Frame has them: for Materialise, for Clone where there are
-	// several pools, and for routers. Of a packet whose Size fits into buf they
-	// stay in buf.
+	// Render returns the complete wire bytes of a packet that HasBytes, made in buf
+	// unless Frame has them: for Materialise, for Clone if there are several pools,
+	// and for routers. If the packet's Size fits into buf, the result is in buf.
 	Render func(p *Packet, buf []byte) []byte
 
 	supers    *Super
 	superLive int
 }
 
-// NewPools gives n pools, one for each engine of a fabric; at most 256.
+// NewPools returns n pools, one for each engine of a fabric; at most 256.
 func NewPools(n int) []*Pool {
 	pools := make([]*Pool, n)
 	for i := range pools {
@@ -48,8 +47,8 @@ func NewPools(n int) []*Pool {
 	return pools
 }
 
-// NewTradingPools gives n pools, one for each worker of a fabric in virtual time.
-// They have no super-packets, which are counted where they come from.
+// NewTradingPools returns n pools, one for each worker of a fabric in virtual time.
+// They have no super-packets, which must be counted in the pool they come from.
 func NewTradingPools(n int) []*Pool {
 	pools := make([]*Pool, n)
 	for i := range pools {
@@ -58,19 +57,18 @@ func NewTradingPools(n int) []*Pool {
 	return pools
 }
 
-// Strangers gives and forgets the packets that l has freed and that came from
-// another pool.
+// Strangers removes and returns the packets that l has freed and that came from the pool from.
 func (l *Pool) Strangers(from *Pool) List {
 	s := l.strangers[from.number]
 	l.strangers[from.number] = List{}
 	return s
 }
 
-// Live counts the packets taken from l and not yet returned to it. Of pools that trade
-// only the sum says something.
+// Live returns the number of packets taken from l and not yet returned to it. For
+// trading pools, only the sum is meaningful.
 func (l *Pool) Live() int { return l.live }
 
-// New gives a zeroed packet without wire bytes, for modelled traffic.
+// New returns a zeroed packet without wire bytes, for modelled traffic.
 func (l *Pool) New() *Packet {
 	if l.bare.n == 0 {
 		l.growBare()
@@ -89,7 +87,7 @@ func (l *Pool) growBare() {
 	}
 }
 
-// Like gives a copy of a modelled packet, without setting it to zero first.
+// Like returns a copy of a modelled packet, without zeroing it first.
 func (l *Pool) Like(template *Packet) *Packet {
 	if l.bare.n == 0 {
 		l.growBare()
@@ -101,8 +99,8 @@ func (l *Pool) Like(template *Packet) *Packet {
 	return p
 }
 
-// NewFrame gives a zeroed packet with a Frame of n bytes of undefined
-// content. n is at most MaxFrame.
+// NewFrame returns a zeroed packet with a Frame of n bytes of undefined content. n
+// is at most MaxFrame.
 func (l *Pool) NewFrame(n int) *Packet {
 	list, size := &l.small, smallFrame
 	switch {
@@ -126,8 +124,8 @@ func (l *Pool) NewFrame(n int) *Packet {
 	return p
 }
 
-// Clone gives a copy of p with bytes and a RoCE of its own; pieces of a
-// super-packet share what they are cut from.
+// Clone returns a copy of p with its own bytes and RoCE; pieces of a super-packet
+// share the super-packet.
 func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Flow == NIC {
 		return l.cloneRoCE(p)
@@ -157,9 +155,9 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	return c
 }
 
-// Reframe gives a packet with the fields of p, a piece of a super-packet, a
-// NIC's packet or one with a Message, and in place of what is behind that a Frame of its own, of
-// undefined content, for its bytes.
+// Reframe returns a packet with the fields of p, which is a piece of a super-packet, a NIC's
+// packet or one with a Message. In place of that content it has its own Frame, of undefined
+// content, for the bytes.
 func (l *Pool) Reframe(p *Packet) *Packet {
 	c := l.NewFrame(int(p.Size))
 	frame := c.Frame
@@ -169,9 +167,9 @@ func (l *Pool) Reframe(p *Packet) *Packet {
 	return c
 }
 
-// Materialise gives a packet that has all its wire bytes, complete, in a Frame
-// of its own, in place of p, which HasBytes. What a NIC has sent is then like
-// the packet of a real program. It needs Render.
+// Materialise replaces p, which HasBytes, with a packet that has its complete wire
+// bytes in its own Frame. A NIC's packet then looks like one of a real program. It
+// needs Render.
 func (l *Pool) Materialise(p *Packet) *Packet {
 	c := l.Reframe(p)
 	c.Frame = l.Render(p, c.Frame)
@@ -180,7 +178,7 @@ func (l *Pool) Materialise(p *Packet) *Packet {
 	return c
 }
 
-// Free takes p back; the caller must not touch it again.
+// Free returns p to the pool; the caller must not touch it again.
 func (l *Pool) Free(p *Packet) {
 	if p.Flow == Protocol && p.Message.Inner != nil {
 		l.Free(p.Message.Inner)
@@ -197,12 +195,12 @@ func (l *Pool) Free(p *Packet) {
 	l.shelf(p).push(p)
 }
 
-// DropFree gives up the packets that wait to be used again, with what they carry. New ones
-// are allocated when they are needed.
+// DropFree releases the free packets and the memory attached to them. New ones are
+// allocated when needed.
 func (l *Pool) DropFree() {
 	l.shelves(func(_ uint64, s *stack) {
-		// Queues and rings may still point at packets that have left them. Nothing else
-		// is to stay with those.
+		// Queues and rings may still point at packets that have left them. Those must
+		// not keep other memory alive.
 		for s.n > 0 {
 			*s.pop() = Packet{}
 		}
@@ -211,7 +209,7 @@ func (l *Pool) DropFree() {
 	l.supers = nil
 }
 
-// shelf is where a packet waits to be used again.
+// shelf returns the stack of free packets to which p belongs.
 func (l *Pool) shelf(p *Packet) *stack {
 	switch cap(p.Frame) {
 	case tinyFrame:

@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPool takes, clones and frees packets at random. Every live packet is
-// stamped with a number of its own, in its fields and over its whole frame;
-// if the pool handed out a live packet or its memory, a stamp would be gone.
+// TestPool takes, clones and frees packets at random. Every live packet is stamped
+// with a unique number, in its fields and over its whole frame; if the pool handed
+// out a live packet or its memory, a stamp would be gone.
 func TestPool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool Pool
@@ -104,8 +104,8 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// TestClone: a clone is in no list, and its bytes are its own, also when the
-// frame has lost bytes in front or all of them.
+// TestClone: a clone is in no list and has its own bytes, even when the frame has
+// lost bytes at the front or all of them.
 func TestClone(t *testing.T) {
 	for name, change := range map[string]func(p *Packet){
 		"whole":           func(*Packet) {},
@@ -121,7 +121,7 @@ func TestClone(t *testing.T) {
 		if c.ID != 7 || c.Next != nil || c.L3 != p.L3 || !bytes.Equal(c.Frame, p.Frame) || (c.Frame == nil) != (p.Frame == nil) {
 			t.Errorf("%s: the clone of %+v is %+v", name, p, c)
 		}
-		// Freed, both are handed out again: with separate memory.
+		// After both are freed they are handed out again, with separate memory.
 		pool.Free(p)
 		pool.Free(c)
 		a, b := pool.NewFrame(100), pool.NewFrame(100)
@@ -159,8 +159,8 @@ func TestOnWire(t *testing.T) {
 	}
 }
 
-// TestStrangers: a packet that another pool is asked to free goes home, with
-// the super-packet that it is a piece of, and nothing of it is used before.
+// TestStrangers: a packet freed by another pool returns to its own, with the
+// super-packet that it is a piece of, and is not reused before.
 func TestStrangers(t *testing.T) {
 	pools := NewPools(2)
 	home, away := pools[0], pools[1]
@@ -192,7 +192,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestCloneAway: the copy of a piece in another pool has bytes of its own.
+// TestCloneAway: the copy of a piece in another pool has its own bytes.
 func TestCloneAway(t *testing.T) {
 	pools := NewPools(2)
 	pools[1].Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], "rendered"...) }
@@ -209,7 +209,7 @@ func TestCloneAway(t *testing.T) {
 	}
 }
 
-// TestDropFree: a pool gives up what is free, of all kinds, and what it has lent stays.
+// TestDropFree: a pool releases its free packets of all kinds; packets in use stay valid.
 func TestDropFree(t *testing.T) {
 	pool := NewPools(1)[0]
 	held := pool.NewRoCE()

@@ -7,17 +7,16 @@ import (
 	"github.com/weftlab/weft/protocols/telemetry"
 )
 
-// RoCE is what a packet of an emulated NIC carries in UDP, and between which
-// addresses. Payload is real bytes, or it is empty and Length says how many
-// there are, where only lengths are modelled. Extensions, ICRC and Truncated
-// are not used.
+// RoCE is the UDP payload of a packet of an emulated NIC, and its addresses. Payload
+// is real bytes, or it is empty and Length is the number of bytes where only lengths
+// are modelled. Extensions, ICRC and Truncated are not used.
 //
-// Congested fabrics hold a million of them, so what few packets have or many have in
-// common is elsewhere.
+// Congested fabrics hold a million of them, so data that few packets have or many
+// share is stored elsewhere.
 type RoCE struct {
-	*Addresses // of the version of IP that the packet has; never nil
+	*Addresses // of the packet's IP version; never nil
 	roce.Packet
-	stack *telemetry.Stack // kept when the packet is used again; nil until it has telemetry
+	stack *telemetry.Stack // kept when the packet is reused; nil until it has telemetry
 }
 
 // Addresses are the two ends of a NIC's packets. Packets share them, and they do not
@@ -27,18 +26,18 @@ type Addresses struct {
 	Back     *Addresses // the other way round
 }
 
-// NewAddresses gives two addresses for the packets between them.
+// NewAddresses returns the Addresses of packets between two addresses.
 func NewAddresses(from, to netip.Addr) *Addresses {
 	a := &[2]Addresses{{From: from, To: to}, {From: to, To: from}}
 	a[0].Back, a[1].Back = &a[1], &a[0]
 	return &a[0]
 }
 
-// Nowhere are the addresses of what was not given any.
+// Nowhere are the addresses of packets that were not given any.
 var Nowhere = NewAddresses(netip.Addr{}, netip.Addr{})
 
-// Stack gives the memory of a packet's in-band telemetry, of undefined content. The
-// code that fills it sets the packet's DstPort to telemetry.Port.
+// Stack returns the memory for a packet's in-band telemetry, of undefined content.
+// The code that fills it sets the packet's DstPort to telemetry.Port.
 func (r *RoCE) Stack() *telemetry.Stack {
 	if r.stack == nil {
 		r.stack = new(telemetry.Stack)
@@ -46,8 +45,8 @@ func (r *RoCE) Stack() *telemetry.Stack {
 	return r.stack
 }
 
-// Telemetry gives the in-band telemetry of a packet; nil if it has none, or is of
-// no NIC.
+// Telemetry returns the in-band telemetry of a packet; nil if it has none, or is not
+// from a NIC.
 func (p *Packet) Telemetry() *telemetry.Stack {
 	if p.Flow != NIC || p.DstPort != telemetry.Port && !(p.Returned && p.SrcPort == telemetry.Port) {
 		return nil
@@ -55,11 +54,10 @@ func (p *Packet) Telemetry() *telemetry.Stack {
 	return p.RoCE.stack
 }
 
-// NewRoCE gives a packet of a NIC. It is zeroed but for its RoCE, in which only
-// Payload, which keeps its capacity, and Length are: the caller sets the BTH, the
-// headers that go with its opcode, and the Addresses. Of the packet it sets the
-// fields that Parse would find, with the Size of the whole frame, and Src and
-// Dst.
+// NewRoCE returns a packet of a NIC. It is zeroed except for its RoCE, in which only
+// Length and Payload, which keeps its capacity, are zeroed: the caller sets the BTH,
+// the headers for its opcode, and the Addresses. The caller also sets the packet's
+// fields that Parse would set, with the Size of the whole frame, and Src and Dst.
 func (l *Pool) NewRoCE() *Packet {
 	if l.nics.n == 0 {
 		l.nics.used = true
@@ -78,7 +76,7 @@ func (l *Pool) NewRoCE() *Packet {
 	return p
 }
 
-// cloneRoCE is Clone for a packet of a NIC.
+// cloneRoCE implements Clone for a packet of a NIC.
 func (l *Pool) cloneRoCE(p *Packet) *Packet {
 	c := l.NewRoCE()
 	r := c.RoCE

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// TestCloneRoCE: a clone, in its own pool or another, carries the same and
-// shares nothing with what it was made from.
+// TestCloneRoCE: a clone, in its own pool or another, has the same content and
+// shares nothing with the original.
 func TestCloneRoCE(t *testing.T) {
 	for _, to := range []int{0, 1} {
 		pools := NewPools(2)
@@ -35,8 +35,7 @@ func TestCloneRoCE(t *testing.T) {
 	}
 }
 
-// TestMaterialiseRoCE: what a NIC has sent becomes a packet like a real
-// program's.
+// TestMaterialiseRoCE: a NIC's packet becomes a packet like a real program's.
 func TestMaterialiseRoCE(t *testing.T) {
 	pool := NewPools(1)[0]
 	pool.Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], make([]byte, p.Size)...) }
@@ -60,8 +59,7 @@ func TestMarkCERoCE(t *testing.T) {
 	}
 }
 
-// TestRoCEDoesNotAllocate: a packet that is used again keeps room for its
-// payload.
+// TestRoCEDoesNotAllocate: a reused packet keeps the memory for its payload.
 func TestRoCEDoesNotAllocate(t *testing.T) {
 	var pool Pool
 	payload := make([]byte, 4096)

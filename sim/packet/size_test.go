@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// TestSize: packets lie in arrays, so a length that is no multiple of a cache
-// line would spread what a hop looks at over two.
+// TestSize: packets are in arrays, so a length that is not a multiple of a cache
+// line would spread the fields that a hop reads over two lines.
 func TestSize(t *testing.T) {
 	const line = 64
 	var p Packet
@@ -19,8 +19,8 @@ func TestSize(t *testing.T) {
 	if at := unsafe.Offsetof(p.RoCE); at < 2*line {
 		t.Errorf("what a NIC's packet carries is at byte %d, before the last line", at)
 	}
-	// What a NIC's packet carries takes two lines, and no more of the pages that arrays of it
-	// are allocated in.
+	// The content of a NIC's packet takes two lines, also in the pages in which arrays of it
+	// are allocated.
 	if n := unsafe.Sizeof(RoCE{}); n != 2*line {
 		t.Errorf("what a NIC's packet carries takes %d bytes", n)
 	}

@@ -2,17 +2,17 @@ package packet
 
 import "github.com/weftlab/weft/sim/units"
 
-// superRoom is what a Super holds: the largest IP packet with an Ethernet
+// superRoom is the capacity of a Super: the largest IP packet with an Ethernet
 // header and two VLAN tags, rounded up to whole pages.
 const superRoom = 17 * 4096
 
-// Super is a super-packet: up to 64 KB that a host's kernel hands over as one,
-// to be cut into packets (segmentation offload; struct virtio_net_hdr in
-// include/uapi/linux/virtio_net.h). The packets that are cut from it stay
-// parts of it, so what leaves in order can be put together again without a
-// copy. It is reused when the last of them is freed.
+// Super is a super-packet: up to 64 KB that a host's kernel hands over as one
+// packet, to be cut into packets (segmentation offload; struct virtio_net_hdr in
+// include/uapi/linux/virtio_net.h). The packets cut from it remain parts of it, so
+// those that leave in order can be joined again without a copy. It is reused when
+// the last of them is freed.
 //
-// Package gso fills it and reads it.
+// Package gso fills and reads it.
 type Super struct {
 	Data []byte // from the destination MAC; headers once, then the payload of all segments
 
@@ -20,7 +20,7 @@ type Super struct {
 	Payload uint16 // offset of the first segment's payload: the length of the headers
 	Segment uint16 // payload bytes of each segment but the last, at least 1
 	Seq     uint32 // TCP: of the first byte
-	IPID    uint16 // IPv4: of the first segment; each next one has one more
+	IPID    uint16 // IPv4: of the first segment; increments with each segment
 	Flags   uint8  // TCP: of the header in Data
 
 	room [superRoom]byte
@@ -28,7 +28,7 @@ type Super struct {
 	next *Super
 }
 
-// Room is the memory that Data is to be a part of.
+// Room returns the memory for Data.
 func (s *Super) Room() []byte { return s.room[:] }
 
 // Piece is a packet's place in the Super that it was cut from.
@@ -38,7 +38,7 @@ type Piece struct {
 	Index  uint16 // of the packet among the segments, from 0
 }
 
-// NewSuper gives an empty super-packet with one reference, the caller's.
+// NewSuper returns an empty super-packet with one reference, the caller's.
 func (l *Pool) NewSuper() *Super {
 	s := l.supers
 	if s == nil {
@@ -51,8 +51,8 @@ func (l *Pool) NewSuper() *Super {
 	return s
 }
 
-// Cut gives a packet that is a piece of s and holds a reference to it. The
-// caller fills the other fields.
+// Cut returns a packet that is a piece of s and holds a reference to it. The caller
+// fills in the other fields.
 func (l *Pool) Cut(s *Super, offset uint32, index uint16, size units.Bytes) *Packet {
 	p := l.New()
 	s.refs++
@@ -61,7 +61,7 @@ func (l *Pool) Cut(s *Super, offset uint32, index uint16, size units.Bytes) *Pac
 	return p
 }
 
-// Release gives up one reference to s.
+// Release releases one reference to s.
 func (l *Pool) Release(s *Super) {
 	if s.refs--; s.refs == 0 {
 		s.next, l.supers = l.supers, s
@@ -69,5 +69,5 @@ func (l *Pool) Release(s *Super) {
 	}
 }
 
-// Supers is how many super-packets are in use.
+// Supers returns how many super-packets are in use.
 func (l *Pool) Supers() int { return l.superLive }

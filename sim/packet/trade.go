@@ -1,10 +1,10 @@
 package packet
 
-// stack is packets of a kind that wait to be used, linked by Next.
+// stack is a stack of free packets of one kind, linked by Next.
 type stack struct {
 	first *Packet
 	n     int
-	used  bool // some had to be made
+	used  bool // some had to be allocated
 }
 
 func (s *stack) push(p *Packet) {
@@ -12,7 +12,7 @@ func (s *stack) push(p *Packet) {
 	s.n++
 }
 
-// pop takes the one that was used last; there is one.
+// pop removes the packet that was freed last. The stack must not be empty.
 func (s *stack) pop() *Packet {
 	p := s.first
 	s.first = p.Next
@@ -21,9 +21,10 @@ func (s *stack) pop() *Packet {
 }
 
 const (
-	// fewPackets is where a pool is short of a kind: it would soon allocate some.
+	// fewPackets is the number below which a pool is short of a kind: it would soon
+	// allocate some.
 	fewPackets = chunk / 2
-	// manyPackets is where it has more than enough.
+	// manyPackets is the number from which it has more than enough.
 	manyPackets = 3 * chunk
 )
 
@@ -40,7 +41,7 @@ func (l *Pool) shelves(f func(bit uint64, s *stack)) {
 	}
 }
 
-// Short is the kinds that l uses and has few of, a bit each.
+// Short returns the kinds that l uses and has few of, a bit each.
 func (l *Pool) Short() (kinds uint64) {
 	l.shelves(func(bit uint64, s *stack) {
 		if s.used && s.n < fewPackets {
@@ -50,7 +51,7 @@ func (l *Pool) Short() (kinds uint64) {
 	return kinds
 }
 
-// Spare gives packets of kinds that l has many of, for the pool of another worker.
+// Spare returns packets of kinds that l has many of, for the pool of another worker.
 func (l *Pool) Spare(kinds uint64) (all List) {
 	l.shelves(func(bit uint64, s *stack) {
 		if kinds&bit == 0 || s.n < manyPackets {
@@ -63,7 +64,7 @@ func (l *Pool) Spare(kinds uint64) (all List) {
 	return all
 }
 
-// Adopt takes what another pool has spared, and empties gift.
+// Adopt takes the packets that another pool has spared, and empties gift.
 func (l *Pool) Adopt(gift *List) {
 	for p := gift.Pop(); p != nil; p = gift.Pop() {
 		l.shelf(p).push(p)

@@ -2,8 +2,8 @@ package packet
 
 import "testing"
 
-// TestTrade: packets stay where they are freed, and a pool that runs short gets some of
-// one that has many, of every kind.
+// TestTrade: packets stay in the pool that frees them, and a pool that runs short of
+// any kind gets some from one that has many.
 func TestTrade(t *testing.T) {
 	pools := NewTradingPools(2)
 	from, to := pools[0], pools[1]
@@ -42,7 +42,7 @@ func TestTrade(t *testing.T) {
 			t.Errorf("%s: %+v", what, p)
 		}
 	}
-	// A pool does not give what it needs itself.
+	// A pool does not give away packets that it needs itself.
 	if some := from.Spare(short); !some.Empty() {
 		t.Error("it has given of the little that it had")
 	}

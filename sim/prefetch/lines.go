@@ -4,7 +4,7 @@ package prefetch
 
 import "unsafe"
 
-// lines fetches the lines of n bytes from p on; n is above 0.
+// lines prefetches the cache lines of n bytes starting at p; n is above 0.
 //
 //go:noescape
 func lines(p unsafe.Pointer, n uintptr)

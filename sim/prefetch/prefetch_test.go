@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// TestPrefetch: what is prefetched stays as it is, and nothing faults: not at the end of
-// memory that may be read, and not without any.
+// TestPrefetch: prefetched memory is unchanged, and nothing faults, neither at the end
+// of readable memory nor at nil.
 func TestPrefetch(t *testing.T) {
 	type value struct {
 		a int
@@ -30,8 +30,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// BenchmarkSum reads one line of each of many pages, with and without asking for them
-// before.
+// BenchmarkSum reads one line of each of many pages, with and without prefetching.
 func BenchmarkSum(b *testing.B) {
 	type page [4096]byte
 	pages := make([]page, 1<<14)

@@ -7,61 +7,61 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// RangeError is a parameter of a system that is out of its range.
+// RangeError reports a parameter of a system that is out of range.
 type RangeError struct {
 	Key   string // as in the lab file
 	Value any
-	Fix   string // what would be right, such as "a number from 0 to 15"
+	Fix   string // what would be valid, such as "a number from 0 to 15"
 }
 
-// Error names the key, its value and what would be right.
+// Error returns a message with the key, its value and what would be valid.
 func (e *RangeError) Error() string {
 	return fmt.Sprintf("%s: %v is out of range: give %s", e.Key, e.Value, e.Fix)
 }
 
-// UnfitError is a parameter whose value is right elsewhere and not here.
+// UnfitError reports a parameter whose value is valid elsewhere but not here.
 type UnfitError struct {
 	Key string // as in the lab file
 	Why string
-	Fix string // what would be right, as an order: "write ..."
+	Fix string // how to fix it, as an imperative: "write ..."
 }
 
-// Error says why, and what would be right.
+// Error returns the reason and the fix.
 func (e *UnfitError) Error() string { return e.Why + ": " + e.Fix }
 
-// maxTime bounds times, so that no sum with an instant overflows.
+// maxTime limits times, so that adding one to an instant does not overflow.
 const maxTime = units.Hour
 
-// Check collects the parameters of a system that are out of range. The zero Check
-// is ready.
+// Check collects the parameters of a system that are out of range. The zero Check is
+// ready for use.
 type Check struct{ errs []error }
 
-// Bad notes a parameter that is out of range, and what would be right.
+// Bad records a parameter that is out of range, and what would be valid.
 func (c *Check) Bad(key string, value any, fix string, args ...any) {
 	c.errs = append(c.errs, &RangeError{key, value, fmt.Sprintf(fix, args...)})
 }
 
-// Unfit notes a parameter whose value does not fit here, why, and what would be right.
+// Unfit records a parameter whose value is not valid here, the reason, and the fix.
 func (c *Check) Unfit(key, why, fix string) { c.errs = append(c.errs, &UnfitError{key, why, fix}) }
 
-// Fail notes something that is wrong with no single parameter.
+// Fail records an error that does not concern a single parameter.
 func (c *Check) Fail(err error) { c.errs = append(c.errs, err) }
 
-// Number holds a number to low..high.
+// Number checks that a number is in low..high.
 func (c *Check) Number(key string, v, low, high int) {
 	if v < low || v > high {
 		c.Bad(key, v, "a number from %d to %d", low, high)
 	}
 }
 
-// Share holds a share to low..high; NaN is outside.
+// Share checks that a share is in low..high; NaN is outside.
 func (c *Check) Share(key string, v, low, high units.Fraction) {
 	if !(v >= low && v <= high) {
 		c.Bad(key, v, "a share from %v to %v", low, high)
 	}
 }
 
-// Time holds a time to low..1 h. A low of a picosecond is "above 0".
+// Time checks that a time is in low..1 h. A low of one picosecond means "above 0".
 func (c *Check) Time(key string, v, low units.Time) {
 	if v >= low && v <= maxTime {
 		return
@@ -76,7 +76,7 @@ func (c *Check) Time(key string, v, low units.Time) {
 	c.Bad(key, v, "a time %s to %v, such as 50us", from, maxTime)
 }
 
-// Rate holds a rate to above 0 and, where line is known, up to line.
+// Rate checks that a rate is above 0 and, if line is known, at most line.
 func (c *Check) Rate(key string, v, line units.Rate, example string) {
 	switch {
 	case v <= 0:
@@ -86,6 +86,6 @@ func (c *Check) Rate(key string, v, line units.Rate, example string) {
 	}
 }
 
-// Err joins what was noted: a RangeError for each parameter. nil if nothing is
-// wrong.
+// Err joins the recorded errors, such as a RangeError for each parameter out of
+// range; nil if there are none.
 func (c *Check) Err() error { return errors.Join(c.errs...) }

@@ -1,7 +1,7 @@
 // Package registry holds the systems that a lab file can name: rate controls,
-// congestion points, loss recoveries, edge services, choices among ways. Each of
-// these seams has a Registry, and a system adds itself in an init function of its
-// package. A program that wants the system imports the package; nothing else names it.
+// congestion points, loss recoveries, edge services, path choices. Each of these seams
+// has a Registry, and a system adds itself in an init function of its package. A
+// program that uses the system imports the package; nothing else refers to it.
 package registry
 
 import (
@@ -11,21 +11,20 @@ import (
 	"strings"
 )
 
-// Registry is the systems of one seam, by name. It is filled by init functions and
-// only read after that.
+// Registry holds the systems of one seam, by name. It is filled by init functions
+// and only read afterwards.
 type Registry[T any] struct {
 	what    string // "rate control"
 	systems map[string]T
 }
 
-// New makes the registry of a seam, which errors call by what its systems are, such
-// as "rate control".
+// New makes the registry of a seam. what names its systems in errors, such as "rate control".
 func New[T any](what string) *Registry[T] {
 	return &Registry[T]{what: what, systems: map[string]T{}}
 }
 
-// Register adds a system. The name is what a lab file says; "none" is taken. It
-// panics if the name is empty or there already: two packages want the same word.
+// Register adds a system. The name is the one used in lab files; "none" is reserved.
+// It panics if the name is empty or already registered by another package.
 func (r *Registry[T]) Register(name string, system T) {
 	if _, taken := r.systems[name]; taken || name == "" || name == "none" {
 		panic(fmt.Sprintf("registry: the %s %q is there twice, or its name is not free", r.what, name))
@@ -33,7 +32,7 @@ func (r *Registry[T]) Register(name string, system T) {
 	r.systems[name] = system
 }
 
-// Find gives the system of a name. The error lists the names that there are.
+// Find returns the system with a name. The error lists the existing names.
 func (r *Registry[T]) Find(name string) (T, error) {
 	system, ok := r.systems[name]
 	if !ok {
@@ -42,10 +41,10 @@ func (r *Registry[T]) Find(name string) (T, error) {
 	return system, nil
 }
 
-// Names gives the names of the systems, sorted.
+// Names returns the names of the systems, sorted.
 func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.systems)) }
 
-// OneOf is that with its article: "a rate control", "an edge service".
+// OneOf returns the name of the systems with an article: "a rate control", "an edge service".
 func (r *Registry[T]) OneOf() string {
 	if strings.ContainsRune("aeiou", rune(r.what[0])) {
 		return "an " + r.what

@@ -32,7 +32,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestCheck: each parameter out of its range is named once, with what would be right.
+// TestCheck: each parameter out of range is named once, with what would be valid.
 func TestCheck(t *testing.T) {
 	var c Check
 	c.Number("n", 3, 0, 3)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Prefix is a unit of a brief text and how much of what is printed makes one.
+// Prefix is a unit of a brief text and its size in the quantity that is printed.
 type Prefix struct {
 	Name string
 	Per  float64 // above 0
@@ -18,11 +18,11 @@ var (
 	InBitsPerSecond = []Prefix{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"Kbps", 1e3}, {"bps", 1}}
 )
 
-// Brief prints v to n significant digits in the largest of the units that leaves a
-// whole number in front: 999,999 B are "1MB", not "1e+03KB". The units come largest
-// first. What is less than a hundredth of the smallest unit has no digit that anybody
-// needs and prints as "<0.01B". The text is for people and does not parse back; String
-// of the types is exact.
+// Brief formats v to n significant digits in the largest of the units in which that
+// is at least 1: 999,999 B are "1MB", not "1e+03KB". The units come largest first.
+// Less than a hundredth of the smallest unit has no useful digits and prints as
+// "<0.01B". The text is for people and does not parse back; String of the types is
+// exact.
 func Brief(v float64, n int, units []Prefix) string {
 	least := units[len(units)-1]
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -43,8 +43,8 @@ func Brief(v float64, n int, units []Prefix) string {
 	return Digits(v/least.Per, n) + least.Name
 }
 
-// Digits prints v to n significant digits as a plain decimal: without an exponent,
-// and without zeros behind the last digit that counts.
+// Digits formats v to n significant digits as a plain decimal: without an exponent
+// or trailing zeros.
 func Digits(v float64, n int) string {
 	v = round(v, n)
 	if v == 0 {
@@ -53,11 +53,11 @@ func Digits(v float64, n int) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// Percent prints a share to n significant digits as a percentage.
+// Percent formats a share to n significant digits as a percentage.
 func Percent(share float64, n int) string { return Digits(100*share, n) + "%" }
 
-// round gives v to n significant digits. Only a decimal can be rounded so: 0.1 has
-// no exact binary form.
+// round rounds v to n significant digits. It goes through a decimal text, since 0.1
+// has no exact binary form.
 func round(v float64, n int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', n-1, 64), 64)
 	if err != nil { // rounded up beyond what a float64 holds

@@ -33,9 +33,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestBriefIsNear: a brief text has no exponent and no needless digit, and says what
-// was printed within its digits; what follows the number is the largest unit that
-// leaves a whole number in front.
+// TestBriefIsNear: a brief text has no exponent and no needless digit, and is
+// accurate to its digits; its unit is the largest in which the number is at least 1.
 func TestBriefIsNear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "digits")
@@ -70,8 +69,8 @@ func TestBriefIsNear(t *testing.T) {
 	})
 }
 
-// TestSharesPrintedParseBack: to 12 digits, and without an exponent that only
-// programmers read.
+// TestSharesPrintedParseBack: printed shares parse back to 12 digits, and have no
+// exponent, which only programmers read.
 func TestSharesPrintedParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Fraction(math.Pow(10, rapid.Float64Range(-11.9, 0).Draw(t, "log10")))

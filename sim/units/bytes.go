@@ -52,7 +52,7 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(v), err
 }
 
-// String prints b exactly: whole MiB and GiB, as memory has them, and otherwise in
+// String formats b exactly: in MiB or GiB if whole, as for memory, and otherwise in
 // the largest decimal unit.
 func (b Bytes) String() string {
 	if b != 0 && b%1000 != 0 && b%MiB == 0 {
@@ -67,5 +67,5 @@ func (b Bytes) String() string {
 // MarshalText and UnmarshalText carry b through JSON and YAML.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText is ParseBytes.
+// UnmarshalText calls ParseBytes.
 func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(unquote(t)); return }

@@ -9,8 +9,8 @@ import (
 // Fraction is a share or a probability between 0 and 1.
 type Fraction float64
 
-// ParseFraction reads "1%", "0.01", "1e-6" or "0". The result lies within
-// [0, 1]. A bare 1 is refused: some mean one percent by it, others all.
+// ParseFraction reads "1%", "0.01", "1e-6" or "0". The result lies within [0, 1]. A
+// bare 1 is refused: it could mean one percent or everything.
 func ParseFraction(s string) (Fraction, error) {
 	t := strings.TrimSpace(s)
 	per := 1.0
@@ -31,7 +31,7 @@ func ParseFraction(s string) (Fraction, error) {
 	return Fraction(v), nil
 }
 
-// plainShare is the least share that prints without an exponent.
+// plainShare is the smallest share that prints without an exponent.
 const plainShare = 1e-12
 
 // String prints f as a percentage of 12 significant digits.
@@ -45,5 +45,5 @@ func (f Fraction) String() string {
 // MarshalText and UnmarshalText carry f through JSON and YAML.
 func (f Fraction) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText is ParseFraction.
+// UnmarshalText calls ParseFraction.
 func (f *Fraction) UnmarshalText(b []byte) (err error) { *f, err = ParseFraction(unquote(b)); return }

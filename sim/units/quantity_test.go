@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimeOfIsExact compares with arithmetic of unlimited precision: from a
-// byte to all that a flow sends in a year, and over every rate.
+// TestTimeOfIsExact compares with arithmetic of unlimited precision, from a byte to
+// a flow's traffic of a year, and over every rate.
 func TestTimeOfIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := Bytes(rapid.OneOf(rapid.Int64Range(0, 10_000), rapid.Int64Range(1<<20-2, 1<<20+2), rapid.Int64Range(0, 1<<62)).Draw(t, "bytes"))

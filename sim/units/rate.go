@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// Rate is a data rate in bits per second. Zero stands for "not limited"
-// where a limit is meant.
+// Rate is a data rate in bits per second. As a limit, zero means "not limited".
 type Rate int64
 
 // Rates. The prefixes are decimal, as everywhere in networking.
@@ -22,7 +21,7 @@ var rateUnits = []unitOf{
 	{"Tbps", int64(Tbps)}, {"Gbps", int64(Gbps)}, {"Mbps", int64(Mbps)}, {"Kbps", int64(Kbps)}, {"bps", 1},
 }
 
-// rateAliases are further spellings that are read: those of tc and of prose.
+// rateAliases are further spellings that ParseRate accepts: tc's and those used in prose.
 var rateAliases = []unitOf{
 	{"Tbit", int64(Tbps)}, {"Gbit", int64(Gbps)}, {"Mbit", int64(Mbps)}, {"Kbit", int64(Kbps)}, {"bit", 1},
 	{"Tb/s", int64(Tbps)}, {"Gb/s", int64(Gbps)}, {"Mb/s", int64(Mbps)}, {"Kb/s", int64(Kbps)}, {"b/s", 1},
@@ -58,8 +57,8 @@ func ParseRate(s string) (Rate, error) {
 	return Rate(v), err
 }
 
-// TimeOf is how long n bytes take at rate r, rounded up to a picosecond, and
-// 0 when r is 0 (not limited).
+// TimeOf returns how long n bytes take at rate r, rounded up to a picosecond, and 0
+// when r is 0 (not limited).
 func (r Rate) TimeOf(n Bytes) Time {
 	if r <= 0 || n <= 0 {
 		return 0
@@ -78,10 +77,10 @@ func (r Rate) TimeOf(n Bytes) Time {
 	return Time(min(t, uint64(Never)-1) + 1)
 }
 
-// Per gives the bytes that r carries in t, rounded down.
+// Per returns the bytes that r carries in t, rounded down.
 func (r Rate) Per(t Time) Bytes { return Bytes(float64(r) / 8 * t.Seconds()) }
 
-// String prints r in the largest unit that is exact, "unlimited" for 0.
+// String formats r in the largest unit that is exact, "unlimited" for 0.
 func (r Rate) String() string {
 	if r == 0 {
 		return "unlimited"
@@ -92,5 +91,5 @@ func (r Rate) String() string {
 // MarshalText and UnmarshalText carry r through JSON and YAML.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is ParseRate.
+// UnmarshalText calls ParseRate.
 func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(unquote(b)); return }

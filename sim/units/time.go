@@ -59,19 +59,19 @@ func FromDuration(d time.Duration) Time { return Time(d) * Nanosecond }
 // Duration converts t to Go's nanoseconds, rounding towards zero.
 func (t Time) Duration() time.Duration { return time.Duration(t / Nanosecond) }
 
-// Seconds gives t as a floating-point number of seconds.
+// Seconds returns t as a floating-point number of seconds.
 func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
 
-// Micros gives t as a floating-point number of microseconds.
+// Micros returns t as a floating-point number of microseconds.
 func (t Time) Micros() float64 { return float64(t) / float64(Microsecond) }
 
-// String prints t in the largest unit that keeps it short and exact.
+// String formats t in the largest unit that keeps it short and exact.
 func (t Time) String() string {
 	switch t {
 	case Never:
 		return "never"
 	case 0:
-		return "0s" // not 0ps: of nothing, everybody expects the base unit
+		return "0s" // not 0ps: for zero, everybody expects the base unit
 	}
 	return format(int64(t), timeUnits[2:])
 }
@@ -79,5 +79,5 @@ func (t Time) String() string {
 // MarshalText and UnmarshalText carry t through JSON and YAML.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText is ParseTime.
+// UnmarshalText calls ParseTime.
 func (t *Time) UnmarshalText(b []byte) (err error) { *t, err = ParseTime(unquote(b)); return }

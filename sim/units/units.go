@@ -1,7 +1,7 @@
-// Package units holds the physical quantities of the emulator as types of
-// their own, so that a number never travels without its unit. Each type
-// parses and prints the form that a lab file uses ("10Gbps", "50us", "1MB",
-// "0.1%") and reads the same from YAML and JSON.
+// Package units defines the physical quantities of the emulator as types, so that a
+// number never travels without its unit. Each type parses and prints the form used
+// in lab files ("10Gbps", "50us", "1MB", "0.1%") and reads the same form from YAML
+// and JSON.
 //
 // Everything here is exact integer arithmetic except Fraction.
 package units
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// splitNumber cuts s into its leading decimal number and the unit behind it.
+// splitNumber splits s into its leading decimal number and the unit after it.
 func splitNumber(s string) (num, unit string, err error) {
 	s = strings.TrimSpace(s)
 	i := 0
@@ -63,14 +63,14 @@ func scale(num string, per int64) (int64, error) {
 	return v, nil
 }
 
-// unitOf is one accepted unit: its spelling and what one of it is worth.
+// unitOf is one accepted unit: its spelling and its size.
 type unitOf struct {
 	name string
 	per  int64
 }
 
-// format prints v in the largest unit of which it is a multiple at up to
-// three decimals, so that what is printed parses back to v.
+// format formats v in the largest unit of which it is a multiple at up to three
+// decimals, so that the text parses back to v.
 func format(v int64, table []unitOf) string {
 	if v == 0 {
 		return "0" + table[len(table)-1].name

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheMend holds the parsers to saying what would be right.
+// TestErrorsNameTheMend checks that the parsers' errors say what would be valid.
 func TestErrorsNameTheMend(t *testing.T) {
 	for _, c := range []struct{ kind, in, say string }{
 		{"time", "50", "write for example 50us"}, {"time", "5 parsecs", "units: ps, ns, us"},
@@ -61,7 +61,7 @@ func TestErrorsNameTheMend(t *testing.T) {
 	}
 }
 
-// TestPrintedParsesBack: whatever is printed is read as the same value.
+// TestPrintedParsesBack: every printed value parses to the same value.
 func TestPrintedParsesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.OneOf(rapid.Int64Range(0, 1<<62), rapid.Int64Range(0, 2_000_000), rapid.Map(rapid.Int64Range(0, 1<<30), func(m int64) int64 { return m * int64(MiB) })).Draw(t, "v")

@@ -1,6 +1,6 @@
-/* Waits 10 ms in every way that the library knows, and prints of each how much time
- * passed by the program's clock and by the processor's counter of the kernel's, which
- * nobody comes in between: "name seen real", in microseconds. */
+/* Waits 10 ms with every function that the library covers. For each it prints how
+ * much time passed by the program's clock and by the kernel's clock, which the
+ * library does not intercept: "name seen real", in microseconds. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <mqueue.h>

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// guest is an agent in this process behind a Link.
+// guest is an agent in this process, reached through a Link.
 type guest struct {
 	t    *testing.T
 	link *Link
@@ -44,14 +44,14 @@ func (g *guest) await() {
 	}
 }
 
-// run runs a program there.
+// run runs a program in the guest.
 func (g *guest) run(c Command) (Result, error) {
 	ours, its := net.Pipe()
 	go g.link.Relay(its)
 	return Run(ours, c)
 }
 
-// output is run with what the program says.
+// output runs a program and returns its output.
 func (g *guest) output(in string, argv ...string) (stdout, stderr string, r Result) {
 	g.t.Helper()
 	var o, e bytes.Buffer
@@ -79,8 +79,7 @@ func TestPrograms(t *testing.T) {
 		{argv: []string{"no-such-program"}, code: 127, reason: "not found"},
 		{argv: []string{"/no/such/program"}, code: 127, reason: "no such file"},
 		{argv: []string{"/"}, code: 126, reason: "/"},
-		// What a program has started may hold its output open; that is not
-		// waited for.
+		// A program's children may hold its output open; the agent does not wait for them.
 		{argv: []string{"sh", "-c", "sleep 1000 & echo $0 done", "it"}, out: "it done\n"},
 	} {
 		o, e, r := g.output(c.in, c.argv...)
@@ -97,8 +96,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestTerminal: a program with a terminal sees one, of the size that its user's
-// has and gets.
+// TestTerminal: a program with a terminal sees one with the current size of its
+// user's terminal.
 func TestTerminal(t *testing.T) {
 	g := newGuest(t)
 	resize := make(chan Terminal)
@@ -140,8 +139,8 @@ func TestTerminal(t *testing.T) {
 	keys.Close()
 }
 
-// TestManyAtOnce: programs with a lot of input and output, one of whose readers
-// is stuck, do not disturb one another.
+// TestManyAtOnce: programs with a lot of input and output do not affect one another,
+// even if one reader is stuck.
 func TestManyAtOnce(t *testing.T) {
 	g := newGuest(t)
 	stuck, release := io.Pipe()
@@ -174,8 +173,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSignals: a signal reaches the program and what it has started; a client that
-// goes away takes the program with it.
+// TestSignals: a signal reaches the program and its children; when a client goes
+// away, its program ends.
 func TestSignals(t *testing.T) {
 	g := newGuest(t)
 	signals := make(chan syscall.Signal)
@@ -218,8 +217,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestRestart: a guest that restarts, wherever in a frame, is found again, and
-// what ran in it has an end.
+// TestRestart: a guest that restarts at any point in a frame is found again, and the
+// programs that ran in it end.
 func TestRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rest := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "rest of a frame")
@@ -227,7 +226,7 @@ func TestRestart(t *testing.T) {
 		l := NewLink(ours)
 		first := make(chan struct{})
 		in := bufio.NewReader(its)
-		go func() { // an agent that answers, begins a frame and is gone
+		go func() { // an agent that answers, begins a frame and ends
 			defer close(first)
 			s := &server{stream: its, in: in}
 			if err := s.greet(); err != nil {
@@ -279,7 +278,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestOlderGuest: an agent of another version is told apart, with the fix.
+// TestOlderGuest: the error for an agent of another version names the fix.
 func TestOlderGuest(t *testing.T) {
 	ours, its := net.Pipe()
 	l := NewLink(ours)

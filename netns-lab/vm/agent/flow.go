@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// credit is how much of a stream may still be sent.
+// credit is the number of bytes of a stream that may still be sent.
 type credit struct {
 	mu     sync.Mutex
 	change sync.Cond
@@ -20,8 +20,7 @@ func newCredit() *credit {
 	return c
 }
 
-// take waits until something may be sent and gives how much of n; 0 when nothing
-// may any more.
+// take waits until bytes may be sent and returns how many of n; 0 once the credit is closed.
 func (c *credit) take(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +35,7 @@ func (c *credit) take(n int) int {
 	return n
 }
 
-// give is told by a more frame.
+// give adds the credit from the payload of a more frame.
 func (c *credit) give(payload []byte) {
 	if len(payload) != 4 {
 		return
@@ -54,8 +53,8 @@ func (c *credit) close() {
 	c.change.Broadcast()
 }
 
-// queue holds what has come of a stream until it is taken. The other side's
-// credit bounds it, and limit if the other side does not keep to that.
+// queue holds received bytes of a stream until they are taken. The other side's
+// credit bounds it, or limit if the other side exceeds its credit.
 type queue struct {
 	mu     sync.Mutex
 	change sync.Cond
@@ -71,8 +70,8 @@ func newQueue(limit int) *queue {
 	return q
 }
 
-// put adds bytes; none are the end. It is false if there is no room: then they are
-// lost, and nothing more comes.
+// put adds bytes; an empty slice ends the stream. It returns false if there is no
+// room: then the bytes are lost and the stream ends.
 func (q *queue) put(b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +86,7 @@ func (q *queue) put(b []byte) bool {
 	return fits
 }
 
-// get waits for bytes; nil is the end.
+// get waits for bytes and returns them; nil at the end of the stream.
 func (q *queue) get() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,8 +102,8 @@ func (q *queue) get() []byte {
 	return b
 }
 
-// drain writes what comes of a stream to w until it ends, and lets the other
-// side send as much again. When w takes no more the rest is thrown away.
+// drain writes the bytes of a stream to w until it ends, and gives the other side
+// credit for as many. After a write error the rest is discarded.
 func (q *queue) drain(w io.Writer, session uint32, stream byte, send func(frame) error) {
 	var broken bool
 	for b := q.get(); b != nil; b = q.get() {
@@ -116,7 +115,7 @@ func (q *queue) drain(w io.Writer, session uint32, stream byte, send func(frame)
 	}
 }
 
-// pump sends what comes from r as a stream, then its end.
+// pump sends the bytes from r as a stream, then its end.
 func pump(r io.Reader, session uint32, stream byte, c *credit, send func(frame) error) {
 	b := make([]byte, maxPayload)
 	for {

@@ -1,16 +1,16 @@
-// Package agent runs programs inside a guest for those outside: over one byte
-// stream, several at once, each with its input, output, exit code, signals and,
-// where it wants one, a terminal.
+// Package agent runs programs inside a guest for clients outside: several at once
+// over one byte stream, each with its input, output, exit code, signals and
+// optionally a terminal.
 //
-// Serve is the guest's side, a Link the side that holds the stream, and a
-// Session the side that wants a program run. A Link only hands frames on
-// between the guest and its sessions. Either end of a session lets the other
-// send window bytes of a stream and then more as it takes them, so that one that
-// is slow stops no other.
+// Serve is the guest's side, a Link the side that holds the stream, and a session
+// the side that requests a program. A Link only forwards frames between the guest
+// and its sessions. Each end of a session lets the other send window bytes of a
+// stream, and then more as it takes them, so that a slow session does not block the
+// others.
 //
-// A guest may restart at any moment, in the middle of a frame. So a Link greets
-// the agent with a number of its choice, and again until the same greeting comes
-// back; what comes before that is of an earlier guest.
+// A guest may restart at any moment, in the middle of a frame. So a Link greets the
+// agent with a number of its choice, and repeats the greeting until it comes back;
+// data before that is from an earlier guest.
 package agent
 
 import (
@@ -20,11 +20,11 @@ import (
 	"io"
 )
 
-// PortName is the name of the virtio-serial port that the agent speaks on.
+// PortName is the name of the agent's virtio-serial port.
 const PortName = "org.weft.agent.0"
 
 // A greeting is the mark, the version of the protocol and the Link's number. No
-// frame begins like it.
+// frame begins like a greeting.
 const (
 	mark        = "\x00weft-agent\xff\x00\r\n"
 	version     = 1
@@ -32,22 +32,22 @@ const (
 	greetingLen = len(mark) + 1 + numberLen
 )
 
-// greeting is that of a number.
+// greeting returns the greeting with a number.
 func greeting(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(mark), version), number)
 }
 
-// kind says what a frame is.
+// kind is the kind of a frame.
 type kind byte
 
 const (
 	open   kind = iota + 1 // to the guest: a program to run, a request in JSON
-	data                   // a stream's number and bytes of it; without bytes its end
-	more                   // a stream's number and how many more bytes of it may come, 4 bytes
+	data                   // a stream's number and some of its bytes; without bytes, its end
+	more                   // a stream's number and how many more of its bytes may be sent, 4 bytes
 	resize                 // to the guest: rows and columns of the terminal, 2 bytes each
 	signal                 // to the guest: number of a signal, 1 byte
-	finish                 // guest: the program has ended: a result in JSON
-	leave                  // to the guest: nobody waits for the program any more
+	finish                 // from the guest: the program has ended: a result in JSON
+	leave                  // to the guest: the client no longer waits for the program
 	lastKind
 )
 
@@ -61,18 +61,18 @@ const (
 const (
 	headerLen  = 9
 	maxPayload = 32 << 10
-	// window is how much of a stream may be under way.
+	// window is how many bytes of a stream may be in flight.
 	window = 128 << 10
 )
 
-// frame is what goes over the stream: of a session, by its number.
+// frame is one message on the stream. session is the number of its session.
 type frame struct {
 	kind    kind
 	session uint32
 	payload []byte
 }
 
-// errFrame says that what came is no frame.
+// errFrame means that the received bytes are not a frame.
 var errFrame = errors.New("the stream between weft and the guest's agent is damaged")
 
 func writeFrame(w io.Writer, f frame) error {
@@ -84,7 +84,7 @@ func writeFrame(w io.Writer, f frame) error {
 	return err
 }
 
-// parseHeader reads what is in front of a payload, and its length.
+// parseHeader parses the header of a frame and returns the length of the payload.
 func parseHeader(b []byte) (f frame, payload int, err error) {
 	f.kind, f.session = kind(b[0]), binary.BigEndian.Uint32(b[1:])
 	n := binary.BigEndian.Uint32(b[5:])
@@ -108,15 +108,15 @@ func readFrame(r io.Reader) (f frame, err error) {
 	return f, err
 }
 
-// errVersion is about an agent that speaks another version of the protocol.
+// errVersion returns the error for an agent with a different protocol version.
 func errVersion(its byte) error {
 	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: rebuild the guest's image (scripts/vm-image.sh)", its, version)
 }
 
-// request is what an open frame asks for.
+// request is the content of an open frame.
 type request struct {
 	Argv []string  `json:"argv"`
-	Env  []string  `json:"env,omitempty"` // beside the agent's own
+	Env  []string  `json:"env,omitempty"` // in addition to the agent's own
 	Dir  string    `json:"dir,omitempty"`
 	TTY  *Terminal `json:"tty,omitempty"`
 }
@@ -126,8 +126,8 @@ type Terminal struct{ Rows, Columns uint16 }
 
 // Result is how a program ended.
 type Result struct {
-	// Code is the exit code; 128 and the signal's number after a signal; 127 for
-	// a program that is not there and 126 for one that cannot be run.
+	// Code is the exit code; 128 and the signal's number after a signal; 127 for a
+	// program that does not exist and 126 for one that cannot be run.
 	Code int `json:"code"`
 	// Error says why it could not be run.
 	Error string `json:"error,omitempty"`
@@ -141,7 +141,7 @@ func moreFrame(session uint32, stream byte, n int) frame {
 	return frame{more, session, binary.BigEndian.AppendUint32([]byte{stream}, uint32(n))}
 }
 
-// stream gives the number of a data or more frame's stream and what is behind it.
+// stream returns the stream number of a data or more frame and the rest of its payload.
 func (f frame) stream() (n byte, rest []byte, ok bool) {
 	if len(f.payload) == 0 || f.payload[0] > stderr {
 		return 0, nil, false

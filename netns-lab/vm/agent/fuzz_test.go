@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// hear is what a guest reads: a frame, behind greetings that were sent again.
+// hear reads a guest's next frame, after repeated greetings.
 func hear(r *bufio.Reader) (frame, error) {
 	for {
 		b, err := r.Peek(1)
@@ -27,9 +27,9 @@ func hear(r *bufio.Reader) (frame, error) {
 	}
 }
 
-// FuzzGuest has a guest say anything while a program is run in it, behind the greeting
-// or in its place: whoever wanted the program gets an answer, and the link is ready for
-// the next or has ended.
+// FuzzGuest makes a guest send arbitrary bytes while a program is run in it, after the
+// greeting or in its place: the client gets an answer, and the link is ready for the
+// next program or has ended.
 func FuzzGuest(f *testing.F) {
 	frames := func(all ...frame) []byte {
 		var b bytes.Buffer
@@ -88,8 +88,8 @@ func FuzzGuest(f *testing.F) {
 	})
 }
 
-// TestGuestWithoutBounds: a guest that sends more than it may, to somebody who takes
-// nothing, has that session ended; others go on.
+// TestGuestWithoutBounds: if a guest exceeds its credit and the client takes
+// nothing, that session ends; others continue.
 func TestGuestWithoutBounds(t *testing.T) {
 	ours, its := net.Pipe()
 	l := NewLink(ours)
@@ -118,7 +118,7 @@ func TestGuestWithoutBounds(t *testing.T) {
 			}
 		}
 	}()
-	// Somebody who only asks, and somebody who takes.
+	// One client only requests a program; another reads.
 	deaf, relayed := net.Pipe()
 	defer deaf.Close()
 	go l.Relay(relayed)
@@ -162,7 +162,7 @@ func TestGuestWithoutBounds(t *testing.T) {
 		t.Errorf("the other session: %+v, %q", e, out.String())
 	}
 
-	// Whoever wants the program finds out as well, if the link does not.
+	// The client detects it too, if the link does not.
 	mine, far := net.Pipe()
 	go func() {
 		defer far.Close()

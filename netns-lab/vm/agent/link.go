@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// ErrLost says that the guest no longer answers: it has ended or restarted.
+// ErrLost means that the guest no longer answers: it has ended or restarted.
 var ErrLost = errors.New("the guest has ended or restarted")
 
-// Link hands frames on between a guest's agent and any number of sessions.
+// Link forwards frames between a guest's agent and any number of sessions.
 type Link struct {
 	stream io.ReadWriteCloser
 	writes sync.Mutex
@@ -22,14 +22,14 @@ type Link struct {
 	number   uint64        // of the greeting
 	ready    chan struct{} // closed when the agent has answered it
 	isReady  bool
-	again    chan struct{} // the agent is to be greeted again
+	again    chan struct{} // requests another greeting
 	over     chan struct{} // closed when the stream has ended
 	err      error         // why
 	next     uint32
 	sessions map[uint32]*relayed
 }
 
-// relayed is a session, by the stream of the client that wants the program run.
+// relayed is a session and the stream of the client that requested the program.
 type relayed struct {
 	stream io.ReadWriteCloser
 	mu     sync.Mutex
@@ -41,7 +41,7 @@ func (r *relayed) send(f frame) error {
 	return writeFrame(r.stream, f)
 }
 
-// NewLink takes over the stream to an agent, which need not run yet.
+// NewLink takes over the stream to an agent, which need not be running yet.
 func NewLink(stream io.ReadWriteCloser) *Link {
 	l := &Link{stream: stream, ready: make(chan struct{}), again: make(chan struct{}, 1), over: make(chan struct{}), sessions: map[uint32]*relayed{}}
 	l.Restart()
@@ -50,24 +50,24 @@ func NewLink(stream io.ReadWriteCloser) *Link {
 	return l
 }
 
-// Ready is closed when the agent has said that it is there.
+// Ready returns a channel that is closed when the agent has answered.
 func (l *Link) Ready() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ready
 }
 
-// IsReady tells whether the agent is there.
+// IsReady reports whether the agent has answered.
 func (l *Link) IsReady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isReady
 }
 
-// Over is closed when the stream has ended; Err says why.
+// Over returns a channel that is closed when the stream has ended; Err returns the reason.
 func (l *Link) Over() <-chan struct{} { return l.over }
 
-// Err says why the stream has ended.
+// Err returns why the stream has ended.
 func (l *Link) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *Link) Err() error {
 func (l *Link) Close() error { return l.stream.Close() }
 
 // Restart is called when the guest has restarted: the link waits for the agent again,
-// and what it ran before has ended.
+// and the programs that it ran before have ended.
 func (l *Link) Restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *Link) Restart() {
 	l.drop()
 	select {
 	case l.again <- struct{}{}:
-	default: // it is going to be
+	default: // it is already requested
 	}
 }
 
@@ -101,11 +101,11 @@ func (l *Link) drop() {
 	}
 }
 
-// regreet is how often the agent is greeted until it answers: a guest that begins
-// loses what has come before.
+// regreet is the interval between greetings until the agent answers: a guest that is
+// starting loses earlier ones.
 const regreet = 500 * time.Millisecond
 
-// greet greets the agent whenever it is waited for.
+// greet sends greetings while the link waits for the agent.
 func (l *Link) greet() {
 	tick := time.NewTicker(regreet)
 	defer tick.Stop()
@@ -115,7 +115,7 @@ func (l *Link) greet() {
 		l.mu.Unlock()
 		if waiting {
 			l.writes.Lock()
-			_, _ = l.stream.Write(greeting(number)) // a stream that has ended says so to run
+			_, _ = l.stream.Write(greeting(number)) // run notices that a stream has ended
 			l.writes.Unlock()
 		}
 		select {
@@ -127,8 +127,8 @@ func (l *Link) greet() {
 	}
 }
 
-// run reads what the agent says. It takes bytes as they come, so that it can turn
-// to a guest that restarts in the middle of a frame.
+// run reads from the agent. It handles bytes as they arrive, so that it can
+// resynchronise with a guest that restarts in the middle of a frame.
 func (l *Link) run() {
 	var err error
 	var waits []byte
@@ -147,7 +147,7 @@ func (l *Link) run() {
 	l.stream.Close()
 }
 
-// take handles what has come, and gives what is to be looked at again with more.
+// take handles received bytes and returns those that need more bytes to be handled.
 func (l *Link) take(b []byte) (rest []byte, err error) {
 	for {
 		l.mu.Lock()
@@ -190,8 +190,8 @@ func (l *Link) take(b []byte) (rest []byte, err error) {
 	}
 }
 
-// findGreeting looks for the greeting with a number, and gives what is behind it,
-// or what its beginning may be in.
+// findGreeting looks for the greeting with a number. It returns the bytes after the
+// greeting or, if it is not found, those that may contain its beginning.
 func findGreeting(b []byte, number uint64) (found bool, rest []byte, err error) {
 	for {
 		i := bytes.Index(b, []byte(mark))
@@ -213,7 +213,7 @@ func findGreeting(b []byte, number uint64) (found bool, rest []byte, err error) 
 	}
 }
 
-// dispatch hands a frame on to its session.
+// dispatch forwards a frame to its session.
 func (l *Link) dispatch(f frame) {
 	l.mu.Lock()
 	r := l.sessions[f.session]
@@ -232,7 +232,7 @@ func (l *Link) dispatch(f frame) {
 	}
 }
 
-// abandon ends a session whose asker is gone.
+// abandon ends a session whose client is gone.
 func (l *Link) abandon(number uint32) {
 	l.mu.Lock()
 	_, there := l.sessions[number]
@@ -249,13 +249,13 @@ func (l *Link) send(f frame) error {
 	return writeFrame(l.stream, f)
 }
 
-// Relay serves one session, whose other end is with Run. It returns when that is
+// Relay serves one session, whose other end is Run. It returns when the session is
 // over, and closes the stream.
 func (l *Link) Relay(stream io.ReadWriteCloser) {
 	buffered := newBuffered(stream)
 	defer buffered.Close()
 	r := &relayed{stream: buffered}
-	f, err := readFrame(stream) // that opens it
+	f, err := readFrame(stream) // the open frame
 	l.mu.Lock()
 	if err != nil || !l.isReady {
 		l.mu.Unlock()
@@ -275,13 +275,13 @@ func (l *Link) Relay(stream io.ReadWriteCloser) {
 	l.abandon(number)
 }
 
-// maxBuffered is how much may wait for a client that wants a program run. The windows of a
-// session allow for less, if every byte of them came in a frame of its own; a guest that
+// maxBuffered is the maximum number of bytes waiting for a client. The windows of a
+// session allow less, even if each of their bytes came in a separate frame; a guest that
 // sends more loses the session.
 const maxBuffered = 8 << 20
 
-// buffered writes to a stream without waiting for its reader. What is not taken
-// yet is bounded by the windows of a session, or by maxBuffered.
+// buffered writes to a stream without waiting for its reader. The bytes not taken
+// yet are bounded by the windows of a session, or by maxBuffered.
 type buffered struct {
 	stream io.ReadWriteCloser
 	queue  *queue
@@ -305,7 +305,7 @@ func newBuffered(stream io.ReadWriteCloser) *buffered {
 // Read reads the stream.
 func (b *buffered) Read(p []byte) (int, error) { return b.stream.Read(p) }
 
-// Write keeps p, which the caller does not use again, to be written.
+// Write queues p to be written. The caller must not use p again.
 func (b *buffered) Write(p []byte) (int, error) {
 	select {
 	case <-b.done:
@@ -318,7 +318,7 @@ func (b *buffered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close closes the stream when all has been written.
+// Close closes the stream once everything has been written.
 func (b *buffered) Close() error {
 	b.queue.put(nil)
 	return nil

@@ -12,20 +12,20 @@ import (
 // Command is a program to run in a guest.
 type Command struct {
 	Argv []string
-	Env  []string  // beside those of the guest, as KEY=value
-	Dir  string    // where it starts; empty is the agent's directory
-	TTY  *Terminal // what Stdout and Stderr say then comes as one
+	Env  []string  // in addition to the guest's, as KEY=value
+	Dir  string    // working directory; empty means the agent's
+	TTY  *Terminal // output for Stdout and Stderr is then combined
 
-	Stdin          io.Reader // nil is none
-	Stdout, Stderr io.Writer // nil throws it away
+	Stdin          io.Reader // nil means no input
+	Stdout, Stderr io.Writer // nil discards it
 
-	// Resize and Signals are handed on. May be nil.
+	// Resize and Signals are forwarded. May be nil.
 	Resize  <-chan Terminal
 	Signals <-chan syscall.Signal
 }
 
 // Run runs a program over a stream that a Link relays, and waits for its end. It
-// closes the stream. Reading from Stdin may go on for one read.
+// closes the stream. One read from Stdin may continue afterwards.
 func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 	defer stream.Close()
 	var writes sync.Mutex

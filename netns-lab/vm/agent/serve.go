@@ -41,7 +41,7 @@ type server struct {
 	sessions map[uint32]*served
 }
 
-// greet waits for a greeting and answers it. What ran for an earlier Link ends.
+// greet waits for a greeting and answers it. Programs of an earlier Link end.
 func (s *server) greet() error {
 	for {
 		b, err := s.in.Peek(greetingLen)
@@ -92,7 +92,7 @@ func (s *server) read() error {
 			return err
 		}
 		if b[0] == mark[0] {
-			return errFrame // but a greeting
+			return errFrame // it is a greeting
 		}
 		f, err := readFrame(s.in)
 		if err != nil {
@@ -114,7 +114,7 @@ func (s *server) read() error {
 	}
 }
 
-// served is a program that runs.
+// served is a running program.
 type served struct {
 	number uint32
 	send   func(frame) error
@@ -181,18 +181,17 @@ func lookPath(q request) (string, error) {
 	return exec.LookPath(q.Argv[0])
 }
 
-// lingering is how long more output is waited for after a program's end: what it
-// started may hold it open for ever.
+// lingering is how long to wait for more output after a program's end: its children
+// may hold the output open for ever.
 const lingering = 300 * time.Millisecond
 
-// output is what a program writes to.
+// output is the output of a program.
 type output struct {
 	*os.File
 	ended atomic.Bool
 }
 
-// Read reads what is there; after the program's end it waits for more only as long
-// as lingering.
+// Read reads available output; after the program's end it waits at most lingering for more.
 func (o *output) Read(b []byte) (int, error) {
 	if o.ended.Load() {
 		_ = o.SetReadDeadline(time.Now().Add(lingering))
@@ -203,10 +202,10 @@ func (o *output) Read(b []byte) (int, error) {
 // end is called when the program has ended.
 func (o *output) end() {
 	o.ended.Store(true)
-	_ = o.SetReadDeadline(time.Now().Add(lingering)) // of the read that waits
+	_ = o.SetReadDeadline(time.Now().Add(lingering)) // for the pending read
 }
 
-// start starts a program with pipes. What it returns waits for its output.
+// start starts a program with pipes. wait waits for the end of its output.
 func (p *served) start(c *exec.Cmd) (wait func(), err error) {
 	in, inEnd, err := os.Pipe()
 	if err != nil {
@@ -250,7 +249,7 @@ func (p *served) start(c *exec.Cmd) (wait func(), err error) {
 	}, nil
 }
 
-// startTTY starts a program with a terminal of its own.
+// startTTY starts a program with its own terminal.
 func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
 	master, slave, err := openTerminal()
 	if err != nil {
@@ -280,12 +279,12 @@ func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
 	}, nil
 }
 
-// take is given the frames of the session.
+// take handles the frames of the session.
 func (p *served) take(f frame) {
 	switch f.kind {
 	case data:
 		if n, b, ok := f.stream(); ok && n == stdin {
-			p.input.put(b) // whoever sends more than it may loses the rest
+			p.input.put(b) // a client that exceeds its credit loses the rest
 		}
 	case more:
 		if n, b, ok := f.stream(); ok && n != stdin {
@@ -304,16 +303,16 @@ func (p *served) take(f frame) {
 	}
 }
 
-// kill sends a signal to the program and what it has started in its session.
+// kill sends a signal to the program's process group.
 func (p *served) kill(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ended { // else the number may be another's
+	if !p.ended { // otherwise the PID may have been reused
 		_ = syscall.Kill(-p.process.Pid, s)
 	}
 }
 
-// abandon ends the program, for which nobody waits, and its streams.
+// abandon ends the program, for which no client waits, and its streams.
 func (p *served) abandon() {
 	p.kill(syscall.SIGHUP)
 	p.kill(syscall.SIGTERM)
@@ -327,7 +326,7 @@ func finished(session uint32, r Result) frame {
 	return frame{finish, session, b}
 }
 
-// resultOf says how a program ended, or why it did not begin.
+// resultOf returns how a program ended, or why it did not start.
 func resultOf(err error) Result {
 	var exit *exec.ExitError
 	switch {

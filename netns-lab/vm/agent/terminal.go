@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pseudo-terminal (pty(7)): the end that is read and
-// written, and the one that a program gets.
+// openTerminal opens a pseudo-terminal (pty(7)): the end that is read and written,
+// and the program's end.
 func openTerminal() (master, slave *os.File, err error) {
 	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -31,14 +31,14 @@ func openTerminal() (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// setSize tells a terminal how large it is.
+// setSize sets the size of a terminal.
 func setSize(master *os.File, t Terminal) error {
 	return control(master, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: t.Rows, Col: t.Columns})
 	})
 }
 
-// control uses the descriptor of a file that Go polls.
+// control calls use with the descriptor of a file that Go polls.
 func control(f *os.File, use func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,7 +1,6 @@
 // Command guest is the agent that runs inside a guest: it runs programs for weft
-// exec and weft shell. It belongs to the image that scripts/vm-image.sh builds; in
-// an image of one's own it is a program to be started at boot, with rights to
-// /dev/vport*.
+// exec and weft shell. It is part of the image that scripts/vm-image.sh builds; in
+// other images it must be started at boot, with access to /dev/vport*.
 package main
 
 import (
@@ -22,7 +21,7 @@ func main() {
 	if os.Getenv("HOME") == "" {
 		os.Setenv("HOME", "/root")
 	}
-	// Without a limit on locked memory, as RDMA programs want it.
+	// No limit on locked memory, as RDMA programs need.
 	_ = syscall.Setrlimit(8, &syscall.Rlimit{Cur: ^uint64(0), Max: ^uint64(0)}) // RLIMIT_MEMLOCK
 	err := serve()
 	fmt.Fprintln(os.Stderr, "weft-agent:", err)

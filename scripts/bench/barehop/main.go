@@ -1,9 +1,8 @@
-// Command barehop is the least that a packet-hop costs: packets that go from node to node
-// of a fabric of which nothing is left but its memory. Each node has its turn, takes the
-// packets that came in the window before, touches the cache lines of a packet, of the port
-// it comes in by and of the port it leaves by that weft touches, and puts it into the inbox
-// of another node. There are no events, no queues and no rates. It prints nanoseconds a
-// hop.
+// Command barehop measures the minimum cost of a packet-hop: packets move from node to node
+// of a fabric that is reduced to its memory. Each node in turn takes the packets that came
+// in the previous window, touches the cache lines of a packet, of its ingress port and of
+// its egress port that weft touches, and puts it into the inbox of another node. There are
+// no events, no queues and no rates. It prints nanoseconds per hop.
 package main
 
 import (
@@ -23,14 +22,14 @@ const (
 
 type packet struct {
 	lines [packetLines][line / 8]uint64
-	_     [5*line - packetLines*line]byte // it is as large as weft's
+	_     [5*line - packetLines*line]byte // as large as weft's
 }
 
 type port struct{ lines [portLines][line / 8]uint64 }
 
 type node struct {
 	ports [degree]port
-	inbox [2][]*packet // of this window and of the next
+	inbox [2][]*packet // for this window and the next
 }
 
 func main() {
@@ -74,7 +73,7 @@ func main() {
 	fmt.Printf("%.1f\n", float64(time.Since(start).Nanoseconds())/float64(done))
 }
 
-// number is the argument in that place.
+// number returns argument i as a number.
 func number(i int) int {
 	if len(os.Args) > i {
 		if n, err := strconv.Atoi(os.Args[i]); err == nil && n > 0 {

@@ -1,11 +1,11 @@
-// Command dmajoin is a reference for benchmarks: the barest way to carry messages
-// between the memories of two processes as an emulated NIC must, by a doorbell
-// (an eventfd), process_vm_readv(2) and process_vm_writev(2), and a thread that
-// sleeps in epoll until a doorbell rings. It has no queue pairs, no packets and no
-// network in between.
+// Command dmajoin is a reference for benchmarks: the simplest way to carry messages
+// between the memories of two processes as an emulated NIC must, with a doorbell (an
+// eventfd), process_vm_readv(2) and process_vm_writev(2), and a thread that sleeps
+// in epoll until a doorbell rings. It has no queue pairs, no packets and no network
+// in between.
 //
 // It prints two lines: the rate of messages of 64 KB in Gb/s, and half the round trip
-// of 8 bytes in µs between two processes that look at their memory all the time.
+// of 8 bytes in µs between two processes that poll their memory.
 package main
 
 import (
@@ -43,8 +43,7 @@ func main() {
 	}
 }
 
-// memory is what each process has: a word that it sends, one that it receives, and a
-// message.
+// Layout of each process's memory: a word that it sends, one that it receives, and a message.
 const (
 	sent     = 0
 	received = 64
@@ -52,8 +51,9 @@ const (
 	size     = bulk + message
 )
 
-// peer is one of the processes. It says where its memory is, and plays ping-pong
-// until its standard input ends; the first of them begins, and says what it took.
+// peer is one of the processes. It prints the address of its memory, and plays
+// ping-pong until its standard input ends; the first peer begins, and prints the
+// time taken.
 func peer(first bool) error {
 	runtime.LockOSThread()
 	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
@@ -89,7 +89,7 @@ func peer(first bool) error {
 	return nil
 }
 
-// process is a peer as its parent sees it.
+// process is the parent's view of a peer.
 type process struct {
 	pid      int
 	base     uint64
@@ -127,7 +127,7 @@ func start(role string) (*process, error) {
 	return p, err
 }
 
-// line reads a number that the process says.
+// line reads a number printed by the process.
 func (p *process) line() (int, error) {
 	var b [32]byte
 	n, err := p.out.Read(b[:])
@@ -179,7 +179,7 @@ func join() error {
 		}
 	}
 	rate := 8 * message * copies / float64(time.Since(began).Nanoseconds())
-	// As the engine's thread is; where that is not allowed neither is.
+	// Like the engine's thread; where that is not allowed, neither has real-time priority.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 	for _, p := range peers {
 		if _, err := p.in.Write([]byte{1}); err != nil {

@@ -1,10 +1,10 @@
-// Command tapjoin is a reference for benchmarks: the barest loop that carries
-// packets between two TAPs. It opens eth0 in each of two network namespaces
-// and copies frames from one to the other and back on one thread, with no
-// queue, no clock and no accounting in between.
+// Command tapjoin is a reference for benchmarks: the simplest loop that carries
+// packets between two TAPs. It opens eth0 in each of two network namespaces and
+// copies frames from one to the other and back on one thread, with no queue, no
+// clock and no accounting in between.
 //
-// With "offload" the devices hand over super-packets of up to 64 KB
-// (IFF_VNET_HDR, TSO), which cross as they are, unsplit.
+// With "offload" the devices hand over super-packets of up to 64 KB (IFF_VNET_HDR,
+// TSO), which cross unsplit.
 //
 //	tapjoin NAMESPACE NAMESPACE MTU [offload]
 package main
@@ -64,7 +64,7 @@ func run() error {
 	}
 }
 
-// open makes eth0 in a namespace and gives its fd, outside Go's poller.
+// open makes eth0 in a namespace and returns its fd, which is not registered with Go's poller.
 func open(namespace string, offload bool) (int, error) {
 	ns, err := netns.GetFromName(namespace)
 	if err != nil {

@@ -1,8 +1,8 @@
 /*
- * hostile.c NAME: a program that does its worst to the lab by what it shares with it: the
- * control socket, descriptors, rings in shared memory. Without a name it lists what
- * it can do. It speaks abi.h itself. Whether others notice is not its business; it
- * fails where the lab does what it should not, to it or for it.
+ * hostile.c NAME: a program that attacks the lab through everything they share: the
+ * control socket, descriptors, rings in shared memory. Without a name it lists its
+ * attacks. It implements abi.h itself. It does not check the effect on other programs; it
+ * fails if the lab does something that it should not, to it or for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +45,10 @@ static int dial(void)
 	return fd;
 }
 
-/* call gives the errno of the answer, or -1 without one; descriptors come in fds, which has room for 4. */
+/*
+ * call returns the errno of the answer, or -1 without one; fds, which has room for
+ * 4, receives descriptors.
+ */
 static int call(int socket, uint32_t op, const void *body, size_t size, void *answer, size_t room, int *fds)
 {
 	struct weft_request head = { .op = op };
@@ -87,7 +90,7 @@ static uint32_t made(int socket, uint32_t op, const void *body, size_t size)
 
 #define MADE(socket, op, ...) made(socket, op, &(__VA_ARGS__), sizeof(__VA_ARGS__))
 
-/* What start makes. */
+/* Made by start. */
 static int control, bell;
 static struct weft_doorbell *doorbell;
 static uint32_t context, pd, cq;
@@ -151,7 +154,7 @@ static double now(void)
 
 static volatile int stop;
 
-/* scribble writes to everything that is shared, and rings, without a pause. */
+/* scribble writes to all shared memory, and rings, without pause. */
 static void *scribble(void *seed)
 {
 	unsigned int s = (unsigned int)(uintptr_t)seed;
@@ -170,7 +173,7 @@ static void *scribble(void *seed)
 	return NULL;
 }
 
-/* rings: two threads change all that is shared while a third modifies the queue pairs. */
+/* rings: two threads change all shared memory while a third modifies the queue pairs. */
 static void rings(void)
 {
 	pthread_t t[2];
@@ -189,7 +192,7 @@ static void rings(void)
 		pthread_join(t[i], NULL);
 }
 
-/* orphan: a program ends, and its child, which it has left behind, goes on with its socket and its rings. */
+/* orphan: a program ends, and its orphaned child goes on using its socket and its rings. */
 static void orphan(void)
 {
 	int result[2];
@@ -213,8 +216,11 @@ static void orphan(void)
 	for (double end = now() + 1; now() < end;) {
 		struct weft_reg_mr r = { .pd = pd, .access = 1, .addr = (uintptr_t)shared, .length = 8, .iova = 0 };
 
-		/* What it would be given is the memory of the program that has ended, or of who has its number now. */
-		said = call(control, WEFT_REG_MR, &r, sizeof(r), NULL, 0, NULL) ? 'r' : 'g'; /* refused or given */
+		/*
+		 * If it were granted, it would be the memory of the ended program, or of the
+		 * one that has its PID now.
+		 */
+		said = call(control, WEFT_REG_MR, &r, sizeof(r), NULL, 0, NULL) ? 'r' : 'g'; /* refused, got */
 		usleep(1000);
 	}
 	stop = 1;
@@ -223,7 +229,7 @@ static void orphan(void)
 	_exit(0);
 }
 
-/* garbage: bytes of all lengths, each by a connection of its own. */
+/* garbage: bytes of all lengths, each over a new connection. */
 static void garbage(void)
 {
 	char b[WEFT_MAX_MESSAGE + 1];
@@ -241,7 +247,7 @@ static void garbage(void)
 		close(fd);
 }
 
-/* deaf: it asks and never listens. */
+/* deaf: it sends requests and never reads the answers. */
 static void deaf(void)
 {
 	struct weft_request ask = { .op = WEFT_DEVICES };
@@ -252,7 +258,7 @@ static void deaf(void)
 			usleep(1000);
 }
 
-/* descriptors: as many as a message can have, with messages that have none. */
+/* descriptors: the maximum number, sent with messages that need none. */
 static void descriptors(void)
 {
 	struct weft_request ask = { .op = WEFT_DEVICES };
@@ -278,10 +284,13 @@ static void descriptors(void)
 		CHECK(recv(control, answer, sizeof(answer), 0) > 0);
 	}
 	close(pipes[1]);
-	CHECK(read(pipes[0], answer, 1) == 0); /* nobody else has the other end */
+	CHECK(read(pipes[0], answer, 1) == 0); /* no other process has the other end */
 }
 
-/* bells: all bits, an eventfd that is full, that blocks, and that is written to without end. */
+/*
+ * bells: all bits set, and an eventfd that is full, that blocks, and that is written
+ * to endlessly.
+ */
 static void bells(void)
 {
 	uint64_t full = UINT64_MAX - 1, one = 1;
@@ -299,7 +308,7 @@ static void bells(void)
 	call(control, WEFT_DEVICES, NULL, 0, NULL, 0, NULL);
 }
 
-/* objects: all that it is given. */
+/* objects: as many as it can get. */
 static void objects(void)
 {
 	int refused = 0;
@@ -317,7 +326,7 @@ static void objects(void)
 	CHECK(refused);
 }
 
-/* connections: as many as it is given. */
+/* connections: as many as it can get. */
 static void connections(void)
 {
 	int n = 0, fds[4];
@@ -334,7 +343,7 @@ static void connections(void)
 	CHECK(n > 10 && n < 3000);
 }
 
-/* killed: it is killed in the middle of posting. */
+/* killed: a process is killed in the middle of posting. */
 static void killed(void)
 {
 	pid_t child = fork();
@@ -348,7 +357,7 @@ static void killed(void)
 	}
 	usleep(300000);
 	CHECK(!kill(child, SIGSTOP));
-	usleep(200000); /* its rings are full, and it does not move */
+	usleep(200000); /* its rings are full, and it is stopped */
 	CHECK(!kill(child, SIGKILL));
 	CHECK(waitpid(child, NULL, 0) == child);
 }

@@ -1,6 +1,6 @@
 /*
- * pairs.c: every two ranks exchange messages of several sizes, whose bytes are held to
- * what was sent, while the others wait; then rank 0 prints a line for each pair:
+ * pairs.c: every two ranks exchange messages of several sizes and check the received
+ * bytes, while the others wait; then rank 0 prints a line for each pair:
  *
  *	pair A HOST-OF-A B HOST-OF-B MB/s
  *
@@ -31,7 +31,7 @@ static void check(const unsigned char *b, int from, int size)
 		}
 }
 
-/* exchange sends from a to b and back, and gives the throughput in MB/s at a. */
+/* exchange sends from a to b and back, and returns the throughput in MB/s at a. */
 static double exchange(int rank, int a, int b, int size, int times, unsigned char *out, unsigned char *in)
 {
 	int peer = rank == a ? b : a;
@@ -44,7 +44,7 @@ static double exchange(int rank, int a, int b, int size, int times, unsigned cha
 		else
 			MPI_Recv(in, size, MPI_BYTE, a, size, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	}
-	/* The answer says that all has come. */
+	/* The answer says that all messages have arrived. */
 	if (rank == a)
 		MPI_Recv(in, size, MPI_BYTE, b, size, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	else

@@ -1,9 +1,9 @@
 /*
- * peer.c CASE [ADDRESS [N [TIMEOUT]]]: one side of a check of what the NICs of two
- * hosts do to each other's programs. Without an address it is the server, which is
- * told N, how often something is done, and TIMEOUT, the code of the local ACK
- * timeout, by its client. Without a case it lists them. The two sides also have a
- * TCP connection, to tell each other what they would do next.
+ * peer.c CASE [ADDRESS [N [TIMEOUT]]]: one side of a check of how the NICs of two
+ * hosts affect each other's programs. Without an address it is the server, which
+ * learns N, the number of repetitions, and TIMEOUT, the code of the local ACK
+ * timeout, from its client. Without a case it lists the cases. The two sides also
+ * have a TCP connection to tell each other their next steps.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -44,10 +44,10 @@ static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static char *mem; /* SIZE bytes; the second half is for what a host gets without having asked */
+static char *mem; /* SIZE bytes; the second half is for unsolicited data */
 static uint8_t rnr_retry = 7;
 
-/* What a side says of a queue pair to be joined. */
+/* A side's description of a queue pair to be connected. */
 static struct side {
 	union ibv_gid gid;
 	uint64_t mem;
@@ -64,7 +64,7 @@ static void hear(void *p, size_t n)
 	CHECK(recv(tcp, p, n, MSG_WAITALL) == (ssize_t)n);
 }
 
-/* Waits until the other side has come here as well. */
+/* Waits until the other side has also reached this point. */
 static void meet(void)
 {
 	char c = '.';
@@ -73,7 +73,7 @@ static void meet(void)
 	hear(&c, 1);
 }
 
-/* Joins the two sides by TCP. */
+/* Connects the two sides over TCP. */
 static void call(void)
 {
 	struct addrinfo hint = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = server ? AI_PASSIVE : 0 }, *to;
@@ -131,8 +131,8 @@ static void start(void)
 	CHECK(mr);
 }
 
-/* Makes a queue pair and joins it with the one that the other side makes. What this
- * side grants is its own affair. */
+/* Makes a queue pair and connects it to the one that the other side makes. Each side
+ * decides which access it grants. */
 static struct ibv_qp *pair(struct ibv_cq *to, int access)
 {
 	struct ibv_qp_init_attr init = { .send_cq = to, .recv_cq = to, .qp_type = IBV_QPT_RC, .cap = { 64, 64, 2, 2, 64 } };
@@ -158,7 +158,7 @@ static struct ibv_qp *pair(struct ibv_cq *to, int access)
 	return qp;
 }
 
-/* A work request for n bytes here and what lies at to over there. */
+/* Posts a work request for n bytes at here and at the remote address to. */
 static void post(struct ibv_qp *qp, enum ibv_wr_opcode op, void *here, uint32_t n, uint64_t to, uint32_t rkey)
 {
 	struct ibv_sge sge = { (uintptr_t)here, n, mr->lkey };
@@ -194,7 +194,7 @@ static struct ibv_wc next(struct ibv_cq *from)
 	return wc;
 }
 
-/* The next completion, which is a success. */
+/* Returns the next completion, which must be a success. */
 static struct ibv_wc good(struct ibv_cq *from)
 {
 	struct ibv_wc wc = next(from);
@@ -239,8 +239,8 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
-/* Bytes of many lengths are right where WRITE, SEND and READ have brought them, and
- * each atomic has been done once. */
+/* WRITE, SEND and READ transfer bytes of many lengths correctly, and each atomic is
+ * executed once. */
 static void data(void)
 {
 	static const uint32_t sizes[] = { 1, 1024, 65536, 1023, 100000, 8, 1025, 65537, 30000, 4096 };
@@ -278,7 +278,7 @@ static void data(void)
 		post(qp, IBV_WR_RDMA_WRITE, mem, n, other.mem, other.rkey);
 		post(qp, IBV_WR_SEND, mem, n, 0, 0);
 		for (int k = 0; k < 3; k++)
-			good(cq); /* of these two, and the answer */
+			good(cq); /* for these two, and the answer */
 		CHECK(holds(mem + HALF, n < 16 ? n : 16, i + 1000));
 		post(qp, IBV_WR_RDMA_READ, mem, n, other.mem, other.rkey);
 		CHECK(good(cq).opcode == IBV_WC_RDMA_READ && holds(mem, n, i + 1000));
@@ -290,7 +290,7 @@ static void data(void)
 	CHECK(!server || counter == told.count);
 }
 
-/* What a request may not do is refused over the wire, and nothing is changed. */
+/* Requests without the right to access are refused over the wire, and nothing is changed. */
 static void access_(void)
 {
 	enum { WHOLE, WRONG, PART, PLAIN, FOREIGN, GONE, KEYS };
@@ -320,12 +320,15 @@ static void access_(void)
 		{ IBV_WR_RDMA_READ, FOREIGN, 0, 100, ALL, IBV_WC_REM_ACCESS_ERR },
 		{ IBV_WR_RDMA_WRITE, GONE, 0, 100, ALL, IBV_WC_REM_ACCESS_ERR },
 		{ IBV_WR_RDMA_READ, GONE, 0, 100, ALL, IBV_WC_REM_ACCESS_ERR },
-		/* What the queue pair does not do at all is an invalid request, as with rxe. */
+		/*
+		 * An operation that the queue pair does not allow at all is an invalid
+		 * request, as with rxe.
+		 */
 		{ IBV_WR_RDMA_WRITE, WHOLE, 0, 100, IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR },
 		{ IBV_WR_RDMA_READ, WHOLE, 0, 100, IBV_ACCESS_REMOTE_WRITE, IBV_WC_REM_INV_REQ_ERR },
 		{ IBV_WR_ATOMIC_FETCH_AND_ADD, WHOLE, 0, 8, IBV_ACCESS_REMOTE_WRITE, IBV_WC_REM_INV_REQ_ERR },
 		{ IBV_WR_ATOMIC_FETCH_AND_ADD, WHOLE, 4, 8, ALL, IBV_WC_REM_INV_REQ_ERR }, /* not aligned */
-		/* Without a byte there is nothing to be checked. */
+		/* With no bytes there is nothing to check. */
 		{ IBV_WR_RDMA_WRITE, WRONG, 0, 0, ALL, IBV_WC_SUCCESS },
 		{ IBV_WR_RDMA_WRITE, PART, HALF / 2, HALF, ALL, IBV_WC_SUCCESS },
 	};
@@ -412,10 +415,10 @@ static void unfit(void)
 
 #define PIECE 5000
 #define DEPTH 8
-#define MARK 0x55 /* what no stream carries */
+#define MARK 0x55 /* a byte that no stream sends */
 
-/* Keeps the other side busy until something fails, and says with what. progress
- * counts completions; at the hundredth, tell says so. */
+/* Keeps the other side busy until something fails, and returns the status. progress
+ * counts completions; at the hundredth, tell makes it notify the other side. */
 static enum ibv_wc_status stream(struct ibv_qp *qp, enum ibv_wr_opcode op, volatile uint32_t *progress, int tell)
 {
 	for (uint32_t i = 0, posted = 0;; i++) {
@@ -439,7 +442,7 @@ static enum ibv_wc_status stream(struct ibv_qp *qp, enum ibv_wr_opcode op, volat
 	}
 }
 
-/* Takes what a stream of SENDs brings, until it fails. */
+/* Receives a stream of SENDs, until it fails. */
 static void *take(void *arg)
 {
 	struct ibv_qp *qp = arg;
@@ -452,7 +455,7 @@ static void *take(void *arg)
 	return NULL;
 }
 
-/* Nothing changes the second half of the memory any more. */
+/* Checks that the second half of the memory no longer changes. */
 static void settled(void)
 {
 	char *before = malloc(HALF);
@@ -464,8 +467,8 @@ static void settled(void)
 	free(before);
 }
 
-/* Once a memory region is deregistered nothing touches its memory, whatever is
- * under way. */
+/* Once a memory region is deregistered nothing touches its memory, whatever is in
+ * flight. */
 static void revoked(enum ibv_wr_opcode op)
 {
 	uint32_t progress = 0;
@@ -496,9 +499,9 @@ static void revoked(enum ibv_wr_opcode op)
 	CHECK(state_of(qp) == IBV_QPS_ERR);
 }
 
-/* A program that is killed in the middle of a transfer takes its queue pair with it.
- * Its memory, which its parent has as well, is not touched again; a requester gets
- * its error, and a responder waits, as nobody tells it anything. */
+/* When a program is killed in the middle of a transfer, its queue pair ends too. Its
+ * memory, which its parent shares, is not touched again; a requester at the other
+ * side gets an error, and a responder waits, as it gets no notification. */
 static void killed(enum ibv_wr_opcode op, int victim)
 {
 	volatile uint32_t *progress;
@@ -514,7 +517,7 @@ static void killed(enum ibv_wr_opcode op, int victim)
 		CHECK(child >= 0);
 	}
 	if (child) {
-		while (!*progress) /* it has the TCP connection first */
+		while (!*progress) /* the child uses the TCP connection first */
 			usleep(100);
 		if (server)
 			hear(&c, 1);
@@ -549,7 +552,7 @@ static void killed(enum ibv_wr_opcode op, int victim)
 	CHECK(state_of(qp) == IBV_QPS_RTS);
 }
 
-/* A SEND waits for a receive as often as it may, and not more often. */
+/* A SEND is retried for lack of a receive as often as allowed, and not more often. */
 static void rnr(void)
 {
 	struct ibv_qp *qp;
@@ -572,8 +575,7 @@ static void rnr(void)
 	}
 }
 
-/* Connections one after the other, in one process: each carries its bytes and is
- * taken down. */
+/* Successive connections in one process: each carries its bytes and is closed. */
 static void connects(void)
 {
 	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 16 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
@@ -592,7 +594,7 @@ static void connects(void)
 		if (server) {
 			CHECK(!rdma_get_request(listener, &id));
 		} else {
-			struct ibv_qp_init_attr its = init; /* which gets its completion queues */
+			struct ibv_qp_init_attr its = init; /* rdma_create_ep sets its completion queues */
 
 			CHECK(!rdma_create_ep(&id, to, NULL, &its));
 		}
@@ -646,7 +648,7 @@ static void *some(void *arg)
 	return NULL;
 }
 
-/* Many queue pairs at once, dealt out to threads. */
+/* Many queue pairs at once, distributed over threads. */
 static void qps(void)
 {
 	struct ibv_cq *to[THREADS];

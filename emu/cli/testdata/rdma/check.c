@@ -1,7 +1,7 @@
 /*
- * check.c NAME: one check of what the verbs of a host's NIC do where Debian's
- * programs do not look. Without a name it lists them. Queue pairs are connected to
- * others of the same NIC.
+ * check.c NAME: one check of verbs of a host's NIC that Debian's programs do not
+ * cover. Without a name it lists the checks. Queue pairs are connected to others of
+ * the same NIC.
  */
 #include "kit.h"
 
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* Bytes of many lengths go through sends, writes, reads and lists, and are right. */
+/* Sends, writes, reads and lists transfer bytes of many lengths correctly. */
 static void data(void)
 {
 	static const uint32_t sizes[] = { 1, 8, 1023, 1024, 1025, 65535, 65536, 65537, 100000 };
@@ -53,7 +53,7 @@ static void data(void)
 	}
 }
 
-/* A wrong key ends both queue pairs with the errors that the specification has. */
+/* A wrong key ends both queue pairs with the errors in the specification. */
 static void rkey(void)
 {
 	struct ibv_qp_init_attr init;
@@ -76,7 +76,7 @@ static void rkey(void)
 	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b));
 }
 
-/* Memory that is unmapped, or read-only, is a fault when it is used. */
+/* Using unmapped or read-only memory is a fault. */
 static void unmapped(void)
 {
 	struct ibv_qp *a, *b;
@@ -100,7 +100,7 @@ static void unmapped(void)
 	CHECK(!mem[0]);
 }
 
-/* What is refused at once, and what is said of a queue pair's size. */
+/* Requests that are refused at once, and the reported size of a queue pair. */
 static void limits(void)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 10, 10, 3, 3, 1 << 20 } };
@@ -129,7 +129,7 @@ static void limits(void)
 	CHECK(ibv_destroy_comp_channel(channel) == EBUSY);
 }
 
-/* A completion channel's descriptor can be polled, and waits or does not. */
+/* A completion channel's descriptor can be polled, and blocks or not. */
 static void descriptor(void)
 {
 	struct pollfd p;
@@ -159,7 +159,7 @@ static void descriptor(void)
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
 }
 
-/* A forked child has no part in what its parent has made, and hangs nowhere. */
+/* A forked child cannot use its parent's objects, and does not hang. */
 static void forked(void)
 {
 	struct ibv_qp *a, *b;
@@ -210,7 +210,7 @@ static void *work(void *arg)
 	while (__atomic_load_n(&done, __ATOMIC_RELAXED) < THREADS * EACH) {
 		if (posted < EACH && !post(common, IBV_WR_RDMA_WRITE, me * EACH + posted, mem + me * 64, 8, mr->lkey, mem + 4096 + me * 64, mr->rkey, IBV_SEND_SIGNALED))
 			posted++;
-		while (ibv_poll_cq(cq, 1, &wc) == 1) { /* of whichever thread */
+		while (ibv_poll_cq(cq, 1, &wc) == 1) { /* of any thread */
 			CHECK(wc.status == IBV_WC_SUCCESS);
 			__atomic_add_fetch(&seen[wc.wr_id], 1, __ATOMIC_RELAXED);
 			__atomic_add_fetch(&done, 1, __ATOMIC_RELAXED);
@@ -219,7 +219,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Threads share a queue pair and its completion queue: everything completes once. */
+/* Threads share a queue pair and its completion queue: every request completes once. */
 static void threads(void)
 {
 	pthread_t t[THREADS];
@@ -235,7 +235,7 @@ static void threads(void)
 		CHECK(seen[i] == 1);
 }
 
-/* A completion queue that overruns takes its queue pairs with it. */
+/* When a completion queue overruns, its queue pairs fail too. */
 static void overrun(void)
 {
 	struct ibv_async_event e;
@@ -260,7 +260,7 @@ static void overrun(void)
 	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_cq(small));
 }
 
-/* A completion queue grows with what waits in it. */
+/* A completion queue is resized with its waiting entries. */
 static void resize(void)
 {
 	struct ibv_qp *a, *b;
@@ -277,7 +277,7 @@ static void resize(void)
 	CHECK(ibv_resize_cq(cq, 0) == EINVAL && ibv_resize_cq(cq, 1 << 30) == EINVAL);
 }
 
-/* A shared receive queue feeds several queue pairs, and says when it runs low. */
+/* A shared receive queue feeds several queue pairs, and reports when it runs low. */
 static void shared(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
@@ -330,7 +330,7 @@ static void shared(void)
 	CHECK(!ibv_destroy_qp(b) && !ibv_destroy_qp(d) && !ibv_destroy_srq(srq));
 }
 
-/* A memory window lends a part of a region. */
+/* A memory window gives access to a part of a region. */
 static void window(void)
 {
 	struct ibv_mr *big;
@@ -356,7 +356,7 @@ static void window(void)
 	CHECK(!ibv_dealloc_mw(mw));
 }
 
-/* A queue pair that is reset forgets what it had, and can be used anew. */
+/* A reset queue pair forgets its requests and can be used again. */
 static void reset(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };

@@ -1,4 +1,7 @@
-/* cm.c: what rdma_cm does where Debian's programs do not look: errors, odd orders, IDs that wait. */
+/*
+ * cm.c: checks of rdma_cm that Debian's programs do not cover: errors, unusual
+ * orders, synchronous IDs.
+ */
 #include "kit.h"
 
 #include <arpa/inet.h>
@@ -8,7 +11,7 @@
 #include <rdma/rdma_verbs.h>
 #include <rdma/rsocket.h>
 
-/* FAILS is that a call gives -1 with an errno. */
+/* FAILS checks that a call returns -1 with an errno. */
 #define FAILS(call, error)                         \
 	do {                                       \
 		errno = 0;                         \
@@ -18,7 +21,7 @@
 
 static struct rdma_event_channel *events;
 
-/* at is the address of the NIC, or another, with a port. */
+/* at returns the address of the NIC, or another, with a port. */
 static struct sockaddr *at(const char *ip, uint16_t port)
 {
 	static struct sockaddr_in a[8];
@@ -51,7 +54,7 @@ static void begin(void)
 	CHECK(events);
 }
 
-/* take waits for an event of a kind, and gives it as it was, acknowledged. */
+/* take waits for an event of a kind, acknowledges it, and returns a copy. */
 static struct rdma_cm_event take(struct rdma_event_channel *from, enum rdma_cm_event_type kind)
 {
 	struct rdma_cm_event *e, was;
@@ -68,7 +71,7 @@ static struct ibv_qp_init_attr small(void)
 	return (struct ibv_qp_init_attr){ .qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = { 4, 4, 1, 1, 64 } };
 }
 
-/* to_routed brings an ID to where it can connect. */
+/* to_routed makes an ID that is ready to connect. */
 static struct rdma_cm_id *to_routed(uint16_t port)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
@@ -109,15 +112,18 @@ static void cm_addresses(void)
 	CHECK(!rdma_listen(a, 1));
 	FAILS(rdma_listen(a, 1), EINVAL);
 	FAILS(rdma_resolve_addr(a, NULL, at(NULL, 5002), 1000), EINVAL);
-	/* A loopback address is all addresses, as 0.0.0.0 is; the device shows only with the peer. */
+	/*
+	 * A loopback address means all addresses, like 0.0.0.0; the device is known only
+	 * with the peer.
+	 */
 	CHECK(!rdma_bind_addr(b, at("127.0.0.1", 0)) && !b->verbs && rdma_get_src_port(b));
 	CHECK(!rdma_destroy_id(a) && !rdma_destroy_id(b));
-	/* The port is free again; one that nobody asks for is there, too. */
+	/* The port is free again; without an explicit port the ID gets one, too. */
 	b = listener(5000);
 	a = new_id(RDMA_PS_TCP);
 	CHECK(!rdma_listen(a, 1) && rdma_get_src_port(a));
 	CHECK(!rdma_destroy_id(a) && !rdma_destroy_id(b));
-	/* Others of another port space have ports of their own. */
+	/* Another port space has separate ports. */
 	a = listener(5000);
 	b = new_id(RDMA_PS_UDP);
 	CHECK(!rdma_bind_addr(b, at(NULL, 5000)) && !rdma_destroy_id(b) && !rdma_destroy_id(a));
@@ -129,7 +135,7 @@ static void cm_addresses(void)
 	CHECK(!rdma_resolve_addr(a, NULL, at("10.0.0.99", 1), 1000));
 	e = take(events, RDMA_CM_EVENT_ADDR_ERROR);
 	CHECK(e.status < 0 && e.id == a);
-	/* That can be tried again. */
+	/* It can be tried again. */
 	CHECK(!rdma_resolve_addr(a, NULL, at(NULL, 1), 1000));
 	take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
 	CHECK(!rdma_destroy_id(a));
@@ -163,7 +169,7 @@ static void cm_orders(void)
 	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 3), EINVAL);
 	CHECK(!rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
 	CHECK(!rdma_resolve_addr(id, NULL, at(NULL, 1), 1000));
-	FAILS(rdma_resolve_addr(id, NULL, at(NULL, 1), 1000), EINVAL); /* it is under way */
+	FAILS(rdma_resolve_addr(id, NULL, at(NULL, 1), 1000), EINVAL); /* it is in progress */
 	take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
 	FAILS(rdma_resolve_addr(id, NULL, at(NULL, 1), 1000), EINVAL);
 	FAILS(rdma_connect(id, &param), EINVAL); /* without a route */
@@ -172,15 +178,15 @@ static void cm_orders(void)
 	take(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	FAILS(rdma_resolve_route(id, 1000), EINVAL);
 	CHECK(!rdma_create_qp(id, NULL, &init));
-	FAILS(rdma_create_qp(id, NULL, &init), EINVAL); /* a second one */
-	FAILS(rdma_create_qp(to_routed(2), pd, &init), EINVAL); /* a domain of another context */
+	FAILS(rdma_create_qp(id, NULL, &init), EINVAL); /* a second queue pair */
+	FAILS(rdma_create_qp(to_routed(2), pd, &init), EINVAL); /* a domain from another context */
 	for (int n = 57; n < 256; n += 99) {
 		param.private_data_len = n;
 		FAILS(rdma_connect(id, &param), EINVAL); /* a REQ has 92 bytes, of which the IP CM header takes 36 */
 	}
 	param.responder_resources = 200;
 	param.private_data_len = 0;
-	FAILS(rdma_connect(id, &param), EINVAL); /* more READs than the NIC can */
+	FAILS(rdma_connect(id, &param), EINVAL); /* more READs than the NIC supports */
 	param.responder_resources = 1;
 	FAILS(rdma_notify(id, IBV_EVENT_QP_FATAL), EINVAL);
 	FAILS(rdma_leave_multicast(id, at("239.1.1.1", 0)), EADDRNOTAVAIL);
@@ -196,7 +202,7 @@ static void cm_orders(void)
 	FAILS(rdma_ack_cm_event(NULL), EINVAL);
 }
 
-/* A request that is accepted twice, rejected with words, and taken by another channel. */
+/* A request that is accepted twice, rejected with private data, and migrated to another channel. */
 static void cm_answers(void)
 {
 	struct ibv_qp_init_attr init = small();
@@ -215,7 +221,7 @@ static void cm_answers(void)
 	CHECK(!rdma_connect(client, &param));
 	CHECK(!rdma_get_cm_event(events, &got) && got->event == RDMA_CM_EVENT_CONNECT_REQUEST && got->listen_id == listen);
 	server = got->id;
-	/* The IP CM header comes first, then all that there is room for. */
+	/* The IP CM header comes first; private data fills the rest. */
 	EQUAL("private data of a REQ", got->param.conn.private_data_len, 56);
 	CHECK(!strcmp(got->param.conn.private_data, "question"));
 	CHECK(!rdma_ack_cm_event(got));
@@ -227,7 +233,7 @@ static void cm_answers(void)
 	CHECK(got->param.conn.private_data_len >= 6 && !strcmp(got->param.conn.private_data, "words"));
 	CHECK(!rdma_ack_cm_event(got));
 	CHECK(!rdma_destroy_id(server));
-	FAILS(rdma_connect(client, &param), EINVAL); /* an ID is good for one */
+	FAILS(rdma_connect(client, &param), EINVAL); /* an ID can connect only once */
 	rdma_destroy_qp(client);
 	CHECK(!rdma_destroy_id(client));
 
@@ -254,7 +260,7 @@ static void cm_answers(void)
 	take(second, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(!rdma_disconnect(server)); /* the answer */
 	take(events, RDMA_CM_EVENT_DISCONNECTED);
-	CHECK(!rdma_disconnect(server) && !rdma_disconnect(client)); /* it is over, which is no error */
+	CHECK(!rdma_disconnect(server) && !rdma_disconnect(client)); /* it is over: not an error */
 	rdma_destroy_qp(client);
 	rdma_destroy_qp(server);
 	CHECK(!rdma_destroy_id(client) && !rdma_destroy_id(server) && !rdma_destroy_id(listen));
@@ -291,7 +297,7 @@ static void *asks(void *arg)
 	return NULL;
 }
 
-/* Endpoints wait for what they ask for. */
+/* Endpoints are synchronous. */
 static void cm_endpoints(void)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP }, *info;

@@ -40,7 +40,7 @@ static struct ibv_wc done(struct ibv_cq *from, uint64_t id, enum ibv_wc_opcode o
 	return wc;
 }
 
-/* The operations of RC, each built and done, with its data and what its completions say. */
+/* The operations of RC, each built and executed, with its data and its completions. */
 static void wr(void)
 {
 	struct ibv_data_buf bufs[2] = { { "in", 2 }, { "line", 5 } };
@@ -121,7 +121,7 @@ static void wr(void)
 	done(cq, 8, IBV_WC_RDMA_READ);
 	CHECK(((uint64_t *)mem)[0] == 40 && ((uint64_t *)mem)[1] == 42 && ((uint64_t *)mem)[2] == 99 && *number == 99);
 
-	/* A window is bound, used and given back; bound once more and taken back. */
+	/* A window is bound, used and released; bound once more and invalidated. */
 	CHECK(!ibv_dereg_mr(mr));
 	mr = ibv_reg_mr(pd, mem, SIZE, ALL | IBV_ACCESS_MW_BIND);
 	CHECK(mr);
@@ -200,13 +200,13 @@ static void wr_datagrams(void)
 		EQUAL(ibv_wc_status_str(wc.status), wc.status, IBV_WC_SUCCESS);
 		if (wc.opcode != IBV_WC_RECV)
 			continue;
-		/* 0xa: in front of it stands an IPv4 header, as ConnectX NICs say it. */
+		/* 0xa: it is preceded by an IPv4 header, as ConnectX NICs report it. */
 		CHECK(wc.wr_id == 2 && wc.byte_len == 49 && wc.src_qp == qp->qp_num && wc.wc_flags & IBV_WC_GRH && wc.sl == 0xa);
 		CHECK(!strcmp(mem + 40, "datagram"));
 	}
 }
 
-/* What goes wrong between wr_start and wr_complete: nothing is posted, and the next work is as if nothing had been. */
+/* Errors between wr_start and wr_complete: nothing is posted, and the next work is not affected. */
 static void wr_errors(void)
 {
 	enum { NO_OPERATION, TOO_MANY, TOO_LONG, NO_WORK, TWICE, INLINE_READ, INLINE_ATOMIC, ATOMIC_LENGTH, ATOMIC_ALONE, BIND_DATA, ADDRESS, FULL, TSO, XRC, CASES };
@@ -304,7 +304,7 @@ static void wr_errors(void)
 		EQUAL(names[c], wc.wr_id, c);
 		CHECK(!mem[4096]);
 	}
-	/* What is aborted was never there. */
+	/* Aborted work has no effect. */
 	ibv_wr_start(x);
 	ibv_wr_rdma_write(x, mr->rkey, (uintptr_t)mem + 4096);
 	ibv_wr_set_inline_data(x, "not to be", 10);
@@ -342,7 +342,7 @@ static uint64_t clock_now(void)
 	return v.raw_clock.tv_nsec;
 }
 
-/* A queue that is read entry by entry, with the time of each. */
+/* A queue is read entry by entry, with the time of each. */
 static void cq_ex(void)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 100, .cq_context = &cq, .wc_flags = FIELDS };
@@ -414,7 +414,7 @@ static void cq_ex(void)
 	}
 	CHECK(last > before && last <= clock_now());
 
-	/* A receive has more to say. And the queue can be polled the other way, too. */
+	/* A receive has more fields. And the queue can also be polled with ibv_poll_cq. */
 	CHECK(!receive(&a->qp_base, 5, mem, 100) && !receive(&a->qp_base, 6, mem, 100));
 	CHECK(!post(b, IBV_WR_SEND_WITH_IMM, 7, mem, 9, mr->lkey, NULL, 0, 0));
 	while (ibv_start_poll(x, &attr))
@@ -442,7 +442,10 @@ static struct ibv_cq_ex *timed_cq(void)
 	return x;
 }
 
-/* stamps waits for a completion, and gives its times by the NIC's clock and by the time of day. */
+/*
+ * stamps waits for a completion, and returns its times by the NIC's clock and by the
+ * time of day.
+ */
 static void stamps(struct ibv_cq_ex *x, uint64_t *clock, uint64_t *day)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -463,7 +466,7 @@ static uint64_t time_of_day(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The time of day of an entry is when it was made, by the program's clock, also in a queue that was resized. */
+/* An entry's time of day is when it was made, by the program's clock, even in a resized queue. */
 static void wallclock(void)
 {
 	/* The kernel may adjust the time of day while the lab runs. */
@@ -490,7 +493,7 @@ static void wallclock(void)
 	}
 }
 
-/* A queue pair keeps to its rate limit, by the NIC's clock. */
+/* A queue pair keeps its rate limit, measured by the NIC's clock. */
 static void rate_limit(void)
 {
 	enum { KBPS = 200000, PACKET = 1024 };
@@ -531,7 +534,10 @@ static void rate_limit(void)
 	}
 }
 
-/* An entry that is there when its event is asked for makes it, unless it is polled or an event has told of it. */
+/*
+ * An entry that exists when its event is requested causes it, unless it was polled
+ * or an event has reported it.
+ */
 static void missed(void)
 {
 	struct pollfd p;
@@ -550,7 +556,7 @@ static void missed(void)
 	for (int solicited = 0; solicited < 2; solicited++) {
 		CHECK(!receive(b, 1, mem, 10));
 		CHECK(!post(a, IBV_WR_SEND, 2, mem, 1, mr->lkey, NULL, 0, IBV_SEND_SIGNALED | (solicited ? IBV_SEND_SOLICITED : 0)));
-		CHECK(next(cq).status == IBV_WC_SUCCESS); /* so the receive has ended */
+		CHECK(next(cq).status == IBV_WC_SUCCESS); /* so the receive has completed */
 		CHECK(!ibv_req_notify_cq(in, solicited));
 		EQUAL("an event", poll(&p, 1, 30000), 1);
 		CHECK(!ibv_get_cq_event(channel, &of, &user) && of == in);
@@ -559,7 +565,10 @@ static void missed(void)
 		EQUAL("a second event", poll(&p, 1, 50), 0);
 		CHECK(next(in).wr_id == 1);
 	}
-	/* Who asks for solicited ones alone has not missed the others. That it still asks is no harm. */
+	/*
+	 * A request for solicited entries alone has not missed the others. The
+	 * outstanding request does no harm.
+	 */
 	CHECK(!receive(b, 1, mem, 10));
 	CHECK(!receive(b, 1, mem, 10));
 	CHECK(!post(a, IBV_WR_SEND, 2, mem, 1, mr->lkey, NULL, 0, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));

@@ -1,9 +1,9 @@
-/* features.c: what few programs ask for. */
+/* features.c: features that few programs use. */
 #include "kit.h"
 
 #include <sys/mman.h>
 
-/* Multicast: members on the sender's NIC get what it sends, and itself only if it has not asked otherwise. */
+/* Multicast: members on the sender's NIC get its packets; so does the sender unless it opts out. */
 static void multicast(void)
 {
 	union ibv_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 3 } };
@@ -54,14 +54,14 @@ static void multicast(void)
 	CHECK(!ibv_create_qp_ex(ctx, &init) && errno == EOPNOTSUPP);
 }
 
-/* carries sends n bytes from one address to another by queue pairs that are connected. */
+/* carries sends n bytes from one address to another over connected queue pairs. */
 static enum ibv_wc_status carries(struct ibv_qp *a, void *from, uint32_t lkey, uint32_t n, void *to, uint32_t rkey)
 {
 	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, from, n, lkey, to, rkey, IBV_SEND_SIGNALED));
 	return next(cq).status;
 }
 
-/* On-demand paging: memory that comes, goes and comes again after its registration. */
+/* On-demand paging: memory that appears, disappears and reappears after its registration. */
 static void on_demand(void)
 {
 	const int access = ALL | IBV_ACCESS_ON_DEMAND;
@@ -145,7 +145,7 @@ static void *no_memory(struct ibv_pd *of, void *context, size_t size, size_t ali
 	return NULL;
 }
 
-/* Parent domains: their objects are of the domain beneath, and allocators are asked. */
+/* Parent domains: their objects belong to the underlying domain, and allocators are called. */
 static void domains(void)
 {
 	struct ibv_td_init_attr none = { 0 };
@@ -164,7 +164,7 @@ static void domains(void)
 	base = pd;
 	td = ibv_alloc_td(ctx, &none);
 	CHECK(td);
-	CHECK(!ibv_alloc_parent_domain(ctx, &init) && errno == EINVAL); /* of no domain */
+	CHECK(!ibv_alloc_parent_domain(ctx, &init) && errno == EINVAL); /* without a domain */
 	init.pd = base;
 	init.td = td;
 	init.comp_mask |= 1 << 9;
@@ -177,7 +177,7 @@ static void domains(void)
 	EQUAL("a domain with a parent domain", ibv_dealloc_pd(base), EBUSY);
 	EQUAL("a thread domain with one", ibv_dealloc_td(td), EBUSY);
 
-	/* Regions of the domain beneath can be used. */
+	/* Regions of the underlying domain can be used. */
 	pair(&a, &b, 4);
 	CHECK(taken == 4);
 	EQUAL("in a parent domain", carries(a, mem, mr->lkey, 8, mem + 100, mr->rkey), IBV_WC_SUCCESS);

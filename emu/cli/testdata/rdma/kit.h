@@ -1,4 +1,4 @@
-/* kit.h: what the checks share: one NIC, memory, and queue pairs connected to each other. */
+/* kit.h: shared parts of the checks: one NIC, memory, and queue pairs connected to each other. */
 #ifndef KIT_H
 #define KIT_H
 
@@ -21,7 +21,7 @@
 		}                                                                                              \
 	} while (0)
 
-/* EQUAL is CHECK for numbers, which it prints; what is a text that says of what. */
+/* EQUAL is CHECK for numbers, and prints them; what is a text that describes them. */
 #define EQUAL(what, got, want)                                                                                     \
 	do {                                                                                                       \
 		long long g = (got), w = (want);                                                                   \
@@ -41,28 +41,31 @@ extern struct ibv_cq *cq;
 extern char *mem;
 extern struct ibv_mr *mr;
 
-/* start opens the NIC and makes all that. */
+/* start opens the NIC and makes all of these. */
 void start(void);
 
 struct ibv_qp *new_qp(struct ibv_cq *to, struct ibv_srq *srq, int depth);
 
-/* What queue pairs are connected with: connect_qp takes ALL, 7 and 7. */
+/* Parameters for connecting queue pairs: connect_qp uses ALL, 7 and 7. */
 struct how {
 	int access, retries, rnr_retries;
 };
 void connect_with(struct ibv_qp *a, struct ibv_qp *b, struct how how);
 void connect_qp(struct ibv_qp *a, struct ibv_qp *b);
 
-/* itself is the way to the NIC itself. */
+/* itself returns the address of the NIC itself. */
 struct ibv_ah_attr itself(void);
 
 /* pair makes two queue pairs that are connected to each other. */
 void pair(struct ibv_qp **a, struct ibv_qp **b, int depth);
 
-/* ready takes a queue pair of UD to RTS, with Q_Key 7. */
+/* ready brings a UD queue pair to RTS, with Q_Key 7. */
 void ready(struct ibv_qp *qp);
 
-/* datagrams makes a queue pair of UD that is ready, with Q_Key 7, and a way to the NIC itself. */
+/*
+ * datagrams makes a UD queue pair in RTS, with Q_Key 7, and an address handle for
+ * the NIC itself.
+ */
 struct ibv_qp *datagrams(struct ibv_ah **ah);
 
 int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, void *from, uint32_t n, uint32_t lkey, void *to, uint32_t rkey, int flags);
@@ -71,10 +74,10 @@ int receive(struct ibv_qp *qp, uint64_t id, void *to, uint32_t n);
 /* next waits for a completion. */
 struct ibv_wc next(struct ibv_cq *from);
 
-/* event waits for an asynchronous event that is not of IBV_EVENT_COMM_EST, and acknowledges it. */
+/* event waits for an asynchronous event other than IBV_EVENT_COMM_EST, and acknowledges it. */
 struct ibv_async_event event(void);
 
-/* A check of a list that ends with no name. */
+/* An entry of a list of checks, which ends with an entry without a name. */
 struct check {
 	const char *name;
 	void (*run)(void);

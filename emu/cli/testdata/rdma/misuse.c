@@ -1,9 +1,9 @@
-/* misuse.c: what misuses of verbs are answered with: the errno of the man page, or the status of a completion. */
+/* misuse.c: responses to misused verbs: the errno of the man page, or a completion's status. */
 #include "kit.h"
 
 #include <sys/mman.h>
 
-/* Queue pairs that cannot be. */
+/* Queue pairs that cannot be made. */
 static void qp_caps(void)
 {
 	struct ibv_device_attr d;
@@ -50,7 +50,7 @@ static void qp_caps(void)
 	CHECK(!ibv_create_srq(pd, &srq) && errno == EINVAL);
 }
 
-/* Work requests that are refused at once. None of them is posted, or harms the queue pair. */
+/* Work requests that are refused at once. None of them is posted or harms the queue pair. */
 static void posting(void)
 {
 	struct ibv_sge sges[4] = { 0 };
@@ -109,7 +109,7 @@ static void posting(void)
 	EQUAL("SEND with invalidate by UC", post(uc, IBV_WR_SEND_WITH_INV, 1, mem, 8, mr->lkey, mem, mr->rkey, 0), EINVAL);
 	EQUAL("more inline bytes than fit where none were asked for", post(uc, IBV_WR_SEND, 1, mem, init.cap.max_inline_data + 1, 0, NULL, 0, IBV_SEND_INLINE), EINVAL);
 
-	/* A list is posted up to the first that cannot be. */
+	/* A list is posted up to the first bad request. */
 	for (int i = 0; i < 3; i++) {
 		sges[0] = (struct ibv_sge){ (uintptr_t)mem, 1, mr->lkey };
 		list[i] = (struct ibv_send_wr){
@@ -142,7 +142,7 @@ static int modify(struct ibv_qp *qp, enum ibv_qp_state to, int mask)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
 }
 
-/* Changes of state and attributes that ibv_modify_qp(3) does not have. */
+/* Changes of state and attributes that ibv_modify_qp(3) does not allow. */
 static void states(void)
 {
 	enum { INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, RTS = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC };
@@ -183,7 +183,7 @@ static void states(void)
 	EQUAL("RESET to the error state", modify(qp, IBV_QPS_ERR, 0), EINVAL);
 }
 
-/* Memory that cannot be registered, and objects that others need. */
+/* Memory that cannot be registered, and objects still in use by others. */
 static void objects(void)
 {
 	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1 };
@@ -215,7 +215,7 @@ static void objects(void)
 		CHECK(!ibv_reg_mr(pd, regions[i].addr, regions[i].n, regions[i].access));
 		EQUAL(regions[i].what, errno, regions[i].error);
 	}
-	/* Rights that are hints are ignored. */
+	/* Access flags that are hints are ignored. */
 	region = ibv_reg_mr(pd, mem, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 	CHECK(region);
 	EQUAL("a region that is there", ibv_dealloc_pd(pd), EBUSY);
@@ -259,7 +259,7 @@ static void objects(void)
 	EQUAL("a rate limit of a later kind", ibv_modify_qp_rate_limit(a, &(struct ibv_qp_rate_limit_attr){ .rate_limit = 1000, .comp_mask = 1 }), EINVAL);
 	EQUAL("nothing to modify", ibv_modify_cq(cq, &(struct ibv_modify_cq_attr){ 0 }), EINVAL);
 
-	/* Services that the NIC has not got are refused with EOPNOTSUPP. */
+	/* Services that the NIC does not have are refused with EOPNOTSUPP. */
 	CHECK(!ibv_open_xrcd(ctx, &(struct ibv_xrcd_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_null_mr(pd) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_dm(ctx, &(struct ibv_alloc_dm_attr){ 0 }) && errno == EOPNOTSUPP);
@@ -270,7 +270,10 @@ static void objects(void)
 	CHECK(!ibv_reg_dmabuf_mr(pd, 0, 10, 0, 1, 0) && errno == EOPNOTSUPP);
 }
 
-/* Work that ends with an error at the one who asked; the other's queue pair is in the error state, and says so. */
+/*
+ * Work that fails with an error at the requester; the responder's queue pair is in
+ * the error state, with an event.
+ */
 static void rights(void)
 {
 	enum { RD = IBV_ACCESS_REMOTE_READ, WR = IBV_ACCESS_REMOTE_WRITE, AT = IBV_ACCESS_REMOTE_ATOMIC, LW = IBV_ACCESS_LOCAL_WRITE };
@@ -278,7 +281,7 @@ static void rights(void)
 		const char *what;
 		enum ibv_wr_opcode opcode;
 		int region, pair; /* rights */
-		int from, n;      /* what is asked for, of a region of bytes 4096 to 8191 */
+		int from, n;      /* requested bytes, of a region of bytes 4096 to 8191 */
 		enum ibv_wc_status status;
 		int event;
 	} cases[] = {
@@ -334,7 +337,7 @@ static void rights(void)
 	}
 }
 
-/* Errors of one's own memory. */
+/* Errors of local memory. */
 static void local(void)
 {
 	struct ibv_mr *small, *readable;
@@ -368,7 +371,7 @@ static void local(void)
 	}
 }
 
-/* Receives that cannot take what comes. */
+/* Receives that do not fit the incoming message. */
 static void receives(void)
 {
 	struct ibv_sge sge = { 0, 100, 0 };
@@ -414,7 +417,7 @@ static void receives(void)
 	EQUAL("a datagram longer than the MTU", wc.status, IBV_WC_LOC_LEN_ERR);
 }
 
-/* A peer that is not ready, or not there; and what is flushed. */
+/* A peer that is not ready or does not exist; and flushed work. */
 static void peers(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -434,7 +437,7 @@ static void peers(void)
 		CHECK(wc.wr_id == (uint64_t)i);
 		EQUAL("behind it", wc.status, IBV_WC_WR_FLUSH_ERR);
 	}
-	/* In the error state work is taken, and flushed. */
+	/* In the error state work is accepted and flushed. */
 	CHECK(!post(a, IBV_WR_SEND, 8, mem, 8, mr->lkey, NULL, 0, 0));
 	wc = next(cq);
 	CHECK(wc.wr_id == 8 && wc.status == IBV_WC_WR_FLUSH_ERR);
