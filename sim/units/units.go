@@ -3,7 +3,7 @@
 // in lab files ("10Gbps", "50us", "1MB", "0.1%") and reads the same form from YAML
 // and JSON.
 //
-// Everything here is exact integer arithmetic except Fraction.
+// Arithmetic is exact, in integers, except for Fraction, Rate.Per and what converts to float64.
 package units
 
 import (

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The beginning of a guest of weft's own image: busybox's init runs this before
-# it starts the agent. What the guest is to be stands in lines, one setting each,
-# in the file opt/weft/setup of QEMU's firmware configuration (netns-lab/vm/setup.go).
+# Sets up a guest of weft's own image: busybox's init runs this before it starts
+# the agent. The settings are the lines of the file opt/weft/setup in QEMU's
+# firmware configuration (netns-lab/vm/config.go).
 export PATH=/usr/bin:/bin:/sbin HOME=/root
 mount -t devtmpfs dev /dev 2>/dev/null
 mount -t proc proc /proc

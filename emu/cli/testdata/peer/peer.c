@@ -418,7 +418,7 @@ static void unfit(void)
 #define MARK 0x55 /* a byte that no stream sends */
 
 /* Keeps the other side busy until something fails, and returns the status. progress
- * counts completions; at the hundredth, tell makes it notify the other side. */
+ * counts completions; after a hundred, tell makes it notify the other side. */
 static enum ibv_wc_status stream(struct ibv_qp *qp, enum ibv_wr_opcode op, volatile uint32_t *progress, int tell)
 {
 	for (uint32_t i = 0, posted = 0;; i++) {
