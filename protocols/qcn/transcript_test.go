@@ -27,7 +27,7 @@ type player struct {
 	out *strings.Builder
 }
 
-// middle is random numbers of which each is the middle of its range.
+// middle is a source whose random numbers are all in the middle of the range.
 type middle struct{}
 
 func (middle) Uint64() uint64 { return 1 << 52 }
@@ -53,7 +53,7 @@ func (p *player) Verb(t *testing.T, d *datadriven.TestData) func([]string) error
 }
 
 // input lets the flow's timer run until the instant, showing each increase, and then
-// does what the line says.
+// executes the line.
 func (p *player) input(f []string) error {
 	now, err := units.ParseTime(f[0])
 	if err != nil {
