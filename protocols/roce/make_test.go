@@ -66,7 +66,7 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	if e.Has(ExtPayload) {
 		p.Payload = make([]byte, n)
 		for i := range p.Payload {
-			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // tshark would take 16 low bits that are some ethertype for one
+			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // so that tshark does not see an ethertype
 		}
 	}
 	return p

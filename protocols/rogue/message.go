@@ -23,7 +23,7 @@ const (
 	Resync      Kind = 1 // the NIC has given up: continue with the shadow queue pairs
 	ResyncReply Kind = 2
 	ResyncDone  Kind = 3 // this side receives packets on the shadow queue pair
-	ReadLimit   Kind = 4 // rate limit for the READ responses of the receiver of this message (§3.4)
+	ReadLimit   Kind = 4 // rate limit for the READ responses of the message's receiver (§3.4)
 	Hello       Kind = 5 // UC: the queue pairs of this side for batches and echoes (§3.4)
 	HelloReply  Kind = 6 // the same, and an acknowledgement of the other side's queue pairs
 )
@@ -49,7 +49,7 @@ type Message struct {
 	Kind     Kind
 	From, To uint32     // queue pairs of the connection as programs know them
 	Epoch    uint32     // of Resync, Hello and their replies
-	Other    uint32     // queue pair that the sender continues with; of Hello and its reply: for batches
+	Other    uint32     // queue pair that the sender continues with; of Hello and its reply: batches
 	PSN      uint32     // of the first packet that it sends
 	Received uint32     // of Resync and its reply: receives of the sender consumed, modulo 2^32
 	Echoes   uint32     // of Hello and its reply: queue pair of the sender for echoes

@@ -155,7 +155,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// frame returns a packet of a real program with an opcode after UDP, cut bytes shorter.
+// frame returns a packet of a real program with an opcode after UDP, of which
+// at most cut bytes are present.
 func frame(version uint8, opcode roce.Opcode, cut int) *packet.Packet {
 	b := make([]byte, wire.EthernetHeader+wire.IPv6Header+wire.UDPHeader+roce.BTHLen)
 	at := wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
