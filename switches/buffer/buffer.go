@@ -91,7 +91,7 @@ type ingress struct {
 	used     units.Bytes // in the reserve and the shared pool
 	headroom units.Bytes // in the headroom
 	reserve  units.Bytes
-	limit    threshold // of the shared part: beyond it a lossy class drops and a lossless one pauses
+	limit    threshold // of the shared part: beyond it lossy classes drop and lossless ones pause
 	lossless bool
 	credited bool // Add and Remove report each packet; such an account is always pausing
 	pausing  bool
