@@ -19,7 +19,7 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// lossless is a class that is paused at xoff bytes.
+// lossless returns a class that is paused at xoff bytes.
 func lossless(prio uint8, xoff units.Bytes) class.Class {
 	return class.Class{Name: fmt.Sprint("lossless", prio), Priority: prio, PFC: &pfc.Config{Xoff: xoff, Offset: xoff / 2, Quanta: pfc.DefaultQuanta}}
 }

@@ -112,8 +112,8 @@ func (s *scripted) Tick(now units.Time, q congestion.Queue) units.Time {
 	return now + s.tick
 }
 
-// TestPointSees is the transcript of all calls of a point: the queue excludes the
-// packet in question and the one being sent.
+// TestPointSees checks the transcript of all calls of a point: the queue excludes
+// the packet in question and the one being sent.
 func TestPointSees(t *testing.T) {
 	d := newDumbbell(3000, func(d *dumbbell) congestion.Point {
 		return &scripted{d: d, tick: 10 * units.Microsecond, ticked: func(units.Time, congestion.Queue) { d.env.Send(d.own(d.from.id)) }}

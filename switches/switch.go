@@ -19,11 +19,11 @@ type Table struct {
 	// times is chosen proportionally more often (WCMP: Zhou et al., EuroSys 2014,
 	// §3).
 	Groups [][]uint16
-	// Static[g] reports whether group g belongs to a static route; groups beyond
-	// its end do not.
+	// Static[g] says whether group g belongs to a static route; groups beyond its
+	// end do not.
 	Static []bool
-	// Tree[i] reports whether port i belongs to the tree for broadcast, multicast
-	// and unknown unicast.
+	// Tree[i] says whether port i belongs to the tree for broadcast, multicast and
+	// unknown unicast.
 	Tree []bool
 }
 
@@ -170,7 +170,7 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	in.Discard(now, p, packet.NoRoute)
 }
 
-// Foresee returns Fine if there is a path for p, NoRoute otherwise.
+// Foresee returns Fine if there is a path for p, or the reason why there is none.
 func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
 	if s.router != nil {
 		return s.foreseeRoute(in, p)

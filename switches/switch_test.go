@@ -169,7 +169,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// multipath is a switch with a group of ports of equal cost to one endpoint
+// multipath returns a switch with a group of ports of equal cost to one endpoint
 // behind its last ports; port 0 is where packets come in.
 func multipath(paths int, seed uint64) *star {
 	s := newStar(paths+1, seed)

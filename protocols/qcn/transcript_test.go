@@ -46,7 +46,7 @@ func (p *player) Verb(t *testing.T, d *datadriven.TestData) func([]string) error
 		c.QSp = cctest.Arg(t, d, "q-sp", c.QSp, units.ParseBytes)
 		p.cp = NewCP(c, rand.New(middle{}))
 		return p.frame
-	case "frames": // the same point goes on
+	case "frames": // continue with the same point
 		return p.frame
 	}
 	return nil

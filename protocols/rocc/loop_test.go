@@ -160,7 +160,8 @@ func (b *bottleneck) lose(share float64, delay units.Time) []units.Time {
 	return []units.Time{delay}
 }
 
-// TestTheQueueComesToItsReference for any number of flows, and every flow has its share.
+// TestTheQueueComesToItsReference: the queue reaches its reference for any number of
+// flows, and every flow has its share.
 func TestTheQueueComesToItsReference(t *testing.T) {
 	for _, line := range []units.Rate{units.Gbps, 10 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps} {
 		for _, flows := range []int{2, 3, 7, 10, 33, 64} {

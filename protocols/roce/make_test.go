@@ -66,7 +66,7 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	if e.Has(ExtPayload) {
 		p.Payload = make([]byte, n)
 		for i := range p.Payload {
-			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // so that tshark does not see an ethertype
+			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // or tshark may read 16 bits as an ethertype
 		}
 	}
 	return p

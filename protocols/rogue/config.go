@@ -32,12 +32,12 @@ type Config struct {
 	// FixedBase means that the base RTT is BaseRTT, or the RTT of the idle path, instead of
 	// the lowest measured RTT: a flow that starts while there is a queue never measures it.
 	FixedBase bool `yaml:"fixed-base,omitempty" json:"fixed_base" jsonschema_description:"whether base-rtt is the base RTT, in place of the lowest that was measured; default false"`
-	// Noise is the maximum of a uniform random time that is added to each sample (Fig. 8).
+	// Noise bounds the random time, uniform from 0, that is added to each sample (Fig. 8).
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
-	// Limiter reports whether the NIC's rate limiter is used (§3.3).
+	// Limiter enables the NIC's rate limiter (§3.3).
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
-	// CutImmediate reports whether WRITEs with immediate data are cut like others (§4). The
-	// peer's completion then has the length of the last segment instead of the whole.
+	// CutImmediate means that WRITEs with immediate data are cut like others (§4). The peer's
+	// completion then has the length of the last segment instead of the whole.
 	CutImmediate bool `yaml:"cut-immediate,omitempty" json:"cut_immediate" jsonschema_description:"whether WRITEs with immediate data are cut like others, so that the completion of the peer has the length of their last segment only; default true"`
 	// Retries is the number of times that the NIC repeats a verb before the layer takes over
 	// (§3.5). 0 to 7.
@@ -45,7 +45,7 @@ type Config struct {
 	// EchoTimeout is the minimum wait for the echo of a batch over UC (§3.4); the wait is also
 	// at least two RTTs of the last batch. At least 1 us.
 	EchoTimeout units.Time `yaml:"echo-timeout,omitempty" json:"echo_timeout" jsonschema_description:"time after which a batch over UC whose echo has not come is lost, and slow start begins; at least two round-trip times are waited"`
-	// Failover reports whether there are shadow queue pairs (§3.5).
+	// Failover enables shadow queue pairs (§3.5).
 	Failover bool `yaml:"failover,omitempty" json:"failover" jsonschema_description:"whether a shadow queue pair takes over when the NIC gives up; default true"`
 }
 

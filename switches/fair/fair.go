@@ -59,7 +59,7 @@ func (q *Queue) Len() int { return q.packets }
 // Bytes returns the length of the frames in the queue.
 func (q *Queue) Bytes() units.Bytes { return q.bytes }
 
-// Push adds a packet behind those of its flow.
+// Push appends a packet to those of its flow.
 func (q *Queue) Push(p *packet.Packet) {
 	f := q.flowOf(p.Hash)
 	if !f.active {

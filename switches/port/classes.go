@@ -294,7 +294,7 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	}
 }
 
-// take takes the first packet out of a queue.
+// take removes the first packet of a queue.
 func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
 	k := q.pop()
 	p.gone(now, q, k)
@@ -410,8 +410,8 @@ func (p *Port) armNext() {
 }
 
 // whole returns the earliest time at which a packet may begin to leave such that its end
-// has arrived in time: with a faster link than the one that it came in on, the port would
-// run out of bits.
+// arrives in time: on a link faster than the one that it came in on, the port would
+// otherwise run out of bits.
 func (p *Port) whole(k *packet.Packet) units.Time {
 	if !p.classes.CutThrough || k.In == buffer.Own {
 		return 0
