@@ -41,7 +41,7 @@ func (p *player) Verb(t *testing.T, d *datadriven.TestData) func([]string) error
 	switch d.Cmd {
 	case "reaction": // lines of INSTANT [cnm FB | sent BYTES | line RATE]
 		return p.input
-	case "point": // q-sp=BYTES, then lines of BYTES QUEUE: frames and the queue that they have joined
+	case "point": // q-sp=BYTES, then lines of BYTES QUEUE: frames and the queue that they join
 		c := StandardCP()
 		c.QSp = cctest.Arg(t, d, "q-sp", c.QSp, units.ParseBytes)
 		p.cp = NewCP(c, rand.New(middle{}))

@@ -49,7 +49,7 @@ type Message struct {
 	Kind     Kind
 	From, To uint32     // queue pairs of the connection as programs know them
 	Epoch    uint32     // of Resync, Hello and their replies
-	Other    uint32     // queue pair that the sender continues with; of Hello and its reply: batches
+	Other    uint32     // queue pair that the sender continues with; of Hello and reply: batches
 	PSN      uint32     // of the first packet that it sends
 	Received uint32     // of Resync and its reply: receives of the sender consumed, modulo 2^32
 	Echoes   uint32     // of Hello and its reply: queue pair of the sender for echoes

@@ -231,7 +231,7 @@ func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	return apart
 }
 
-// inOrder handles data that extends the in-order part up to to.
+// inOrder handles data that extends the in-order part up to offset to.
 func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	r.waits += to - r.next
 	r.next = to

@@ -29,8 +29,8 @@ func (u *undo) resent(stamp uint32) {
 	u.again++
 }
 
-// double records n duplicate segments, up to to. Those from before the recovery do not
-// count.
+// double records n duplicate segments, up to offset to. Those from before the recovery do
+// not count.
 func (u *undo) double(n, to units.Bytes) {
 	if to > u.from {
 		u.again = max(0, u.again-int32(n))

@@ -104,8 +104,8 @@ func (s *Sender) Limit(c Counter) {
 // everything that was sent.
 func (s *Sender) Settled() bool { return s.limit-s.sent == s.buffer }
 
-// Wait records whether a packet waits for credit from at on. If none does, any wait ended at
-// at.
+// Wait records whether a packet waits for credit from at on. If none does, any wait ended
+// then.
 func (s *Sender) Wait(at units.Time, waits bool) {
 	if waits == s.waiting {
 		return
