@@ -20,19 +20,19 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// books is a congestion point that keeps a list of the packets in its queue, as one
-// with a table of flows does, and does to packets whatever a point may do.
+// books is a congestion point that keeps a list of the packets in its queue, as a
+// point with a flow table does, and does anything to packets that a point may do.
 type books struct {
 	t     rapid.TB
 	rand  *rand.Rand
-	acts  int // of a hundred: how often it does something
+	acts  int // how many times in a hundred it does something
 	inbox map[uint64]units.Bytes
 	bytes units.Bytes
 	left  map[packet.Fate]int
-	send  func() // a packet of its own, to anybody
+	send  func() // sends a packet of the point to any endpoint
 }
 
-// check holds the list to what the port says is in the queue.
+// check compares the list with the port's counts of the queue.
 func (b *books) check(what string, q congestion.Queue) {
 	if len(b.inbox) != q.Packets || b.bytes != q.Bytes {
 		b.t.Fatalf("%s: by the books %d packets of %v wait, by the port %d of %v", what, len(b.inbox), b.bytes, q.Packets, q.Bytes)
@@ -103,7 +103,7 @@ func (b *books) Tick(_ units.Time, q congestion.Queue) units.Time {
 	return units.Never
 }
 
-// bench is a switch whose port 2, the bottleneck, has points that keep books.
+// bench is a switch whose port 2, the bottleneck, has books as congestion points.
 type bench struct {
 	network
 	t     *rapid.T
@@ -112,7 +112,7 @@ type bench struct {
 	from  [2]*host
 	to    *host
 	own   uint64
-	books []*books // by priority; of a plain port the first
+	books []*books // by priority; a plain port uses the first
 	left  map[packet.Fate]int
 }
 
@@ -152,7 +152,7 @@ func newBench(t *rapid.T, deep bool) *bench {
 	return b
 }
 
-// deepen gives the switch classes: 0 and 1 of any kind, 2 for what is trimmed.
+// deepen gives the switch classes: 0 and 1 of any kind, 2 for trimmed packets.
 func (b *bench) deepen() {
 	var list []class.Class
 	for prio := range uint8(3) {
@@ -187,7 +187,7 @@ func (b *bench) deepen() {
 	b.chassis(b.sw, buffer.Config{Size: units.Bytes(rapid.IntRange(8000, 40_000).Draw(b.t, "buffer"))}, 3000, list...)
 }
 
-// storm has the receiver hold off some classes.
+// storm makes the receiver pause some classes.
 func (b *bench) storm() {
 	out := b.sw.Ports[2]
 	frame := wire.Pause{Classes: uint8(1 + b.rand.IntN(7))}
@@ -200,7 +200,7 @@ func (b *bench) storm() {
 	out.Receive(b.engine.Now(), p)
 }
 
-// check holds the books to the port's own counts.
+// check compares the books with the port's counts.
 func (b *bench) check() {
 	now, out := b.engine.Now(), b.sw.Ports[2]
 	if list := out.Classes(now); list != nil {
@@ -213,9 +213,9 @@ func (b *bench) check() {
 	b.books[0].check("port", congestion.Queue{Packets: n, Bytes: bytes})
 }
 
-// TestPointHearsOfEveryDeparture: what a congestion point has let into its queue it
-// hears of exactly once when that leaves, for whatever reason: its books and the
-// port's agree at all times, and are empty at the end.
+// TestPointHearsOfEveryDeparture: a congestion point hears exactly once of each
+// admitted packet that leaves its queue, for whatever reason. Its list and the
+// port's counts agree at all times, and are empty at the end.
 func TestPointHearsOfEveryDeparture(t *testing.T) {
 	left := map[packet.Fate]int{}
 	check := func(t *rapid.T) {
@@ -240,7 +240,7 @@ func TestPointHearsOfEveryDeparture(t *testing.T) {
 					from.send(p, uint8(b.rand.IntN(2)))
 				}
 			}
-			// The engine goes on event by event, so that nothing happens unseen.
+			// Run the engine event by event to check after each.
 			for end := b.engine.Now() + units.Time(b.rand.IntN(40))*units.Microsecond; b.engine.Run(end, 1) > 0; {
 				b.check()
 			}
@@ -262,7 +262,7 @@ func TestPointHearsOfEveryDeparture(t *testing.T) {
 	all := func() bool {
 		return left[packet.Fine] > 0 && left[packet.Trimmed] > 0 && left[packet.QueueFull] > 0 && left[packet.Watchdog] > 0
 	}
-	// Some reasons are rare: more settings are drawn until each was seen.
+	// Some reasons are rare: draw more settings until each has occurred.
 	for try := 0; try < 20 && !all() && !t.Failed(); try++ {
 		rapid.Check(t, check)
 	}

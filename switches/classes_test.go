@@ -19,12 +19,12 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// lossless is a class that is paused at xoff bytes.
+// lossless returns a class that is paused at xoff bytes.
 func lossless(prio uint8, xoff units.Bytes) class.Class {
 	return class.Class{Name: fmt.Sprint("lossless", prio), Priority: prio, PFC: &pfc.Config{Xoff: xoff, Offset: xoff / 2, Quanta: pfc.DefaultQuanta}}
 }
 
-// log writes down MAC control frames and, if it is asked to, other packets.
+// log records MAC control frames and, with packets, other packets too.
 type log struct {
 	lines   []string
 	packets bool
@@ -90,7 +90,7 @@ func newIncast(n int, config buffer.Config, headroom units.Bytes, list ...class.
 	return c
 }
 
-// class is one class of a port as of now.
+// class returns one class of a port as of now.
 func (c *incast) class(p *port.Port, prio uint8) port.ClassCounters {
 	for _, k := range p.Classes(c.engine.Now()) {
 		if k.Priority == prio {
@@ -100,11 +100,11 @@ func (c *incast) class(p *port.Port, prio uint8) port.ClassCounters {
 	panic("no such class")
 }
 
-// TestPauseTranscript: xoff, its expiry on a sender that hears nothing more,
+// TestPauseTranscript: xoff, its expiry at a sender that hears nothing more,
 // refreshes, xon.
 func TestPauseTranscript(t *testing.T) {
 	k := lossless(3, 4000)
-	k.PFC.Quanta = 1000 // 51.2 us at 10 Gb/s, asked for again after half of that
+	k.PFC.Quanta = 1000 // 51.2 us at 10 Gb/s, refreshed after half of that
 	c := newIncast(1, buffer.Config{}, 20_000, k, class.Class{Name: "default", Priority: 0})
 	seen := &log{}
 	c.from[0].port.Observe(0, seen)
@@ -112,10 +112,10 @@ func TestPauseTranscript(t *testing.T) {
 		c.from[0].send(c.packet(0, 1, bigFrame), 3)
 	}
 	c.finish()
-	// The first packet leaves at once. The third that waits, which comes at
-	// 1 + 4 x 1.2 us, begins the pause; the frame of 67.2 ns arrives 1 us
-	// later, while the fifth is being sent. A pause ends when no more than 2000
-	// bytes wait: one packet. The last two then fill the queue once more.
+	// The first packet leaves at once. The third waiting packet, which arrives at 1
+	// + 4 x 1.2 us, begins the pause; the frame of 67.2 ns arrives 1 us later,
+	// while the fifth is being sent. A pause ends when no more than 2000 bytes
+	// wait: one packet. The last two then fill the queue again.
 	want := []string{
 		"6867.2ns h1:eth0 <- PFC 00001000 [0 0 0 1000 0 0 0 0]",
 		"32467.2ns h1:eth0 <- PFC 00001000 [0 0 0 1000 0 0 0 0]",
@@ -156,7 +156,7 @@ func TestPauseExpires(t *testing.T) {
 	}
 }
 
-// TestPauseStopsOneClass: while one class is paused the others go on.
+// TestPauseStopsOneClass: while one class is paused the others continue.
 func TestPauseStopsOneClass(t *testing.T) {
 	c := newIncast(1, buffer.Config{}, 40_000, lossless(3, 3000), class.Class{Name: "default", Priority: 0})
 	for range 10 {
@@ -260,8 +260,8 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// TestAClassThatWasAloneIsNotPunished: a class that has had the link for itself
-// shares it from the moment that another comes.
+// TestAClassThatWasAloneIsNotPunished: a class that has had the link to itself
+// shares it from the moment that another class sends.
 func TestAClassThatWasAloneIsNotPunished(t *testing.T) {
 	c := newIncast(2, buffer.Config{}, 0, class.Class{Name: "a", Priority: 1, Weight: 1}, class.Class{Name: "b", Priority: 2, Weight: 1})
 	for range 4000 {
@@ -282,22 +282,22 @@ func TestAClassThatWasAloneIsNotPunished(t *testing.T) {
 	}
 }
 
-// sentPacket is what a generator of random traffic remembers of a packet.
+// sentPacket is what a generator of random traffic records about a packet.
 type sentPacket struct {
 	id   uint64
 	prio uint8
 	size units.Bytes
 }
 
-// TestLosslessLosesNothing: with the headroom that its links ask for a
-// lossless class loses nothing, whatever comes, and every packet of a host and
-// class arrives in order. Every packet is accounted for.
+// TestLosslessLosesNothing: with the headroom that its links require, a lossless
+// class loses nothing, whatever the traffic, and packets of a host and class arrive
+// in order. Every packet is accounted for.
 func TestLosslessLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "senders")
 		xoff := units.Bytes(rapid.SampledFrom([]int{1500, 10_000, 40_000}).Draw(t, "xoff"))
-		// What is sent in two propagation delays and while each side finishes
-		// a packet, and while a PFC frame waits for one.
+		// Bytes sent in two propagation delays, while each side finishes a packet,
+		// and while a PFC frame waits for one.
 		headroom := units.Bytes(2*1250 + 3*(1476+24) + 100)
 		guarded := lossless(3, xoff)
 		if rapid.Bool().Draw(t, "dynamic") {
@@ -346,8 +346,8 @@ func TestLosslessLosesNothing(t *testing.T) {
 	})
 }
 
-// TestWatchdog: a class that is paused for too long is given up, and taken up
-// again when the peer is quiet.
+// TestWatchdog: the watchdog triggers for a class that is paused too long, and
+// releases it when the peer is quiet.
 func TestWatchdog(t *testing.T) {
 	for _, action := range []pfc.Action{pfc.Drop, pfc.Forward} {
 		k := lossless(3, 1<<20)
@@ -362,8 +362,8 @@ func TestWatchdog(t *testing.T) {
 			p.Parse()
 			p.Dest = packet.MACControl
 			c.out.Receive(c.engine.Now(), p)
-			// The first packet comes at 3 us and waits, so the dog bites at
-			// 103 us.
+			// The first packet arrives at 3 us and waits, so the watchdog triggers
+			// at 103 us.
 			c.from[0].send(c.packet(0, 1, bigFrame), 3)
 		}
 		c.until(400 * units.Microsecond)
@@ -383,9 +383,8 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestTrimming: what does not fit is cut to its headers; nothing is lost that
-// is accounted for otherwise, nothing that arrives trimmed is longer than
-// asked.
+// TestTrimming: packets that do not fit are cut to their headers; every packet is
+// accounted for once, and no trimmed packet that arrives is longer than configured.
 func TestTrimming(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := trim.Config{Keep: 22, DSCP: 6}
@@ -445,13 +444,13 @@ func TestTrimming(t *testing.T) {
 	})
 }
 
-// cutThrough has the packets that a port sends arrive by their heads.
+// cutThrough makes packets that a port sends arrive with their heads.
 func cutThrough(p *port.Port, head units.Bytes) {
 	p.Link().CutThrough(head)
 	p.SetLink(0, p.Link().Settings())
 }
 
-// TestCutThrough: a switch sends a packet on when its head has come, but not
+// TestCutThrough: a switch forwards a packet when its head has arrived, but not
 // faster than the rest follows.
 func TestCutThrough(t *testing.T) {
 	const head = 72
@@ -468,7 +467,7 @@ func TestCutThrough(t *testing.T) {
 		{"same rate", 10 * units.Gbps, true, 2*us + 57_600 + 1_200_000},
 		// Slower: the head, then 12 us.
 		{"slower link out", units.Gbps, true, 2*us + 57_600 + 12_000_000},
-		// Faster: it must not end before it has come in.
+		// Faster: it must not end before it has arrived.
 		{"faster link out", 40 * units.Gbps, true, 2*us + 1_200_000},
 	} {
 		n := &network{}
@@ -504,8 +503,8 @@ func TestCutThrough(t *testing.T) {
 	}
 }
 
-// TestCutThroughPassesDamage: a damaged packet is sent on and dropped where it
-// is received whole.
+// TestCutThroughPassesDamage: a damaged packet is forwarded, and dropped where it
+// is received completely.
 func TestCutThroughPassesDamage(t *testing.T) {
 	c := newIncast(1, buffer.Config{}, 0, class.Class{})
 	c.sw.Chassis().CutThrough = true
@@ -520,9 +519,9 @@ func TestCutThroughPassesDamage(t *testing.T) {
 	}
 }
 
-// TestFairQueue: two flows of one class share it equally, though one sends
-// four times as much: the one that sends too much bears the drops. Without
-// fair queueing it is chance that decides.
+// TestFairQueue: two flows of one class share it equally, though one sends four
+// times as much: the flow that sends too much bears the drops. Without fair
+// queueing the shares are random.
 func TestFairQueue(t *testing.T) {
 	for _, fair := range []bool{true, false} {
 		c := newIncast(2, buffer.Config{}, 0, class.Class{Fair: fair, Limit: 60 * units.KB})
@@ -548,8 +547,8 @@ func TestFairQueue(t *testing.T) {
 	}
 }
 
-// TestClassify: IP packets go by their DSCP, others by the priority of their
-// outermost tag, the rest by neither.
+// TestClassify: IP packets are classified by their DSCP, others by the priority of
+// their outermost tag, the rest by neither.
 func TestClassify(t *testing.T) {
 	var c port.Chassis
 	for i := range c.Map.DSCP {

@@ -23,11 +23,11 @@ type network struct {
 	hosts  []*host // by packet.Endpoint
 	sent   uint64
 
-	// observes, if set, makes the congestion points of classes.
+	// observes, if set, returns the congestion points of classes.
 	observes func(*port.Port, class.Class) congestion.Point
 }
 
-// host is an endpoint with one port, and a list of what came to it.
+// host is an endpoint with one port, and a list of the packets that it received.
 type host struct {
 	net  *network
 	id   packet.Endpoint
@@ -38,7 +38,7 @@ type host struct {
 	chassis *port.Chassis // of a host with traffic classes
 }
 
-// came is a packet that came to a host.
+// came is a packet that a host received.
 type came struct {
 	At units.Time
 	ID uint64
@@ -128,7 +128,7 @@ func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	b.Connect(links.New(side, side, nil, sim.NewRand(1, b.Name), s, a))
 }
 
-// packet makes a packet of size bytes from one endpoint to another.
+// packet returns a packet of size bytes from one endpoint to another.
 func (n *network) packet(from, to packet.Endpoint, size units.Bytes) *packet.Packet {
 	p := n.pool.New()
 	p.ID, p.Origin, p.Dest, p.Size, p.Version, p.TOS = n.sent, from, to, size, 4, 2
@@ -136,7 +136,7 @@ func (n *network) packet(from, to packet.Endpoint, size units.Bytes) *packet.Pac
 	return p
 }
 
-// send lets a host send a packet of a class.
+// send makes a host send a packet of a class.
 func (h *host) send(p *packet.Packet, prio uint8) {
 	p.TOS = prio<<2 | p.TOS&3
 	if h.chassis != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-// MaxStaticHops is how often static routes send a packet on: the computed
-// tables bring it nearer with every hop, but static routes may send it in
-// circles, and a switch has no TTL to end that.
+// MaxStaticHops is the number of times that static routes may forward a packet.
+// Computed tables bring it closer with every hop, but static routes may form a
+// loop, and a switch has no TTL to end it.
 const MaxStaticHops = 64
 
 // group is a part of Switch.ways.
@@ -21,14 +21,14 @@ type group struct {
 	static       bool
 }
 
-// SetForwarding says how the switch chooses among several ways. It is called
-// before SetTable; without it the switch does ECMP. Random draws what is
-// drawn.
+// SetForwarding sets how the switch chooses among several paths. It is called
+// before SetTable; without it the switch uses ECMP. random is the source of random
+// choices.
 func (s *Switch) SetForwarding(c forward.Config, random *rand.Rand) {
 	s.chooser = forward.New(c, s.seed, random)
 }
 
-// SetTable gives the switch its forwarding table. Its ports must be there.
+// SetTable sets the forwarding table. The ports of the switch must exist.
 func (s *Switch) SetTable(t Table) {
 	s.table, s.routes, s.ways = t, t.Route, nil
 	s.groups = make([]group, len(t.Groups))
@@ -41,10 +41,11 @@ func (s *Switch) SetTable(t Table) {
 	s.chooser.SetGroups(len(t.Groups))
 }
 
-// IsStatic tells whether group g is of a static route.
+// IsStatic reports whether group g belongs to a static route.
 func (t *Table) IsStatic(g uint16) bool { return int(g) < len(t.Static) && t.Static[g] }
 
-// Weights gives the ports of group g, each once, and how often each is there.
+// Weights returns the ports of group g without duplicates, and how often each
+// occurs.
 func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
 	for _, p := range t.Groups[g] {
 		i := slices.Index(ports, p)
@@ -57,8 +58,8 @@ func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
 	return ports, weights
 }
 
-// choose gives the port towards p's destination, nil when there is none but
-// the one that it came in by.
+// choose returns the port towards p's destination, or nil if there is none except
+// the one that p came in through.
 func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet) *port.Port {
 	number := s.routes[p.Dest]
 	g := &s.groups[number]
@@ -72,8 +73,8 @@ func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet) *port.P
 	return out
 }
 
-// pick gives a way of a group for p that is not in, and its number in the
-// group; nil when there is none.
+// pick returns a port of a group for p, other than in, and its number in the group;
+// nil if there is none.
 func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
 	g := &s.groups[number]
 	switch g.count {
@@ -93,13 +94,13 @@ func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Pa
 	return out, way
 }
 
-// waysOf gives the ways of a group.
+// waysOf returns the ports of a group.
 func (s *Switch) waysOf(number uint16) []*port.Port {
 	g := &s.groups[number]
 	return s.ways[g.first:][:g.count]
 }
 
-// other is pick for a packet that cannot take the way chosen for it.
+// other is pick for a packet that cannot take the port chosen for it.
 func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
 	ways := s.ways[g.first:][:g.count]
 	others := uint32(0)
@@ -124,7 +125,7 @@ func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Por
 	return nil, 0
 }
 
-// hasWay tells whether choose would find a port, without the choice.
+// hasWay reports whether choose would find a port, without making the choice.
 func (s *Switch) hasWay(in *port.Port, p *packet.Packet) bool {
 	number := s.routes[p.Dest]
 	if s.groups[number].static && p.StaticHops == MaxStaticHops {

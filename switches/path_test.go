@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// modes are all ways to choose.
+// modes has all forwarding modes.
 var modes = map[string]forward.Config{
 	"ecmp":        {},
 	"random":      {Settings: &forward.Random{}},
@@ -23,7 +23,7 @@ var modes = map[string]forward.Config{
 	"entropy":     {Settings: &forward.Entropy{Divide: 1}},
 }
 
-// around is a switch with hosts around it and a group of ports to one more
+// around returns a switch with hosts around it and a group of ports to one more
 // endpoint.
 func around(hosts int, mode forward.Config, group []uint16, static bool) *star {
 	s := newStar(hosts, 1)
@@ -37,9 +37,9 @@ func around(hosts int, mode forward.Config, group []uint16, static bool) *star {
 	return s
 }
 
-// send sends packets of as many flows to the endpoint behind the group, each
-// 10 us after the one before, and gives the counts by port. In is where they
-// come in, -1 for packets of the switch's own.
+// send sends packets of as many flows to the endpoint behind the group, each 10 us
+// after the previous one, and returns the counts by port. in is the port where they
+// come in, or -1 for packets that the switch generates.
 func (s *star) send(packets, in int) []int {
 	to := packet.Endpoint(len(s.hosts))
 	for i := range packets {
@@ -63,8 +63,8 @@ func (s *star) send(packets, in int) []int {
 	return count
 }
 
-// TestWeights: whatever the mode, a port that is in a group twice carries
-// twice as much.
+// TestWeights: in every mode, a port that is in a group twice carries twice as
+// much.
 func TestWeights(t *testing.T) {
 	const packets = 30_000
 	for name, mode := range modes {
@@ -81,8 +81,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestNotBack: no packet leaves by the port it came in by when there are other
-// ways, and those share evenly; when there are none it is dropped.
+// TestNotBack: no packet leaves through the port it came in through if there are
+// other paths, which share evenly; if there are none it is dropped.
 func TestNotBack(t *testing.T) {
 	const packets = 30_000
 	for name, mode := range modes {
@@ -110,7 +110,7 @@ func TestNotBack(t *testing.T) {
 	}
 }
 
-// TestForeseeChoosesNothing: who watches a port does not change what happens.
+// TestForeseeChoosesNothing: observing a port does not change what happens.
 func TestForeseeChoosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"random", "round-robin", "flowlet", "entropy"}).Draw(t, "mode")
@@ -129,9 +129,8 @@ func TestForeseeChoosesNothing(t *testing.T) {
 	})
 }
 
-// TestCircle: two switches that send a packet to each other by static routes
-// do so 64 times altogether, and then it is dropped; links that take no time
-// are no harder than others.
+// TestCircle: two switches that send a packet to each other by static routes do so
+// 64 times in total, and then it is dropped, also with links without delay.
 func TestCircle(t *testing.T) {
 	for _, delay := range []units.Time{0, units.Microsecond} {
 		var n network

@@ -11,33 +11,34 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// Routing makes a switch a router: every port bounds a broadcast domain and
-// has an Ethernet address, and IP packets for that address go on by their
+// Routing makes a switch a router: every port bounds a broadcast domain and has an
+// Ethernet address, and IP packets to that address are forwarded by their
 // destination.
 type Routing struct {
 	Table *router.Table
 	Ends  []packet.Endpoint // the router's ports as destinations of frames, by port
 	MACs  []wire.MAC        // by port
-	// Sources are the addresses from which the router tells of what came in by
-	// a port, by port: IPv4 and IPv6. Those that are not valid keep it silent.
+	// Sources are the source addresses of ICMP messages about packets that came in
+	// through a port, by port: IPv4 and IPv6. If an address is not valid, the
+	// router sends none.
 	Sources [][2]netip.Addr
-	// Number gives the packet.To of an address.
+	// Number returns the packet.To of an address.
 	Number func(netip.Addr) int32
 }
 
-// routing is what a router holds beside its ports.
+// routing is the state of a router apart from its ports.
 type routing struct {
 	Routing
 	limit router.Limit
-	count uint64 // of packets of its own, for their identity
-	ip    uint16 // identification of the next IPv4 packet of its own
+	count uint64 // packets that it has generated, for their ID
+	ip    uint16 // identification of the next IPv4 packet that it generates
 
-	rendered []byte // of a packet whose bytes are needed
-	made     []byte // of one that it makes
+	rendered []byte // bytes of a packet that had to be rendered
+	made     []byte // bytes of a packet that it generates
 }
 
-// SetRouting makes the switch a router, or gives it other ways. Its ports and
-// the groups of Table.Routes (SetTable) must be there.
+// SetRouting makes the switch a router, or changes its routes. Its ports and the
+// groups of Table.Routes (SetTable) must exist.
 func (s *Switch) SetRouting(r Routing) {
 	if s.router == nil {
 		s.router = &routing{rendered: make([]byte, 0, packet.MaxFrame), made: make([]byte, 0, packet.MaxFrame)}
@@ -45,7 +46,7 @@ func (s *Switch) SetRouting(r Routing) {
 	s.router.Routing = r
 }
 
-// Routing is what SetRouting was given, nil for a plain switch.
+// Routing returns the argument of SetRouting, nil for a plain switch.
 func (s *Switch) Routing() *Routing {
 	if s.router == nil {
 		return nil
@@ -53,15 +54,15 @@ func (s *Switch) Routing() *Routing {
 	return &s.router.Routing
 }
 
-// route takes a packet that has come to a router: it forwards those for the
-// Ethernet address of the port that they came in by.
+// route handles a packet that arrives at a router. It forwards packets to the
+// Ethernet address of the port that they came in through.
 func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
 		s.hear(now, in, p)
 		return
 	}
-	if p.L3 != wire.EthernetHeader { // it is of a VLAN, and the router is in none
+	if p.L3 != wire.EthernetHeader { // it belongs to a VLAN, and the router is in none
 		s.end(now, in, p, packet.NoRoute)
 		return
 	}
@@ -98,12 +99,12 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 	s.dispatch(now, out, hop, p)
 }
 
-// forwardRouted sends a packet that a port has turned round on its way back.
+// forwardRouted sends a packet back that a port has turned round.
 func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
 	n, fate, _ := s.router.find(p)
 	switch {
 	case fate != packet.Fine:
-	case n == router.Local: // it was the router's own
+	case n == router.Local: // the router generated it
 		s.consume(p)
 		return
 	default:
@@ -115,9 +116,8 @@ func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
 	s.discardTurned(now, p)
 }
 
-// find gives the index of the route of a packet that is for the router's
-// Ethernet address; or what becomes of the packet, and what its sender is told
-// then.
+// find returns the index of the route of a packet to the router's Ethernet address;
+// or the fate of the packet, and the problem to report to its sender.
 func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem router.Problem) {
 	t := r.Table
 	n = t.Known[p.To]
@@ -139,8 +139,8 @@ func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem ro
 	return n, packet.Fine, 0
 }
 
-// next gives the port through which p leaves by a route, and who it goes to
-// there; nil when there is none.
+// next returns the port through which p leaves on a route, and the next hop; nil if
+// there is none.
 func (s *Switch) next(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
 	t := s.router.Table
 	r := &t.Routes[route]
@@ -151,8 +151,8 @@ func (s *Switch) next(now units.Time, route uint16, p *packet.Packet) (*port.Por
 	return out, r.Via[way]
 }
 
-// dispatch sends a packet to a neighbour, from the port's Ethernet address to
-// that of the neighbour.
+// dispatch sends a packet to a neighbour, from the port's Ethernet address to the
+// neighbour's.
 func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet) {
 	p.Dest, p.Dst, p.Src = hop.Endpoint, hop.MAC, s.router.MACs[out.Index]
 	if p.Frame != nil {
@@ -162,7 +162,7 @@ func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *pac
 	out.Send(now, p)
 }
 
-// refuse ends a packet that cannot go on, and tells its sender.
+// refuse drops a packet that cannot be forwarded, and informs its sender.
 func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
 	if !p.BadFCS {
 		s.tell(now, in, p, problem, mtu)
@@ -170,9 +170,9 @@ func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate pa
 	s.end(now, in, p, fate)
 }
 
-// end drops a packet that came in by in. One that is damaged has come this far
-// by cut-through; as it is not sent on, the router gets all of it and sees
-// that.
+// end drops a packet that came in through in. A damaged packet got this far by
+// cut-through; as it is not forwarded, the router receives all of it and detects
+// the damage.
 func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate) {
 	if p.BadFCS {
 		fate = packet.BadFCS
@@ -180,9 +180,9 @@ func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packe
 	in.Discard(now, p, fate)
 }
 
-// tell sends an ICMP message about a packet to its sender, if that may be.
-// Nothing holds back those that discover the MTU of a path: their sender
-// would wait for nothing.
+// tell sends an ICMP message about a packet to its sender, if that is permitted.
+// Messages for path MTU discovery are not rate-limited: without them the sender
+// would wait in vain.
 func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem router.Problem, mtu units.Bytes) {
 	r := s.router
 	if !p.HasBytes() {
@@ -202,7 +202,7 @@ func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem r
 	s.originate(now, in, b)
 }
 
-// receive takes a packet for one of the router's addresses.
+// receive handles a packet to one of the router's addresses.
 func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	switch {
@@ -221,8 +221,8 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 	s.consume(p)
 }
 
-// hear takes a frame that is not for the router to forward: for everybody, for
-// a group, for somebody else, or none of IP.
+// hear handles a frame that the router does not forward: broadcast, multicast, to
+// another station, or not IP.
 func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.BadFCS {
 		s.end(now, in, p, packet.BadFCS)
@@ -232,8 +232,8 @@ func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
 	s.consume(p)
 }
 
-// answer answers a request for the router's Ethernet address, by the port that
-// the request came in by. It reports false when p is none.
+// answer answers a request for the router's Ethernet address, through the port that
+// the request came in through. It returns false if p is not such a request.
 func (s *Switch) answer(now units.Time, in *port.Port, p *packet.Packet) bool {
 	r := s.router
 	if p.Frame == nil || p.L3 != wire.EthernetHeader || p.Ether == wire.EtherTypeIPv6 && p.Proto != wire.ProtoICMPv6 {
@@ -253,14 +253,14 @@ func (s *Switch) answer(now units.Time, in *port.Port, p *packet.Packet) bool {
 	return true
 }
 
-// consume ends a packet that was for the router.
+// consume frees a packet that was for the router.
 func (s *Switch) consume(p *packet.Packet) {
 	s.consumed++
 	s.pool.Free(p)
 }
 
-// originate sends an IP packet of the router's own, which a packet that came
-// in by in has called for. B has room for an Ethernet header in front.
+// originate sends an IP packet that the router generates in response to a packet
+// that came in through in. b has room for an Ethernet header in front.
 func (s *Switch) originate(now units.Time, in *port.Port, b []byte) {
 	r := s.router
 	ether := uint16(wire.EtherTypeIPv4)
@@ -274,7 +274,7 @@ func (s *Switch) originate(now units.Time, in *port.Port, b []byte) {
 	s.originateRouted(now, p)
 }
 
-// own makes a packet of a frame of the router's own.
+// own returns a packet with a frame that the router generated.
 func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet {
 	r := s.router
 	p := s.pool.NewFrame(len(frame))
@@ -287,7 +287,7 @@ func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet
 	return p
 }
 
-// originateRouted sends a packet of the router's own towards its To.
+// originateRouted sends a packet that the router generated towards its To.
 func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
 	s.originated++
 	n, fate, _ := s.router.find(p)
@@ -308,8 +308,8 @@ func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
 	s.dispatch(now, out, hop, p)
 }
 
-// cut sends a packet, which mayCut, in fragments, which are the router's own
-// but take of its buffer what the packet would.
+// cut sends a packet for which mayCut is true in fragments. The router generates
+// them, but they use its buffer as the packet would.
 func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet, mtu units.Bytes) {
 	r := s.router
 	b := s.bytes(p)
@@ -327,7 +327,7 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 		parts.Push(q)
 	}
 	s.consume(p)
-	// Only now: what is sent may call for something of the router before the
+	// Send only now: a sent packet may make the router generate another before the
 	// next is sent.
 	for q := parts.Pop(); q != nil; q = parts.Pop() {
 		s.originated++
@@ -335,8 +335,8 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 	}
 }
 
-// mayCut tells whether a packet that is longer than the MTU may go in
-// fragments. Those of NICs may not: they say so in IPv4, too.
+// mayCut reports whether a packet that is longer than the MTU may be fragmented.
+// Packets of NICs may not: in IPv4 they also say so.
 func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
 	if p.Version != 4 || p.Ethernet() == nil || p.BadFCS {
 		return false
@@ -345,7 +345,7 @@ func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
 	return ok
 }
 
-// bytes are the complete wire bytes of a packet that HasBytes, good until the
+// bytes returns the complete wire bytes of a packet that HasBytes, valid until the
 // next call.
 func (s *Switch) bytes(p *packet.Packet) []byte {
 	if p.Frame != nil && p.Sum == 0 {
@@ -355,7 +355,7 @@ func (s *Switch) bytes(p *packet.Packet) []byte {
 	return s.router.rendered
 }
 
-// foreseeRoute tells what route would do with p.
+// foreseeRoute returns what route would do with p.
 func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
 	fate, sent := s.foreseeWay(in, p)
 	if p.BadFCS && !sent {
@@ -364,7 +364,7 @@ func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
 	return fate
 }
 
-// foreseeWay tells also whether p is sent on.
+// foreseeWay also reports whether p is forwarded.
 func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, sent bool) {
 	r := s.router
 	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
@@ -384,8 +384,8 @@ func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, 
 	return fate, fate == packet.Fine
 }
 
-// foreseeSize tells whether p is too big for the way that it takes. Where that
-// is not to be known without choosing it, p is taken to fit.
+// foreseeSize reports whether p is too big for its path. If that cannot be known
+// without choosing the path, p is assumed to fit.
 func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 	fits := func(out *port.Port) bool {
 		mtu := out.Link().MTU()
@@ -404,7 +404,7 @@ func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 		return packet.NoRoute
 	case bad && !good:
 		return packet.TooBig
-	case bad && !s.chooser.Stateful(): // only with both does the choice matter
+	case bad && !s.chooser.Stateful(): // the choice matters only if there are both
 		if out, _ := s.pick(0, nil, group, p); !fits(out) {
 			return packet.TooBig
 		}

@@ -53,7 +53,7 @@ func newDumbbell(limit units.Bytes, point func(d *dumbbell) congestion.Point) *d
 	return d
 }
 
-// own makes a packet of the point's own.
+// own returns a packet that the point generates.
 func (d *dumbbell) own(to packet.Endpoint) *packet.Packet {
 	p := d.env.Pool.New()
 	p.ID, p.Dest, p.Size = 1000+uint64(d.feedback), to, smallFrame
@@ -61,8 +61,8 @@ func (d *dumbbell) own(to packet.Endpoint) *packet.Packet {
 	return p
 }
 
-// scripted is a point that writes down what it is asked, and answers by
-// functions; nil means Fine.
+// scripted is a point that records its calls and answers with functions; nil means
+// Fine.
 type scripted struct {
 	d                *dumbbell
 	enqueue, dequeue func(now units.Time, q congestion.Queue, p *packet.Packet) packet.Fate
@@ -112,8 +112,8 @@ func (s *scripted) Tick(now units.Time, q congestion.Queue) units.Time {
 	return now + s.tick
 }
 
-// TestPointSees is the transcript of all that a point is told: the queue
-// without the packet in question and without the one being sent.
+// TestPointSees checks the transcript of all calls of a point: the queue excludes
+// the packet in question and the one being sent.
 func TestPointSees(t *testing.T) {
 	d := newDumbbell(3000, func(d *dumbbell) congestion.Point {
 		return &scripted{d: d, tick: 10 * units.Microsecond, ticked: func(units.Time, congestion.Queue) { d.env.Send(d.own(d.from.id)) }}
@@ -139,7 +139,7 @@ func TestPointSees(t *testing.T) {
 	if diff := cmp.Diff(want, d.seen); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The packets that it sent at its ticks came back to the sender.
+	// The packets that it sent at its ticks reached the sender.
 	us := units.Microsecond
 	if diff := cmp.Diff([]came{{0, 1000}, {10 * us, 1001}, {20 * us, 1002}, {30 * us, 1003}}, d.from.got); diff != "" {
 		t.Errorf("feedback (-want +got):\n%s", diff)
@@ -149,8 +149,8 @@ func TestPointSees(t *testing.T) {
 	}
 }
 
-// TestPointDropsAtDequeue: a packet dropped when its turn comes takes no time
-// of the link; the next is sent at once.
+// TestPointDropsAtDequeue: a packet dropped at its turn takes no time on the link;
+// the next is sent at once.
 func TestPointDropsAtDequeue(t *testing.T) {
 	d := newDumbbell(plenty, func(d *dumbbell) congestion.Point {
 		return &scripted{d: d, dequeue: func(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
@@ -175,7 +175,7 @@ func TestPointDropsAtDequeue(t *testing.T) {
 	}
 }
 
-// TestPointRewrites: what a point does to a packet's length counts.
+// TestPointRewrites: a point's change of a packet's length counts.
 func TestPointRewrites(t *testing.T) {
 	// Trimmed to 101 bytes, eight frames fit where two did.
 	d := newDumbbell(3000, func(d *dumbbell) congestion.Point {
@@ -190,8 +190,8 @@ func TestPointRewrites(t *testing.T) {
 		d.from.port.Send(0, d.packet(d.from.id, d.to.id, bigFrame))
 	}
 	d.until(0)
-	// One is being sent and one waits whole; the rest join while a whole
-	// frame would fit beside them.
+	// One is being sent and one waits untrimmed; the rest join while a whole frame
+	// would fit in addition.
 	if n, b := d.bottleneck.Queued(d.engine.Now()); n != 2 || b != bigFrame+smallFrame {
 		t.Errorf("%d packets of %d bytes wait", n, b)
 	}
@@ -220,9 +220,8 @@ func TestPointRewrites(t *testing.T) {
 	}
 }
 
-// TestPointSendsThroughItsOwnPort: feedback for each packet by the very port
-// that is just handling it. Nothing is sent at the same time as something
-// else, and nothing is lost.
+// TestPointSendsThroughItsOwnPort: feedback for each packet through the port that
+// is handling it. No two packets are sent at the same time, and none is lost.
 func TestPointSendsThroughItsOwnPort(t *testing.T) {
 	reply := func(d *dumbbell) func(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
 		return func(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
@@ -236,10 +235,10 @@ func TestPointSendsThroughItsOwnPort(t *testing.T) {
 		point func(d *dumbbell) congestion.Point
 		want  []came
 	}{
-		// What is sent at Enqueue is in the queue before the packet.
+		// A packet sent at Enqueue is in the queue before the packet.
 		"enqueue": {func(d *dumbbell) congestion.Point { return &scripted{d: d, enqueue: reply(d)} }, []came{
 			{smallTime, 1000}, {smallTime + bigTime, 0}, {2*smallTime + bigTime, 1001}, {2*smallTime + 2*bigTime, 1}}},
-		// What is sent at Dequeue goes behind all that waits.
+		// A packet sent at Dequeue is queued after all that wait.
 		"dequeue": {func(d *dumbbell) congestion.Point { return &scripted{d: d, dequeue: reply(d)} }, []came{
 			{bigTime, 0}, {bigTime + smallTime, 1000}, {2*bigTime + smallTime, 1}, {2*bigTime + 2*smallTime, 1001}}},
 		"dequeue, dropped": {func(d *dumbbell) congestion.Point {
@@ -268,8 +267,8 @@ func TestPointSendsThroughItsOwnPort(t *testing.T) {
 	}
 }
 
-// watch notes what leaves the ports it observes, and checks on the way that
-// nothing is seen twice.
+// watch records what leaves the ports it observes, and checks that nothing is seen
+// twice.
 type watch struct {
 	t    *rapid.T
 	seen map[string]bool
@@ -297,8 +296,7 @@ func (w *watch) Observe(now units.Time, at *port.Port, dir port.Direction, p *pa
 }
 
 // TestPointMisbehaves: a point that marks, trims, drops and sends packets at
-// random, to anybody, does not bring the port's books or its clock in
-// disorder.
+// random, to any endpoint, does not corrupt the port's accounts or its timing.
 func TestPointMisbehaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := units.Bytes(rapid.IntRange(1500, 6000).Draw(t, "limit"))
@@ -359,8 +357,8 @@ func TestPointMisbehaves(t *testing.T) {
 		if n, b := d.bottleneck.Queued(d.engine.Now()); n != 0 || b != 0 || d.pool.Live() != 0 {
 			t.Fatalf("at the end %d packets of %d bytes wait, %d are live", n, b, d.pool.Live())
 		}
-		// Every packet of the sender and every copy of the point's own came
-		// to a host or was dropped in view.
+		// Every packet of the sender and every packet of the point reached a host
+		// or was seen to be dropped.
 		arrived := len(d.from.got) + len(d.to.got) + len(d.other.got)
 		var ends int
 		for _, n := range w.ends {

@@ -1,5 +1,5 @@
-// Package switches is the switch: it chooses, for every packet, the port
-// through which it leaves.
+// Package switches implements the switch, which chooses the port through which each
+// packet leaves.
 package switches
 
 import (
@@ -15,25 +15,25 @@ type Table struct {
 	// Route[e] is the index in Groups of the ports that lead to endpoint e;
 	// group 0 is the empty one.
 	Route []uint16
-	// Groups are ports among which the switch chooses. One that is there
-	// several times is chosen that much more often (WCMP: Zhou et al., EuroSys
-	// 2014, §3).
+	// Groups are ports among which the switch chooses. A port that occurs several
+	// times is chosen proportionally more often (WCMP: Zhou et al., EuroSys 2014,
+	// §3).
 	Groups [][]uint16
-	// Static[g] tells that group g is of a static route; groups beyond its end
-	// are not.
+	// Static[g] says whether group g belongs to a static route; groups beyond its
+	// end do not.
 	Static []bool
-	// Tree[i] tells whether port i belongs to the tree along which
-	// broadcast, multicast and unknown unicast travel.
+	// Tree[i] says whether port i belongs to the tree for broadcast, multicast and
+	// unknown unicast.
 	Tree []bool
 }
 
-// Switch forwards at once: what takes time is the receiving of the whole
-// packet, the queue and the serialisation.
+// Switch forwards without delay: only reception of the whole packet, the queue and
+// the serialisation take time.
 type Switch struct {
 	Name  string
 	Ports []*port.Port
 
-	// The table, as it is looked up: the ports to endpoint e are
+	// The table in the form used for lookups: the ports to endpoint e are
 	// groups[routes[e]] of ways.
 	routes  []uint16
 	groups  []group
@@ -41,7 +41,7 @@ type Switch struct {
 	chooser forward.Chooser
 	router  *routing // in route.go; nil for a plain switch
 
-	chassis *port.Chassis // nil when all ports are plain
+	chassis *port.Chassis // nil if all ports are plain
 
 	seed       uint64 // of ECMP
 	table      Table
@@ -52,38 +52,36 @@ type Switch struct {
 	unsent     uint64
 }
 
-// New makes a switch without ports; seed decides how ECMP spreads flows.
+// New returns a switch without ports. seed determines how ECMP spreads flows.
 func New(name string, seed uint64, pool *packet.Pool) *Switch {
 	s := &Switch{Name: name, seed: seed, pool: pool}
 	s.SetForwarding(forward.Config{}, nil)
 	return s
 }
 
-// Table is the forwarding table.
+// Table returns the forwarding table.
 func (s *Switch) Table() Table { return s.table }
 
-// Replicated counts the copies made of packets that are sent to several ports.
+// Replicated returns the number of copies made of packets to several ports.
 func (s *Switch) Replicated() uint64 { return s.replicated }
 
-// Originated counts the packets of the switch's own.
+// Originated returns the number of packets that the switch generated.
 func (s *Switch) Originated() uint64 { return s.originated }
 
-// Consumed counts the packets that ended here because they were for the switch
-// itself.
+// Consumed returns the number of packets that were for the switch itself.
 func (s *Switch) Consumed() uint64 { return s.consumed }
 
-// SetChassis gives a switch with traffic classes what its ports share.
+// SetChassis sets what the ports of a switch with traffic classes share.
 func (s *Switch) SetChassis(c *port.Chassis) {
 	s.chassis = c
 	c.Forward = s.forward
 }
 
-// Chassis is what the ports of a switch with traffic classes share, nil for one
-// with plain ports.
+// Chassis returns what the ports of a switch with traffic classes share, nil for
+// plain ports.
 func (s *Switch) Chassis() *port.Chassis { return s.chassis }
 
-// Unsent counts those of the packets of the switch's own that had no way to go, or
-// were refused.
+// Unsent returns the number of generated packets that had no route or were refused.
 func (s *Switch) Unsent() uint64 { return s.unsent }
 
 // Input forwards a packet.
@@ -111,7 +109,7 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	out.Send(now, p)
 }
 
-// Originate sends a packet of the switch's own, such as a congestion point's
+// Originate sends a packet that the switch generated, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	s.classifyOwn(p)
@@ -132,14 +130,14 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
-// Refuse ends a packet of the switch's own that cannot be sent.
+// Refuse drops a generated packet that cannot be sent.
 func (s *Switch) Refuse(p *packet.Packet) {
 	s.originated++
 	s.unsent++
 	s.pool.Free(p)
 }
 
-// classifyOwn gives a packet of the switch's own its priority.
+// classifyOwn sets the priority of a packet that the switch generated.
 func (s *Switch) classifyOwn(p *packet.Packet) {
 	if s.chassis != nil {
 		p.In = buffer.Own
@@ -147,8 +145,8 @@ func (s *Switch) classifyOwn(p *packet.Packet) {
 	}
 }
 
-// forward sends a packet that a port has turned round towards where it now
-// goes. It keeps the class in which it was turned.
+// forward sends a packet that a port has turned round towards its new destination.
+// The packet keeps the class in which it was turned.
 func (s *Switch) forward(now units.Time, p *packet.Packet) {
 	if s.router != nil {
 		s.forwardRouted(now, p)
@@ -162,8 +160,8 @@ func (s *Switch) forward(now units.Time, p *packet.Packet) {
 	out.Send(now, p)
 }
 
-// discardTurned drops a packet that finds no way back, at the port that it came
-// in by; the first port stands for the switch itself.
+// discardTurned drops a packet without a path back, at the port that it came in
+// through. The first port stands for the switch itself.
 func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	in := s.Ports[0]
 	if p.In != buffer.Own {
@@ -172,7 +170,7 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	in.Discard(now, p, packet.NoRoute)
 }
 
-// Foresee tells whether there is a way for p.
+// Foresee returns Fine if there is a path for p, or the reason why there is none.
 func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
 	if s.router != nil {
 		return s.foreseeRoute(in, p)
@@ -191,13 +189,14 @@ func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
 	return packet.Fine
 }
 
-// floods tells whether what floods in through in leaves through q, port i.
+// floods reports whether a flooded packet that came in through in leaves through q,
+// port i.
 func (s *Switch) floods(i int, q, in *port.Port) bool {
 	return q != in && s.table.Tree[i] && q.Link() != nil
 }
 
-// flood sends a copy to every tree port but the one the packet came in on. It
-// reports false when there is none, and then the packet is still the caller's.
+// flood sends a copy to every tree port except the one the packet came in on. It
+// returns false if there is none; the caller then still owns the packet.
 func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) bool {
 	var out *port.Port
 	for i, q := range s.Ports {

@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// hops is how many links a packet of the chain crosses.
+// hops is the number of links that a packet of the chain crosses.
 const hops = 3
 
 // chain is a host, two switches and a host in a row, at 100 Gb/s and 50 Gb/s
@@ -37,7 +37,7 @@ type chain struct {
 	arrived, marked uint64
 }
 
-// sink frees what arrives.
+// sink frees packets that arrive.
 type sink struct{ c *chain }
 
 func (s sink) Input(_ units.Time, _ *port.Port, p *packet.Packet) {
@@ -50,25 +50,25 @@ func (s sink) Input(_ units.Time, _ *port.Port, p *packet.Packet) {
 
 func (s sink) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
 
-// chainConfig is what the benchmarks vary.
+// chainConfig has the parameters of the benchmarks.
 type chainConfig struct {
-	frame bool // packets carry 1500 bytes and are parsed, instead of fields alone
+	frame bool // packets carry 1500 bytes and are parsed, instead of only having fields
 	burst int
 	ecmp  bool           // the first switch chooses among two cables
 	red   bool           // the second switch marks
 	load  float64        // of the last link
-	mode  forward.Config // of the choice
+	mode  forward.Config // of forwarding
 	ports int            // more ports for each switch
-	slow  bool           // plain ports that start every packet by an event, as while somebody watches
+	slow  bool           // plain ports that start every packet with an event, as if observed
 	deep  bool           // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
 }
 
-// judge is a congestion point that might judge departures, and does not.
+// judge is a congestion point that could judge departures but does not.
 type judge struct{ congestion.Passive }
 
 func (judge) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate { return packet.Fine }
 
-// everything is what a switch of the benchmarks has with deep.
+// everything returns the classes of a switch with deep.
 func everything() (list []class.Class) {
 	red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 	for prio := range uint8(class.Count) {
@@ -118,7 +118,7 @@ func newChain(cfg chainConfig) *chain {
 		for _, s := range []*switches.Switch{s1, s2} {
 			for _, p := range s.Ports {
 				p.SetPoint(e, func(func(units.Time)) congestion.Point { return judge{} })
-				p.Observe(0, nil) // it decides again whether it may run ahead
+				p.Observe(0, nil) // the port decides again whether it may compute ahead
 			}
 		}
 	}
@@ -189,9 +189,8 @@ var chains = []struct {
 	{"entropy", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["entropy"]}},
 }
 
-// BenchmarkChain is the cost of moving a packet over three links and through
-// two switches in virtual time; the making, parsing and freeing of the packet
-// is part of it.
+// BenchmarkChain measures the cost of moving a packet over three links and through
+// two switches in virtual time, including creating, parsing and freeing the packet.
 func BenchmarkChain(b *testing.B) {
 	for _, cfg := range chains {
 		b.Run(cfg.name, func(b *testing.B) {
@@ -220,7 +219,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestChainArrival: what the benchmarks move arrives when it should.
+// TestChainArrival: the packets of the benchmarks arrive on time.
 func TestChainArrival(t *testing.T) {
 	for _, cfg := range chains {
 		c := newChain(cfg.chainConfig)

@@ -34,7 +34,7 @@ func newStar(hosts int, seed uint64) *star {
 	return s
 }
 
-// TestForward: a packet leaves by the port of its destination, once, and no
+// TestForward: a packet leaves through the port of its destination, once, and no
 // time passes in the switch itself.
 func TestForward(t *testing.T) {
 	s := newStar(4, 1)
@@ -61,7 +61,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestStoreAndForward: the switch begins to send when the last bit is in.
+// TestStoreAndForward: the switch begins to send when the last bit has arrived.
 func TestStoreAndForward(t *testing.T) {
 	var n network
 	sw := switches.New("s1", 1, &n.pool)
@@ -81,8 +81,8 @@ func TestStoreAndForward(t *testing.T) {
 	}
 }
 
-// TestNoWay: what has no route, or would go back where it came from, ends at
-// the port it came in by. Foresee says so before.
+// TestNoWay: a packet that has no route, or would go back where it came from, is
+// dropped at the port it came in through. Foresee predicts that.
 func TestNoWay(t *testing.T) {
 	s := newStar(3, 1)
 	table := s.sw.Table()
@@ -111,8 +111,8 @@ func TestNoWay(t *testing.T) {
 	}
 }
 
-// TestFlood: a copy leaves by every port of the tree that has a link, except
-// for the one the packet came in by; with random trees and cables.
+// TestFlood: a copy leaves by every port of the tree that has a link, except the
+// one the packet came in through, with random trees and cables.
 func TestFlood(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStar(rapid.IntRange(1, 7).Draw(t, "ports"), 1)
@@ -169,7 +169,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// multipath is a switch with a group of ports of equal cost to one endpoint
+// multipath returns a switch with a group of ports of equal cost to one endpoint
 // behind its last ports; port 0 is where packets come in.
 func multipath(paths int, seed uint64) *star {
 	s := newStar(paths+1, seed)
@@ -184,7 +184,7 @@ func multipath(paths int, seed uint64) *star {
 	return s
 }
 
-// paths gives the port by which each of the flows leaves.
+// paths returns the port through which each of the flows leaves.
 func (s *star) paths(flows int) []int {
 	took := make([]int, flows)
 	for i, h := range s.hosts {
@@ -199,7 +199,7 @@ func (s *star) paths(flows int) []int {
 	return took
 }
 
-// quantile is that of chi-square at 99.99% by the number of paths.
+// quantile has the 99.99% quantiles of chi-square by the number of paths.
 var quantile = map[int]float64{2: 15.14, 3: 18.42, 4: 21.11, 8: 29.88}
 
 // chiSquare measures how far the counts are from even.
@@ -216,7 +216,8 @@ func chiSquare(count []float64) (chi float64) {
 }
 
 // TestECMP: flows spread evenly, each keeps its path, another seed chooses
-// differently, and what one switch has sorted out the next spreads evenly again.
+// differently, and the next switch spreads the flows of one path of the first
+// evenly again.
 func TestECMP(t *testing.T) {
 	const flows = 20_000
 	for paths, bound := range quantile {
@@ -252,8 +253,8 @@ func TestECMP(t *testing.T) {
 	}
 }
 
-// TestOriginate: packets of the switch's own go by their destination, also
-// to everybody; what has no way is counted and freed.
+// TestOriginate: packets that the switch generates are sent to their destination,
+// also broadcast; those without a route are counted and freed.
 func TestOriginate(t *testing.T) {
 	s := newStar(3, 1)
 	s.sw.Originate(0, s.packet(0, 2, 100))

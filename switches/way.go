@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// Way gives the port through which packets such as p, which came in by in, leave the
-// switch, and gives p the destination that it has behind it; nil if there is none. fixed
-// is false where the switch chooses by more than the packet's fields, so that each may
-// leave by another. Nothing is changed but p.
+// Way returns the port through which packets such as p, which came in through in, leave
+// the switch, or nil if there is none. It sets p.Dest to the destination that p has
+// after that port. fixed is false if the choice depends on more than the packet's
+// fields, so that each packet may leave through another port. Way changes only p.
 func (s *Switch) Way(in *port.Port, p *packet.Packet) (out *port.Port, fixed bool) {
 	if s.router == nil {
 		number := s.routes[p.Dest]

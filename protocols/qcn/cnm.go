@@ -13,36 +13,36 @@ import (
 // EtherTypeCNM is the ethertype of congestion notification messages.
 const EtherTypeCNM = 0x22e7
 
-// Protocol is that of congestion notification messages, whose bodies are CNMs.
+// Protocol is the protocol of congestion notification messages. Their bodies are CNMs.
 var Protocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "qcn", Ether: EtherTypeCNM, New: func() packet.Body { return new(CNM) },
 })
 
-// MaxMSDU is the most of a sampled frame's MSDU that a message carries, in bytes.
+// MaxMSDU is the maximum length of a sampled frame's MSDU in a message, in bytes.
 const MaxMSDU = 64
 
-// pduLen is the length of a message without MSDU.
+// pduLen is the length of a message without an MSDU.
 const pduLen = 24
 
-// queueUnit is what queues are counted in on the wire. Vendors' descriptions of the
-// message, with which the rest was compared, do not name it; this is from memory.
+// queueUnit is the unit of queue lengths on the wire. It is from memory: vendors'
+// descriptions of the message, against which the rest was checked, do not name it.
 const queueUnit = 64 * units.Byte
 
-// CNM is a congestion notification message, behind the Ethernet header of its frame.
+// CNM is a congestion notification message, after the Ethernet header of its frame.
 type CNM struct {
-	// Flow is that of the sampled frame. The standard's reaction points know it by the
-	// flow identifier of a CN-TAG, which they put into frames and get back in front of
-	// the message; it is not in the bytes here.
+	// Flow is the flow of the sampled frame. The standard's reaction points identify it
+	// by the flow identifier of a CN-TAG, which they put into frames and get back in
+	// front of the message. The bytes here do not contain it.
 	Flow packet.FlowKey
 
-	Fb    uint8  // quantized feedback, 0 to MaxFb, the more the worse
-	Point uint64 // CPID: which congestion point
-	// QOffset and QDelta are those of the Sample. On the wire they are whole times 64
-	// bytes, up to ±2 MB.
+	Fb    uint8  // quantized feedback, 0 to MaxFb, higher is worse
+	Point uint64 // CPID: identifies the congestion point
+	// QOffset and QDelta are as in Sample. On the wire they are multiples of 64 bytes,
+	// up to ±2 MB.
 	QOffset, QDelta units.Bytes
-	// Priority, DA and MSDU are of the sampled frame: priority 0 to 7, destination, and
-	// what follows its addresses and tags, from the ethertype on. Of an MSDU of more
-	// than MaxMSDU bytes the first MaxMSDU count.
+	// Priority, DA and MSDU come from the sampled frame: its priority, 0 to 7, its
+	// destination, and what follows its addresses and tags, starting with the ethertype.
+	// Only the first MaxMSDU bytes of an MSDU count.
 	Priority uint8
 	DA       wire.MAC
 	MSDU     []byte
@@ -78,13 +78,13 @@ func (c *CNM) Put(b []byte) {
 	binary.BigEndian.PutUint16(b[22:], uint16(n))
 }
 
-// inUnits is n in two's complement; a number that is too large is the largest.
+// inUnits returns n in units of queueUnit, in two's complement, clamped to 16 bits.
 func inUnits(n units.Bytes) uint16 {
 	return uint16(int16(max(-1<<15, min(n/queueUnit, 1<<15-1))))
 }
 
-// Parse reads a message, which may be followed by padding. The error says what is wrong.
-// Version and reserved bits are not looked at, so that later versions are understood.
+// Parse reads a message, which padding may follow. It ignores version and reserved bits,
+// so that it also reads later versions.
 func (c *CNM) Parse(b []byte) error {
 	c.Reset()
 	if len(b) < pduLen {

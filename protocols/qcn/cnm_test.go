@@ -20,8 +20,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestCNM: the fields where 802.1Q draws them (33.3): version 4 bits, reserved 6,
-// feedback 6, CPID 64, offset 16, delta 16, priority 16, destination 48, length 16, MSDU.
+// TestCNM checks that the fields are where 802.1Q puts them (33.3): version 4 bits,
+// reserved 6, feedback 6, CPID 64, offset 16, delta 16, priority 16, destination 48,
+// length 16, MSDU.
 func TestCNM(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -47,15 +48,15 @@ func TestCNM(t *testing.T) {
 	}
 }
 
-// written is the bytes of a message, on a ground of others.
+// written returns the bytes of a message, written over other bytes.
 func written(m *CNM) []byte {
 	b := bytes.Repeat([]byte{0xee}, m.Len())
 	m.Put(b)
 	return b
 }
 
-// TestCNMReadsBack: whatever is written is read as it was but for the flow, with padding
-// and without; a copy shares nothing.
+// TestCNMReadsBack checks that a written message reads back the same, except for the
+// flow, with and without padding, and that a copy shares nothing.
 func TestCNMReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawCNM(t)
@@ -97,7 +98,8 @@ func drawCNM(t *rapid.T) CNM {
 	}
 }
 
-// TestParseRefuses what is cut short, or says that it is longer than it is.
+// TestParseRefuses checks that Parse refuses messages that are truncated or shorter
+// than they say.
 func TestParseRefuses(t *testing.T) {
 	pdu := written(&CNM{Fb: 3, MSDU: make([]byte, 40)})
 	var got CNM
@@ -120,8 +122,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything as a message: nothing panics, and what is one is written and
-// read as the same.
+// FuzzParse parses any bytes: nothing panics, and a valid message is written and read
+// back unchanged.
 func FuzzParse(f *testing.F) {
 	for _, m := range []CNM{{Fb: 1}, {Fb: 63, MSDU: make([]byte, 64)}, {QOffset: -64}} {
 		f.Add(written(&m))
@@ -137,7 +139,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTsharkReadsCNMs, with the dissector that weft brings: Wireshark has none.
+// TestTsharkReadsCNMs uses weft's dissector: Wireshark has none.
 func TestTsharkReadsCNMs(t *testing.T) {
 	var frames [][]byte
 	var want [][]string

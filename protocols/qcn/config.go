@@ -9,48 +9,49 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of the reaction point by the standard's names (rpgTimeReset
-// and so on), spelled as Linux's struct ieee_qcn does.
+// Config holds the parameters of the reaction point under the standard's names
+// (rpgTimeReset and so on), spelled as Linux's struct ieee_qcn does.
 type Config struct {
-	// RPGTimeReset is how long the timer runs in fast recovery, half as long beyond.
-	// Above 0, up to 1 h.
+	// RPGTimeReset is the period of the timer in fast recovery; beyond it the period is
+	// half as long. Above 0, up to 1 h.
 	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer in fast recovery, twice what it is beyond"`
-	// RPGByteReset is what the byte counter counts to in fast recovery, half as much
-	// beyond. Above 0. What counts are whole packets as long as they occupy the wire.
+	// RPGByteReset is the number of bytes that the byte counter counts to in fast
+	// recovery, half as many beyond it. Above 0. Packets count with all bytes that they
+	// occupy on the wire.
 	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"data sent between increases by the byte counter in fast recovery, twice what it is beyond"`
-	// RPGThreshold is how many increases of fast recovery a counter has. 0 to 31.
+	// RPGThreshold is the number of fast-recovery increases of a counter. 0 to 31.
 	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
-	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate, as is
-	// anything above it.
+	// RPGMaxRate is the highest rate of a limited flow. 0 means the line rate, as does
+	// any rate above it.
 	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
-	// RPGAIRate is what an active increase adds to the target. Above 0.
+	// RPGAIRate is the amount that an active increase adds to the target. Above 0.
 	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an active increase adds to the target rate"`
-	// RPGHAIRate is what a hyper increase adds to the target for each of the increases
-	// beyond rpg_threshold that both counters have had. Above 0.
+	// RPGHAIRate is the amount that a hyper increase adds to the target for each
+	// increase beyond rpg_threshold that both counters have had. Above 0.
 	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what the first hyper increase adds to the target rate, the second twice, and so on"`
-	// RPGGD is the binary logarithm of what the feedback is divided by to be the share
+	// RPGGD is the binary logarithm of the divisor that turns feedback into the share
 	// of the rate that a message takes away: 7 is an rpgGd of 1/128, with which the
 	// largest feedback, 63, takes half. 0 to 31.
 	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what feedback of 1 to 63 is divided by to be the share that is taken of the rate, 0 to 31"`
-	// RPGMinDecFac is the least that a message leaves of the rate. 0% to 100%.
+	// RPGMinDecFac is the smallest share of the rate that a message leaves. 0% to 100%.
 	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a message leaves of the rate"`
-	// RPGMinRate is the least rate. Above 0, up to the line rate.
+	// RPGMinRate is the minimum rate. Above 0, up to the line rate.
 	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
-	// Jitter is by what share the runs of timer and byte counter vary at random, up and
-	// down, so that flows do not increase in step. 0% to 100%. It is not a parameter of
-	// the standard's.
+	// Jitter is the share by which the periods of timer and byte counter vary at
+	// random, up and down, so that flows do not increase in step. 0% to 100%. The
+	// standard does not have this parameter.
 	Jitter units.Fraction `yaml:"jitter,omitempty" json:"jitter" jsonschema_description:"share by which the runs of timer and byte counter vary, up and down"`
 }
 
-// variation is by what runs and samples vary.
+// variation is the default jitter of periods, and the jitter of sample intervals.
 const variation = 0.15
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"standard"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at
-// line rate line: standard is the defaults of IEEE8021-CN-MIB. The least rate of 5 Mb/s
-// is the line rate where that is less.
+// Preset returns the parameters of the preset name, one of Presets, for a port at line
+// rate line. standard has the defaults of IEEE8021-CN-MIB. Its minimum rate is 5 Mb/s,
+// or the line rate if that is lower.
 func Preset(name string, line units.Rate) Config {
 	if name != "standard" {
 		panic("qcn: " + name + " is none of Presets")
@@ -62,9 +63,8 @@ func Preset(name string, line units.Rate) Config {
 	}
 }
 
-// Validate checks c for a port at line rate line. The error joins a
-// registry.RangeError for each parameter that is wrong, and another error for a line
-// without a rate.
+// Validate checks c for a port at line rate line. The error joins a registry.RangeError
+// for each invalid parameter, and another error for a line without a rate.
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
@@ -105,7 +105,7 @@ func init() {
 	})
 }
 
-// Traits implements cc.Settings: nothing is needed of NICs but to deliver messages.
+// Traits implements cc.Settings. NICs only have to deliver messages.
 func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 
 // New implements cc.Settings.
@@ -113,7 +113,7 @@ func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line, f.Rand) }
 
 // Gauges implements cc.Control.
 func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
-	x := *r // so that looking changes nothing
+	x := *r // a copy, so that reading gauges changes nothing
 	x.Tick(now)
 	if !x.enabled {
 		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)

@@ -9,7 +9,7 @@ import (
 
 const ms = units.Millisecond
 
-// bottleneck is flows that always have packets to send, through a queue with a
+// bottleneck models flows that always have packets to send through a queue with a
 // congestion point, and the messages that come back.
 type bottleneck struct {
 	config Config
@@ -22,14 +22,14 @@ type bottleneck struct {
 	flows []*loopFlow
 	free  units.Time // when all that is queued has left
 
-	sum float64 // of the queue as each packet has joined it
+	sum float64 // of the queue length after each packet
 	n   int
 }
 
 type loopFlow struct {
 	rp   *Reaction
 	next units.Time // the next packet
-	cnms []loopCNM  // on their way
+	cnms []loopCNM  // in flight
 	sent units.Bytes
 }
 
@@ -50,7 +50,7 @@ func newBottleneck(flows int) *bottleneck {
 	return b
 }
 
-// run goes on until end.
+// run runs until end.
 func (b *bottleneck) run(end units.Time) {
 	for {
 		var first *loopFlow
@@ -91,8 +91,8 @@ func (b *bottleneck) send(f *loopFlow, now units.Time) {
 }
 
 // TestTheQueueStaysAtTheSetPoint: flows that always send fill the link, share it, and
-// leave a queue of about cpQSp. Feedback goes to the senders of sampled frames only, so
-// that shares differ for longer than with DCQCN.
+// leave a queue of about cpQSp. Feedback goes only to the senders of sampled frames, so
+// shares differ for longer than with DCQCN.
 func TestTheQueueStaysAtTheSetPoint(t *testing.T) {
 	for _, flows := range []int{2, 4, 10} {
 		b := newBottleneck(flows)

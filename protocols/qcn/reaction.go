@@ -1,11 +1,12 @@
-// Package qcn is Quantized Congestion Notification, IEEE Std 802.1Q (clauses 30 to 33,
-// first published as 802.1Qau-2010): the reaction point at a sender, the congestion
-// point of a queue, and the message between them. It is of layer 2: messages go to the
-// MAC address that a frame came from, so they do not cross routers.
+// Package qcn implements Quantized Congestion Notification, IEEE Std 802.1Q (clauses 30
+// to 33, first published as 802.1Qau-2010): the reaction point at a sender, the
+// congestion point of a queue, and the message between them. It works on layer 2:
+// messages go to the source MAC address of a frame, so they do not cross routers.
 //
-// Names are the standard's, defaults those of its module IEEE8021-CN-MIB. The state
-// machine, the table of samples and the jitter of 15% are those of Pan's pseudo-code of
-// QCN, on which the standard is built, from memory: no text of either was at hand.
+// Names are the standard's, defaults come from its module IEEE8021-CN-MIB. The state
+// machine, the table of samples and the jitter of 15% follow Pan's pseudo-code of QCN,
+// on which the standard is built. They are from memory: the text of neither was
+// available.
 package qcn
 
 import (
@@ -18,46 +19,46 @@ import (
 // Reaction is the reaction point (RP) of one flow. A flow is not limited until its
 // first message. From then on
 //
-//   - a message takes Fb·2^-rpg_gd of the rate, and makes the rate before it the
-//     target, unless the byte counter has not counted full since the last one;
-//   - an increase comes whenever the timer has run or the byte counter has counted
-//     full. It halves the distance to the target, after it has raised the target: by
-//     nothing while neither has had more than rpg_threshold increases (fast recovery),
-//     by rpg_hai_rate for each increase beyond that which both have had (hyper
-//     increase), by rpg_ai_rate otherwise (active increase). A target of more than ten
-//     times the rate after the first increase is divided by eight in place of that.
+//   - a message takes Fb·2^-rpg_gd of the rate, and makes the previous rate the target,
+//     unless the byte counter has not expired since the last message;
+//   - whenever the timer or the byte counter expires, there is an increase. It first
+//     raises the target: by nothing while neither has had more than rpg_threshold
+//     increases (fast recovery), by rpg_hai_rate for each increase beyond that which
+//     both have had (hyper increase), by rpg_ai_rate otherwise (active increase). While
+//     either counter is at its first increase, a target of more than ten times the rate
+//     is divided by eight instead. Then the increase halves the distance to the target.
 //
-// Beyond rpg_threshold the counters run half as long. All runs vary, by 15% up and down.
-// A flow that has come to rpg_max_rate is limited no more.
+// Beyond rpg_threshold the periods are half as long. All periods vary, by 15% up and
+// down. A flow that reaches rpg_max_rate is no longer limited.
 type Reaction struct {
 	cc.Deaf
 	config *Config
 	line   units.Rate
-	// rand is the flow's own, so that it does not matter when Tick is called.
+	// rand belongs to the flow, so that it does not matter when Tick is called.
 	rand rand.PCG
 
-	enabled              bool       // rpEnabled: a message came
+	enabled              bool       // rpEnabled: a message has arrived
 	current, target      units.Rate // rpCurrentRate, rpTargetRate; line while not enabled
 	bytes                units.Bytes
 	byteStage, timeStage uint32
-	timerAt              units.Time // when RpWhile has run
+	timerAt              units.Time // when RpWhile expires
 	fb                   uint8      // of the last message
 }
 
 var _ cc.Control = (*Reaction)(nil)
 
-// New makes the reaction point of a flow at a port with line rate line. c has passed
-// Validate(line) and is shared, not copied. random seeds the flow's own random numbers.
+// New returns the reaction point of a flow at a port with line rate line. c has passed
+// Validate(line) and is shared, not copied. random seeds the flow's random numbers.
 func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
 	r := &Reaction{config: c, line: line, current: line, target: line}
 	r.rand.Seed(random.Uint64(), random.Uint64())
 	return r
 }
 
-// Rate is rpCurrentRate, the line rate while the flow is not limited.
+// Rate returns rpCurrentRate, or the line rate while the flow is not limited.
 func (r *Reaction) Rate() units.Rate { return r.current }
 
-// Timer is when the timer has run.
+// Timer returns when the timer expires.
 func (r *Reaction) Timer() units.Time {
 	if !r.enabled {
 		return units.Never
@@ -65,7 +66,7 @@ func (r *Reaction) Timer() units.Time {
 	return r.timerAt
 }
 
-// most is the highest rate of a limited flow, least the lowest.
+// most returns the highest rate of a limited flow, least the lowest.
 func (r *Reaction) most() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
@@ -75,7 +76,7 @@ func (r *Reaction) most() units.Rate {
 
 func (r *Reaction) least() units.Rate { return min(r.config.RPGMinRate, r.most()) }
 
-// Tick does the increases of the timer that are due by now.
+// Tick applies the timer's increases up to now.
 func (r *Reaction) Tick(now units.Time) {
 	for r.enabled && r.timerAt <= now {
 		r.timeStage = next(r.timeStage)
@@ -84,7 +85,7 @@ func (r *Reaction) Tick(now units.Time) {
 	}
 }
 
-// Sent counts n bytes.
+// Sent counts n bytes in the byte counter.
 func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	r.Tick(now)
 	if !r.enabled {
@@ -97,8 +98,8 @@ func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	}
 }
 
-// Message takes a CNM: the standard's procedure ProcessCnm. One without feedback
-// changes nothing, nor does what is no CNM.
+// Message handles a CNM (the standard's procedure ProcessCnm). It ignores messages
+// without feedback and messages that are not CNMs.
 func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.Tick(now)
 	cnm, ok := m.(*CNM)
@@ -121,8 +122,8 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.timerAt = now + r.timerRun()
 }
 
-// increase is an increase by the counter whose stage has just grown (AdjustRates).
-// It rounds up, so that the rate comes to its target.
+// increase raises the rate after the stage of a counter has grown (AdjustRates). It
+// rounds up, so that the rate reaches its target.
 func (r *Reaction) increase() {
 	c := r.config
 	f := uint32(c.RPGThreshold)
@@ -151,7 +152,8 @@ func (r *Reaction) raise(by, times units.Rate) {
 	r.target += times * by
 }
 
-// byteRun is what the byte counter counts to next, timerRun how long the timer runs.
+// byteRun returns what the byte counter counts to next, timerRun how long the timer
+// runs.
 func (r *Reaction) byteRun() units.Bytes {
 	return max(1, units.Bytes(r.run(float64(r.config.RPGByteReset), r.byteStage)))
 }
@@ -160,7 +162,7 @@ func (r *Reaction) timerRun() units.Time {
 	return max(1, units.Time(r.run(float64(r.config.RPGTimeReset), r.timeStage)))
 }
 
-// run is n, or half of it beyond fast recovery, and that varied.
+// run returns n with jitter, or half of n with jitter beyond fast recovery.
 func (r *Reaction) run(n float64, stage uint32) float64 {
 	if stage >= uint32(r.config.RPGThreshold) {
 		n /= 2
@@ -171,7 +173,7 @@ func (r *Reaction) run(n float64, stage uint32) float64 {
 // vary turns a random number from 0 to 1 into a factor from 1-share to 1+share.
 func vary(share, random float64) float64 { return 1 + float64(share*(2*random-1)) }
 
-// Line caps the rates at the new line rate, or lets a flow without a limit have it.
+// Line caps the rates at the new line rate. A flow without a limit gets the new rate.
 func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.Tick(now)
 	r.line = line
@@ -182,5 +184,6 @@ func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.current, r.target = min(r.current, r.most()), min(r.target, r.most())
 }
 
-// next is a stage's next. Far beyond rpg_threshold it stops: increases are large enough.
+// next returns the stage after stage. It stops far beyond rpg_threshold, where increases
+// are large enough.
 func next(stage uint32) uint32 { return min(stage+1, 1000) }

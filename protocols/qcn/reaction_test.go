@@ -39,8 +39,8 @@ func TestRecoveryTakesFiveCycles(t *testing.T) {
 	})
 }
 
-// TestLazyIsPunctual: a reaction point whose Tick comes late, or that is looked at in
-// between, does what one does whose Tick comes on time. Rates keep their bounds.
+// TestLazyIsPunctual: a reaction point behaves the same if Tick is called late, or if
+// its gauges are read in between. Rates stay within their bounds.
 func TestLazyIsPunctual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]units.Rate{units.Mbps, 10 * units.Gbps, 100_000 * units.Tbps}).Draw(t, "line")
@@ -94,8 +94,7 @@ func TestLazyIsPunctual(t *testing.T) {
 	})
 }
 
-// TestConfigAsText: the preset is good at all line rates, and comes through YAML and
-// JSON.
+// TestConfigAsText: the preset is valid at all line rates, and survives YAML and JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "qcn", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
 }
@@ -122,7 +121,7 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// traffic is a flow of packets through a queue that is too long, with messages.
+// traffic models a flow of packets through a queue that is too long, with messages.
 type traffic struct {
 	c  Config
 	rp cc.Control

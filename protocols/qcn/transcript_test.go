@@ -27,7 +27,7 @@ type player struct {
 	out *strings.Builder
 }
 
-// middle is random numbers of which each is the middle of its range.
+// middle is a source whose random numbers are all in the middle of the range.
 type middle struct{}
 
 func (middle) Uint64() uint64 { return 1 << 52 }
@@ -41,19 +41,19 @@ func (p *player) Verb(t *testing.T, d *datadriven.TestData) func([]string) error
 	switch d.Cmd {
 	case "reaction": // lines of INSTANT [cnm FB | sent BYTES | line RATE]
 		return p.input
-	case "point": // q-sp=BYTES, then lines of BYTES QUEUE: frames and the queue that they have joined
+	case "point": // q-sp=BYTES, then lines of BYTES QUEUE: frames and the queue that they join
 		c := StandardCP()
 		c.QSp = cctest.Arg(t, d, "q-sp", c.QSp, units.ParseBytes)
 		p.cp = NewCP(c, rand.New(middle{}))
 		return p.frame
-	case "frames": // the same point goes on
+	case "frames": // continue with the same point
 		return p.frame
 	}
 	return nil
 }
 
 // input lets the flow's timer run until the instant, showing each increase, and then
-// does what the line says.
+// executes the line.
 func (p *player) input(f []string) error {
 	now, err := units.ParseTime(f[0])
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters. A pointer to it is cc.Settings.
+// Config holds the parameters. *Config implements cc.Settings.
 type Config struct {
-	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	// InitialCwnd is the initial window, in packets (RFC 6928).
 	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
-	// Decrease is what a loss or a mark leaves of the window.
+	// Decrease is the share of the window that a loss or a mark leaves.
 	Decrease units.Fraction `yaml:"decrease,omitempty" json:"decrease" jsonschema_description:"what a loss or a mark leaves of the window"`
 	// ECN means that packets are ECN-capable, and a mark counts as a loss (RFC 3168 §6.1.2).
 	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
@@ -29,11 +29,11 @@ func (c *Config) Validate(units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"rfc"}
 
-// Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 5681 with
-// the initial window of RFC 6928.
+// Preset returns the parameters of the preset name, one of Presets: rfc follows RFC 5681
+// with the initial window of RFC 6928.
 func Preset(name string) Config {
 	if name != "rfc" {
 		panic("reno: " + name + " is none of Presets")

@@ -1,10 +1,11 @@
-// Package reno is NewReno's congestion control at the sender (RFC 5681, RFC 6582): slow
-// start, then a packet more a window, and half of the window for a window with a loss.
+// Package reno implements NewReno's congestion control at the sender (RFC 5681, RFC 6582):
+// slow start, then one more packet per window, and half the window after a window with a
+// loss.
 //
-// Bytes are payload, and growth is counted in bytes (RFC 3465, with no limit for what one
-// acknowledgement brings). ssthresh after a loss is half of the window and not of the
-// flight, as in Linux; the window does not grow while it is not used up, so they differ
-// little. The control's owner decides which packets are sent again, and when.
+// Bytes are payload, and growth is counted in bytes (RFC 3465, without its limit per
+// acknowledgement). After a loss, ssthresh is half of the window and not of the flight, as
+// in Linux; the window only grows while it is fully used, so the two differ little. The
+// control's owner decides which packets to retransmit, and when.
 package reno
 
 import (
@@ -39,19 +40,19 @@ type Control struct {
 	config         *Config
 	mtu            units.Bytes
 	cwnd, ssthresh units.Bytes
-	credit         units.Bytes // acknowledged since the window last grew by a packet
+	credit         units.Bytes // bytes acknowledged since the window last grew by a packet
 	episode        cc.Episode
 	before         [2]units.Bytes // cwnd and ssthresh before the last loss; 0 if there was none
 }
 
 var _ cc.Undoer = (*Control)(nil)
 
-// New makes the control of a flow. c has passed Validate and is shared, not copied.
+// New returns the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited}
 }
 
-// Acked takes an acknowledgement.
+// Acked handles an acknowledgement.
 func (r *Control) Acked(_ units.Time, a *cc.Ack) {
 	r.episode.Acked(a)
 	switch {
@@ -64,7 +65,7 @@ func (r *Control) Acked(_ units.Time, a *cc.Ack) {
 	}
 }
 
-// grow raises the window for n bytes that are acknowledged.
+// grow raises the window for n acknowledged bytes.
 func (r *Control) grow(n units.Bytes) {
 	if r.cwnd < r.ssthresh {
 		more := min(n, r.ssthresh-r.cwnd)
@@ -82,8 +83,8 @@ func (r *Control) reduce() {
 	r.cwnd, r.credit = r.ssthresh, 0
 }
 
-// Lost lowers the window once for what was under way; after a timeout the flow starts over
-// with a packet and slow start.
+// Lost lowers the window once for all packets in flight. After a timeout the flow restarts
+// with one packet and slow start.
 func (r *Control) Lost(_ units.Time, l cc.Loss) {
 	if !r.episode.On() {
 		r.before = [2]units.Bytes{r.cwnd, r.ssthresh}
@@ -101,7 +102,7 @@ func (r *Control) Lost(_ units.Time, l cc.Loss) {
 	}
 }
 
-// Undo takes the last reduction back (RFC 4015 §3.2).
+// Undo reverts the last reduction (RFC 4015 §3.2).
 func (r *Control) Undo(units.Time) {
 	if r.before[0] > 0 {
 		r.cwnd, r.ssthresh = max(r.cwnd, r.before[0]), max(r.ssthresh, r.before[1])
@@ -110,7 +111,7 @@ func (r *Control) Undo(units.Time) {
 	r.episode.End()
 }
 
-// Window is the congestion window.
+// Window returns the congestion window.
 func (r *Control) Window() units.Bytes { return r.cwnd }
 
 // Gauges implements cc.Control.

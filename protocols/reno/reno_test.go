@@ -14,8 +14,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestSawtooth: flows fill a link with a buffer of a BDP, and share it. The queue of one
-// swings between empty and full, as half of the window is a BDP.
+// TestSawtooth: flows fill a link with a buffer of one BDP, and share it. The queue of a
+// single flow oscillates between empty and full, as half of the window is one BDP.
 func TestSawtooth(t *testing.T) {
 	for _, c := range []struct {
 		flows      int
@@ -70,7 +70,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever comes, the window is at least a packet.
+// TestBounds: whatever happens, the window is at least one packet.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Preset("rfc")

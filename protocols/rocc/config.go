@@ -11,20 +11,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of the reaction point.
+// Config holds the parameters of the reaction point.
 type Config struct {
 	// Delay is how long the NIC takes to react to a message. 0 to 1h.
 	Delay units.Time `yaml:"delay,omitempty" json:"delay" jsonschema_description:"how long the NIC takes to react to a message"`
 	// Rise is the time without an accepted message after which the rate doubles. Above 0.
 	Rise units.Time `yaml:"rise,omitempty" json:"rise" jsonschema_description:"time without feedback after which the rate doubles; more than the t of the congestion points"`
-	// RMin is the least rate, whatever messages say. Above 0, up to the line rate.
+	// RMin is the minimum rate, whatever messages say. Above 0, up to the line rate.
 	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever messages say"`
-	// Registry has the parameters of congestion points with compute: registry, by F_max.
-	// Of those that are not in it the parameters are the paper's.
+	// Registry holds the parameters of congestion points with compute: registry, by F_max.
+	// Congestion points that it lacks have the paper's parameters.
 	Registry []Known `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema_description:"parameters of congestion points with compute: registry, by f_max; default the paper's"`
 }
 
-// Known is an entry of the registry that hosts look parameters up in (§3.6).
+// Known is an entry of the registry in which hosts look up parameters (§3.6).
 type Known struct {
 	FMax  units.Rate  `yaml:"f_max" json:"f_max" jsonschema_description:"f_max of the congestion points"`
 	FMin  units.Rate  `yaml:"f_min" json:"f_min" jsonschema_description:"their f_min"`
@@ -35,13 +35,14 @@ type Known struct {
 	Beta  float64     `yaml:"beta" json:"beta" jsonschema_description:"their beta"`
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"paper"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at line
-// rate line: paper has the NIC's delay of §6 and, as the paper does not print the period of
-// fast recovery, that of the authors' simulator (github.com/danushkam/rocc), 55 us. Below
-// 10 Gb/s Rise grows as Params.Interval does. The least rate is a thousandth of the line's.
+// Preset returns the parameters of the preset name, one of Presets, for a port at line rate
+// line: paper has the NIC's delay of §6. The paper does not print the period of fast
+// recovery, so it comes from the authors' simulator (github.com/danushkam/rocc): 55 us.
+// Below 10 Gb/s Rise grows as Params.Interval does. The minimum rate is a thousandth of the
+// line rate.
 func Preset(name string, line units.Rate) Config {
 	if name != "paper" {
 		panic("rocc: " + name + " is none of Presets")
@@ -72,7 +73,8 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// params are the parameters of the congestion points of an entry, with resolutions.
+// params returns the parameters of an entry's congestion points, with the given
+// resolutions.
 func (k *Known) params(deltaF units.Rate, deltaQ units.Bytes) Params {
 	p := Paper(k.FMax)
 	p.FMin, p.QRef, p.QMid, p.QMax, p.Alpha, p.Beta = k.FMin, k.QRef, k.QMid, k.QMax, k.Alpha, k.Beta
@@ -80,7 +82,7 @@ func (k *Known) params(deltaF units.Rate, deltaQ units.Bytes) Params {
 	return p
 }
 
-// rateOf is the rate that a message gives its flow.
+// rateOf returns the rate that a message gives its flow.
 func (c *Config) rateOf(f *Feedback) units.Rate {
 	law := f.Law
 	switch f.Code {
@@ -95,7 +97,7 @@ func (c *Config) rateOf(f *Feedback) units.Rate {
 	return units.Rate(law.Next(f.Inputs.F, f.Inputs.Q, f.Inputs.QOld)>>gainBits) * f.DeltaF
 }
 
-// law looks up the algorithm of the congestion point of a message.
+// law looks up the algorithm of the congestion point that sent a message.
 func (c *Config) law(f *Feedback) Law {
 	line := units.Rate(f.Law.FMax>>gainBits) * f.DeltaF
 	p := Paper(line)
@@ -130,7 +132,7 @@ func init() {
 	})
 }
 
-// Traits implements cc.Settings: nothing is needed of NICs but to deliver messages.
+// Traits implements cc.Settings. NICs only have to deliver messages.
 func (c *Config) Traits() cc.Traits { return cc.Traits{} }
 
 // New implements cc.Settings.
@@ -138,7 +140,7 @@ func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line) }
 
 // Gauges implements cc.Control.
 func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
-	x := *r // so that looking changes nothing
+	x := *r // a copy, so that reading gauges changes nothing
 	x.waiting = append([]notice(nil), r.waiting...)
 	x.Tick(now)
 	limited, rate := 0.0, gauge.None

@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// gainBits is how many fractional bits gains have, and rates in messages that leave the
-// computation to hosts.
+// gainBits is the number of fractional bits of gains, and of rates in messages that leave
+// the computation to hosts.
 const gainBits = 16
 
 // Law is Algorithm 1 with its parameters scaled: queue lengths in ΔQ, rates in ΔF with 16
@@ -16,11 +16,11 @@ type Law struct {
 	QRef, QMid, QMax int64
 	FMin, FMax       int64
 	Alpha, Beta      int64
-	// drop is how many of a rate's fractional bits are not kept.
+	// drop is the number of a rate's fractional bits that are not kept.
 	drop uint
 }
 
-// Law gives the algorithm with the parameters.
+// Law returns the algorithm with the parameters of p.
 func (p *Params) Law() Law {
 	gain := func(g float64) int64 { return int64(math.Round(g * (1 << gainBits))) }
 	f := func(r units.Rate) int64 { return int64(r/p.DeltaF) << gainBits }
@@ -31,8 +31,8 @@ func (p *Params) Law() Law {
 	}
 }
 
-// Next is CALCULATE_FAIR_RATE: the fair rate after f, when the queue is q long and was qOld
-// long when f was computed. A rate that has to be rounded goes towards 0.
+// Next implements CALCULATE_FAIR_RATE. It returns the fair rate after f for a queue of
+// length q that had length qOld when f was computed. It rounds rates towards 0.
 func (l *Law) Next(f, q, qOld int64) int64 {
 	switch {
 	case q >= l.QMax && f > l.FMax/8:
@@ -46,7 +46,7 @@ func (l *Law) Next(f, q, qOld int64) int64 {
 	return min(max(f, l.FMin), l.FMax)
 }
 
-// ratio is by what AUTO_TUNE divides the gains.
+// ratio returns the number that AUTO_TUNE divides the gains by.
 func (l *Law) ratio(f int64) int64 {
 	level := int64(2)
 	for f < l.FMax/level && level < 64 {
@@ -63,16 +63,16 @@ type Point struct {
 	qOld   int64
 }
 
-// NewPoint makes the computation for a queue. p has passed Validate and is shared, not
-// copied. The fair rate begins with FMax.
+// NewPoint returns the computation for a queue. p has passed Validate and is shared, not
+// copied. The fair rate starts at FMax.
 func NewPoint(p *Params) Point {
 	c := Point{params: p, law: p.Law()}
 	c.f = c.law.FMax
 	return c
 }
 
-// Update computes the fair rate for a queue of a length, and gives what the computation
-// went by.
+// Update computes the fair rate for a queue length, and returns the inputs of the
+// computation.
 func (c *Point) Update(queue units.Bytes) Inputs {
 	in := Inputs{F: c.f, Q: int64(queue / c.params.DeltaQ), QOld: c.qOld}
 	c.f = c.law.Next(c.f, in.Q, in.QOld)
@@ -80,21 +80,21 @@ func (c *Point) Update(queue units.Bytes) Inputs {
 	return in
 }
 
-// Rate is the fair rate in whole ΔF.
+// Rate returns the fair rate in whole ΔF.
 func (c *Point) Rate() uint32 { return uint32(c.f >> gainBits) }
 
-// FairRate is the fair rate as messages say it.
+// FairRate returns the fair rate as messages carry it.
 func (c *Point) FairRate() units.Rate { return units.Rate(c.Rate()) * c.params.DeltaF }
 
-// Full tells whether the fair rate is FMax.
+// Full reports whether the fair rate is FMax.
 func (c *Point) Full() bool { return c.f == c.law.FMax }
 
-// Resting tells whether further computations for an empty queue change nothing.
+// Resting reports whether further computations for an empty queue would change nothing.
 func (c *Point) Resting() bool { return c.Full() && c.qOld == 0 }
 
-// Ratio is by what the gains are divided now, 1 to 32.
+// Ratio returns the current divisor of the gains, 1 to 32.
 func (c *Point) Ratio() int { return int(c.law.ratio(c.f)) }
 
-// Inputs are what a computation goes by: the fair rate before it, in ΔF with 16 fractional
+// Inputs are the inputs of a computation: the previous fair rate, in ΔF with 16 fractional
 // bits, and the lengths of the queue, in ΔQ.
 type Inputs struct{ F, Q, QOld int64 }

@@ -8,8 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestAlgorithm1: each line of it, worked out by hand with the paper's parameters for 40
-// Gb/s: Q_ref 250, Q_mid 500 and Q_max 600 ΔQ; F_min 10 and F_max 4000 ΔF.
+// TestAlgorithm1 checks each line of the algorithm, computed by hand with the paper's
+// parameters for 40 Gb/s: Q_ref 250, Q_mid 500 and Q_max 600 ΔQ; F_min 10 and F_max 4000
+// ΔF.
 func TestAlgorithm1(t *testing.T) {
 	p := Paper(40 * units.Gbps)
 	integer := p
@@ -66,8 +67,8 @@ func TestWholeNumbersStall(t *testing.T) {
 	}
 }
 
-// TestHostsComputeTheSame (§3.6): a host that computes, from a message in which all inputs
-// are or from a registry, comes to the rate that the switch has.
+// TestHostsComputeTheSame (§3.6): a host that computes the rate, from a message with all
+// inputs or with a registry, gets the same rate as the switch.
 func TestHostsComputeTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Paper(rapid.SampledFrom([]units.Rate{units.Gbps, 10 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps}).Draw(t, "line"))
@@ -102,8 +103,8 @@ func TestHostsComputeTheSame(t *testing.T) {
 	})
 }
 
-// TestParams: the paper's for 40, 100 and, but for T and the gains, §6.2's 10 Gb/s; good at
-// every rate.
+// TestParams checks the paper's parameters for 40, 100 and, except T and the gains, §6.2's
+// 10 Gb/s, and that parameters are valid at every rate.
 func TestParams(t *testing.T) {
 	for _, c := range []struct {
 		line             units.Rate

@@ -14,39 +14,39 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Types of the messages: 253 of ICMP, which the paper takes (§6.2; RFC 4727 §2.1), and 200
-// of ICMPv6, which has no 253 for experiments (RFC 4443 §2.1).
+// Types of the messages: 253 of ICMP, as in the paper (§6.2; RFC 4727 §2.1), and 200 of
+// ICMPv6, where 253 is not for experiments (RFC 4443 §2.1).
 const (
 	TypeICMP   = 253
 	TypeICMPv6 = 200
 )
 
-// Protocol is that of the messages, whose bodies are Feedbacks.
+// Protocol is the protocol of the messages. Their bodies are Feedbacks.
 var Protocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "rocc", Proto: wire.ProtoICMP, Proto6: wire.ProtoICMPv6, New: func() packet.Body { return new(Feedback) },
 })
 
-// Compute is who computes the fair rate, the code of a message (§3.6).
+// Compute says who computes the fair rate. It is the code of a message (§3.6).
 type Compute uint8
 
 const (
-	// AtSwitch has the congestion point compute: messages carry the rate.
+	// AtSwitch means that the congestion point computes: messages carry the rate.
 	AtSwitch Compute = iota
-	// AtHost has the sender compute: messages carry all that the computation goes by.
+	// AtHost means that the sender computes: messages carry all inputs of the computation.
 	AtHost
-	// ByRegistry has the sender compute, and look the parameters up by F_max.
+	// ByRegistry means that the sender computes, and looks up the parameters by F_max.
 	ByRegistry
 )
 
 var computeNames = [...]string{"switch", "host", "registry"}
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (c Compute) String() string { return computeNames[c] }
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (Compute) Names() []string { return computeNames[:] }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name that a lab file uses.
 func (c Compute) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads the name that a lab file uses.
@@ -60,17 +60,17 @@ func (c *Compute) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q is nobody who computes fair rates (there are switch, host, registry)", b)
 }
 
-// CP names a congestion point: the address that its messages come from, and which of the
-// queues there it is. The paper goes by the address alone; with the number, the ports of a
-// switch over which a flow is sprayed are told apart.
+// CP identifies a congestion point by the source address of its messages and the number of
+// its queue there. The paper uses the address alone; the number distinguishes the ports of
+// a switch over which a flow is sprayed.
 type CP struct {
 	Agent netip.Addr
 	Queue uint32
 }
 
-// Feedback is a congestion notification of RoCC (§3.3), behind the IP header of its packet.
-// The paper says what it holds and not how; the layout is this project's. Fields are in
-// network order:
+// Feedback is a congestion notification of RoCC (§3.3), after the IP header of its packet.
+// The paper says what it contains but not in which format; the layout is this project's.
+// Fields are in network order:
 //
 //	0  type, code (Compute), checksum of ICMP or ICMPv6
 //	4  fair rate in ΔF; with other codes than 0 that before the computation, in ΔF/65536
@@ -82,21 +82,21 @@ type CP struct {
 //	then the beginning of the flow's packets: the IP header, UDP or the first 8 bytes of
 //	TCP, and of RoCEv2 the BTH
 //
-// Of the quoted headers the addresses, the protocol, the ports and the destination queue
-// pair are the flow's. Lengths cover what is quoted; all else is 0.
+// In the quoted headers the addresses, the protocol, the ports and the destination queue
+// pair are the flow's. Lengths cover the quoted bytes; all else is 0.
 type Feedback struct {
 	CP   CP // its Agent is the source of the packet
 	Code Compute
-	// Flow is that of the packets that the message is about. From and To are its
-	// addresses where Flow has none, of a modelled flow.
+	// Flow is the flow that the message is about. From and To are its addresses if Flow has
+	// none, as for a modelled flow.
 	Flow     packet.FlowKey
 	From, To netip.Addr
 
 	Rate   uint32     // the fair rate in ΔF, with AtSwitch
 	DeltaF units.Rate // whole kb/s
 
-	// Inputs are what the computation goes by; with AtHost and ByRegistry. Law is the
-	// algorithm with AtHost; with ByRegistry only its FMax is there.
+	// Inputs are the inputs of the computation, with AtHost and ByRegistry. Law is the
+	// algorithm with AtHost; with ByRegistry only its FMax is set.
 	Inputs Inputs
 	DeltaQ units.Bytes
 	Law    Law
@@ -122,12 +122,13 @@ func (f *Feedback) Reset() { *f = Feedback{} }
 // Set implements packet.Body.
 func (f *Feedback) Set(from packet.Body) { *f = *from.(*Feedback) }
 
-// values is how long what stands before the quoted headers is beyond headLen.
+// values returns the length of the values between the first headLen bytes and the quoted
+// headers.
 func (c Compute) values() int {
 	return [...]int{AtSwitch: 0, AtHost: valuesLen, ByRegistry: registryLen}[c]
 }
 
-// ends are the addresses of the flow.
+// ends returns the addresses of the flow.
 func (f *Feedback) ends() (from, to netip.Addr) {
 	if f.Flow.From.IsValid() {
 		return f.Flow.From, f.Flow.To
@@ -135,12 +136,12 @@ func (f *Feedback) ends() (from, to netip.Addr) {
 	return f.From, f.To
 }
 
-// hasBTH tells whether packets of a flow have a BTH behind UDP.
+// hasBTH reports whether packets of a flow have a BTH after UDP.
 func hasBTH(k *packet.FlowKey) bool {
 	return k.Proto == wire.ProtoUDP && (k.DstPort == roce.Port || k.DstPort == telemetry.Port)
 }
 
-// quoted is how long the quoted headers are behind IP.
+// quoted returns the length of the quoted headers after IP.
 func (f *Feedback) quoted() int {
 	if hasBTH(&f.Flow) {
 		return quotedUDP + quotedBTH
@@ -189,7 +190,7 @@ func (f *Feedback) Put(b []byte) {
 	f.quote(b[at:], from, to)
 }
 
-// quote writes headers from which the flow is known.
+// quote writes headers that identify the flow.
 func (f *Feedback) quote(b []byte, from, to netip.Addr) {
 	k := &f.Flow
 	rest := b
@@ -217,7 +218,7 @@ func (f *Feedback) quote(b []byte, from, to netip.Addr) {
 	}
 }
 
-// putAddresses writes two addresses of one version; one that is not known is zero.
+// putAddresses writes two addresses of one version. An unknown address is zero.
 func putAddresses(b []byte, from, to netip.Addr) {
 	n := copy(b, from.AsSlice())
 	if to.BitLen() == from.BitLen() {
@@ -225,8 +226,8 @@ func putAddresses(b []byte, from, to netip.Addr) {
 	}
 }
 
-// Parse reads a message that came from an address, from its type on. The error says what is
-// wrong. Of a modelled flow, which the bytes do not tell from others, Flow has addresses.
+// Parse reads a message from agent, starting with its type. Flow has addresses for a
+// modelled flow too: the bytes do not distinguish it from other flows.
 func (f *Feedback) Parse(agent netip.Addr, b []byte) error {
 	f.Reset()
 	if len(b) < headLen {

@@ -26,14 +26,14 @@ var (
 	sameLaw      = cmp.AllowUnexported(Law{})
 )
 
-// written is the bytes of a message, on a ground of others.
+// written returns the bytes of a message, written over other bytes.
 func written(m *Feedback) []byte {
 	b := bytes.Repeat([]byte{0xee}, m.Len())
 	m.Put(b)
 	return b
 }
 
-// TestFeedback: the fields where the doc comment of Feedback draws them.
+// TestFeedback checks that the fields are where the doc comment of Feedback puts them.
 func TestFeedback(t *testing.T) {
 	tcp := queuePair
 	tcp.Proto, tcp.DstPort, tcp.QP = wire.ProtoTCP, 80, 0
@@ -113,8 +113,8 @@ func drawFeedback(t *rapid.T) Feedback {
 	return m
 }
 
-// TestFeedbackReadsBack: what is written is read as it was, with padding and without; a
-// copy is the same.
+// TestFeedbackReadsBack: a written message reads back the same, with and without padding;
+// a copy is the same.
 func TestFeedbackReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawFeedback(t)
@@ -136,7 +136,7 @@ func TestFeedbackReadsBack(t *testing.T) {
 	})
 }
 
-// TestParseRefuses what is cut short, or no message.
+// TestParseRefuses checks that Parse refuses truncated messages and other bytes.
 func TestParseRefuses(t *testing.T) {
 	var got Feedback
 	for _, code := range []Compute{AtSwitch, AtHost, ByRegistry} {
@@ -161,8 +161,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything as a message: nothing panics, a reaction point takes it without
-// harm, and what is one is written and read as the same.
+// FuzzParse parses any bytes: nothing panics, a reaction point accepts the message, and a
+// valid message is written and read back unchanged.
 func FuzzParse(f *testing.F) {
 	for _, code := range []Compute{AtSwitch, AtHost, ByRegistry} {
 		f.Add(written(&Feedback{Flow: queuePair, Code: code, DeltaF: units.Mbps, DeltaQ: 600}))
@@ -185,8 +185,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTsharkReadsFeedback, with the dissector that weft brings: Wireshark shows types for
-// experiments as such.
+// TestTsharkReadsFeedback uses weft's dissector: Wireshark shows experimental types only
+// as such.
 func TestTsharkReadsFeedback(t *testing.T) {
 	var frames [][]byte
 	var want [][]string
@@ -220,7 +220,7 @@ func TestTsharkReadsFeedback(t *testing.T) {
 	}
 }
 
-// frameOf makes the frame of a message.
+// frameOf returns the frame of a message.
 func frameOf(m *Feedback) []byte {
 	body := written(m)
 	b := make([]byte, wire.EthernetHeader)

@@ -9,8 +9,8 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-// bottleneck is flows that always send, as a fluid, through one queue with a congestion
-// point, and the messages that come back.
+// bottleneck models flows that always send, as a fluid, through one queue with a
+// congestion point, and the messages that come back.
 type bottleneck struct {
 	params Params
 	config Config
@@ -21,8 +21,7 @@ type bottleneck struct {
 	now    units.Time
 	mail   []letter
 	rand   *rand.Rand
-	// disturb says what becomes of a message to a flow: it gives the delays after which
-	// copies of it arrive.
+	// disturb returns the delays after which copies of a message to a flow arrive.
 	disturb func(flow int) []units.Time
 	sent    float64 // through the bottleneck
 }
@@ -43,7 +42,7 @@ func newBottleneck(flows int, line units.Rate) *bottleneck {
 	return b
 }
 
-// run goes on until then, by microseconds.
+// run runs until end, in steps of a microsecond.
 func (b *bottleneck) run(end units.Time) {
 	for ; b.now < end; b.now += us {
 		kept := b.mail[:0]
@@ -76,8 +75,8 @@ func (b *bottleneck) run(end units.Time) {
 	}
 }
 
-// spread is the least and the greatest rate over the fair one, and utilisation what of the
-// link was used, over some time.
+// measure runs for some time and returns the lowest and the highest rate relative to the
+// fair one, the utilisation of the link, and the mean queue.
 func (b *bottleneck) measure(d units.Time) (least, most, utilisation, queue float64) {
 	var sums []float64
 	start, sent, steps := b.now, b.sent, 0.0
@@ -98,16 +97,16 @@ func (b *bottleneck) measure(d units.Time) (least, most, utilisation, queue floa
 	return least, most, (b.sent - sent) / float64(b.params.FMax.Per(d)), queue / steps / float64(b.params.QRef)
 }
 
-// TestNoLastingHarm: messages are lost, late, doubled or forged; when that ends, rates are
-// fair and the queue has its length within 10 ms. Meanwhile one who forges low rates takes
-// what the flows have not doubled to again, and one who forges high ones fills the queue.
+// TestNoLastingHarm: messages are lost, late, duplicated or forged. When that ends, rates
+// are fair and the queue is at its reference within 10 ms. Meanwhile forged low rates cost
+// what the flows have not regained by doubling, and forged high rates fill the queue.
 func TestNoLastingHarm(t *testing.T) {
 	usual := 5 * us
 	for _, c := range []struct {
 		what        string
 		disturb     func(b *bottleneck, flow int) []units.Time
 		used        float64 // of the link meanwhile, at least
-		least, most float64 // of the fair rate, that a flow has meanwhile
+		least, most float64 // rates of a flow meanwhile, relative to the fair rate
 	}{
 		{"3% are lost", func(b *bottleneck, _ int) []units.Time { return b.lose(0.03, usual) }, 0.97, 0.9, 1.2},
 		{"30% are lost", func(b *bottleneck, _ int) []units.Time { return b.lose(0.3, usual) }, 0.9, 0.7, 1.5},
@@ -144,7 +143,7 @@ func TestNoLastingHarm(t *testing.T) {
 				t.Errorf("meanwhile flows have %.3f to %.3f of the fair rate, want %v to %v, and use %.3f of the link, want %v", least, most, c.least, c.most, used, c.used)
 			}
 			b.disturb = calm
-			b.queue = min(b.queue, 4*float64(b.params.QMax)) // what a buffer would hold
+			b.queue = min(b.queue, 4*float64(b.params.QMax)) // limit of a buffer
 			b.run(b.now + 10*ms)
 			least, most, used, queue = b.measure(5 * ms)
 			if least < 0.98 || most > 1.02 || used < 0.99 || queue < 0.95 || queue > 1.05 {
@@ -161,7 +160,8 @@ func (b *bottleneck) lose(share float64, delay units.Time) []units.Time {
 	return []units.Time{delay}
 }
 
-// TestTheQueueComesToItsReference for any number of flows, and every flow has its share.
+// TestTheQueueComesToItsReference: the queue reaches its reference for any number of
+// flows, and every flow has its share.
 func TestTheQueueComesToItsReference(t *testing.T) {
 	for _, line := range []units.Rate{units.Gbps, 10 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps} {
 		for _, flows := range []int{2, 3, 7, 10, 33, 64} {

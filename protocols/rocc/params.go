@@ -5,7 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Params are the parameters of a congestion point, by the paper's symbols (Table 2).
+// Params holds the parameters of a congestion point under the paper's symbols (Table 2).
 type Params struct {
 	// Interval is T, the time between two computations. 1us to 1h.
 	Interval units.Time `yaml:"t,omitempty" json:"t" jsonschema_description:"T, the time between two computations of the fair rate, once or twice the RTT"`
@@ -13,8 +13,8 @@ type Params struct {
 	DeltaQ units.Bytes `yaml:"delta_q,omitempty" json:"delta_q" jsonschema_description:"resolution of queue lengths"`
 	// DeltaF is the resolution of rates, a multiple of 1 kb/s.
 	DeltaF units.Rate `yaml:"delta_f,omitempty" json:"delta_f" jsonschema_description:"resolution of rates in messages, whole kilobits per second"`
-	// QRef is the length that the queue is to have; above it by QMid and QMax the rate is
-	// halved or set to FMin. 0 < QRef < QMid < QMax.
+	// QRef is the target length of the queue. Growth by QMid in an interval halves the
+	// rate; a length of QMax sets it to FMin. 0 < QRef < QMid < QMax.
 	QRef units.Bytes `yaml:"q_ref,omitempty" json:"q_ref" jsonschema_description:"length that the queue is to have"`
 	QMid units.Bytes `yaml:"q_mid,omitempty" json:"q_mid" jsonschema_description:"growth of the queue in an interval at which the rate is halved"`
 	QMax units.Bytes `yaml:"q_max,omitempty" json:"q_max" jsonschema_description:"length of the queue at which the rate falls to f_min"`
@@ -22,26 +22,26 @@ type Params struct {
 	// DeltaF.
 	FMin units.Rate `yaml:"f_min,omitempty" json:"f_min" jsonschema_description:"least fair rate"`
 	FMax units.Rate `yaml:"f_max,omitempty" json:"f_max" jsonschema_description:"greatest fair rate; default the rate of the link"`
-	// Alpha and Beta are the static gains, in DeltaF for each DeltaQ. They are kept with 16
-	// fractional bits. Alpha is above 0; both are at most 1000.
+	// Alpha and Beta are the static gains, in DeltaF for each DeltaQ. They are stored with
+	// 16 fractional bits. Alpha is above 0; both are at most 1000.
 	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"static gain of the queue's distance from q_ref, in delta_f for each delta_q"`
 	Beta  float64 `yaml:"beta,omitempty" json:"beta" jsonschema_description:"static gain of the queue's growth, in delta_f for each delta_q"`
-	// FractionBits is how many fractional bits the fair rate is kept with between two
-	// computations, 0 to 16. With 0 a step of less than DeltaF is lost.
+	// FractionBits is the number of fractional bits of the fair rate between two
+	// computations, 0 to 16. With 0, steps of less than DeltaF are lost.
 	FractionBits int `yaml:"fraction_bits,omitempty" json:"fraction_bits" jsonschema:"minimum=0,maximum=16" jsonschema_description:"fractional bits of the fair rate between two computations, 0 to 16; 0 loses steps of less than delta_f"`
 }
 
-// maxF is the most that a fair rate has in units of DeltaF, maxGain the largest gain.
+// maxF is the highest fair rate in units of DeltaF, maxGain the largest gain.
 const (
 	maxF    = 1<<16 - 1
 	maxGain = 1000
 )
 
-// Paper gives the parameters of §6 for a link at a rate. They are printed for 40 and 100
-// Gb/s; for other rates Q_ref is 0.6·T·C, as it is at 100 Gb/s and in §6.2 at 10 Gb/s,
-// Q_mid twice that and Q_max 60 KB more, as in all three. Below 10 Gb/s T grows so that
-// T·C is 50 KB, and Δ^F is a thousandth of the rate. The gains are those of 40 Gb/s: they
-// go with T·Δ^F/Δ^Q (§5), which is the same for all of them.
+// Paper returns the parameters of §6 for a link at a rate. The paper prints them for 40
+// and 100 Gb/s. For other rates Q_ref is 0.6·T·C, as it is at 100 Gb/s and in §6.2 at 10
+// Gb/s, Q_mid twice that and Q_max 60 KB more, as in all three. Below 10 Gb/s T grows so
+// that T·C is 50 KB, and Δ^F is a thousandth of the rate. The gains are those of 40 Gb/s:
+// they depend on T·Δ^F/Δ^Q (§5), which is the same for all of them.
 func Paper(line units.Rate) Params {
 	p := Params{
 		Interval: 40 * units.Microsecond, DeltaQ: 600, DeltaF: 10 * units.Mbps, FMin: 100 * units.Mbps, FMax: line,
@@ -64,8 +64,8 @@ func Paper(line units.Rate) Params {
 	return p
 }
 
-// Validate checks p for a queue of at most limit bytes, 0 without a bound. The error joins
-// a registry.RangeError for each parameter that is wrong.
+// Validate checks p for a queue of at most limit bytes; 0 means no bound. The error joins
+// a registry.RangeError for each invalid parameter.
 func (p *Params) Validate(limit units.Bytes) error {
 	var c registry.Check
 	c.Time("t", p.Interval, units.Microsecond)

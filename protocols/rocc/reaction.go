@@ -7,16 +7,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Reaction is the reaction point of one flow: Algorithm 2.
+// Reaction is the reaction point of one flow (Algorithm 2).
 //
 // A flow is not limited until its first message. A message is accepted if it comes from the
-// congestion point of the one that was accepted last, or if its rate is not above that of
-// the flow, which then becomes the flow's. For each Rise without one that was accepted the
-// rate doubles, and once it is above R_max, the line rate, the flow is not limited any more
-// and its congestion point is forgotten.
+// same congestion point as the last accepted message, or if its rate is not above the
+// flow's. Its rate then becomes the flow's rate. After each Rise without an accepted
+// message the rate doubles. Once it is above R_max, the line rate, the flow is no longer
+// limited and its congestion point is forgotten.
 //
 // The paper keeps a limiter that is no longer needed until its queue is empty. That would
-// make no difference: it lets through what the line does.
+// make no difference: such a limiter passes as much as the line does.
 type Reaction struct {
 	cc.Deaf
 	config *Config
@@ -27,7 +27,7 @@ type Reaction struct {
 	cp      CP         // CP_cur
 	riseAt  units.Time
 
-	// waiting are the messages that the NIC has not reacted to yet, the oldest first.
+	// waiting has the messages that the NIC has not reacted to yet, oldest first.
 	waiting []notice
 
 	accepted, refused uint64
@@ -41,19 +41,19 @@ type notice struct {
 	cp   CP
 }
 
-// maxWaiting bounds what a flow that is flooded with messages keeps. Beyond it the latest
-// takes the place of the one before.
+// maxWaiting limits the messages that wait for a flow flooded with messages. Beyond it the
+// latest replaces the one before.
 const maxWaiting = 64
 
 var _ cc.Control = (*Reaction)(nil)
 
-// New makes the reaction point of a flow at a port with line rate line. c has passed
+// New returns the reaction point of a flow at a port with line rate line. c has passed
 // Validate(line) and is shared, not copied.
 func New(c *Config, line units.Rate) *Reaction {
 	return &Reaction{config: c, line: line, riseAt: units.Never}
 }
 
-// Rate is R_cur, and never above the line rate.
+// Rate returns R_cur, or the line rate if that is lower.
 func (r *Reaction) Rate() units.Rate {
 	if !r.limited {
 		return r.line
@@ -61,7 +61,7 @@ func (r *Reaction) Rate() units.Rate {
 	return min(r.rate, r.line)
 }
 
-// Timer is when a message takes effect or the rate doubles.
+// Timer returns when a message takes effect or the rate doubles.
 func (r *Reaction) Timer() units.Time {
 	if len(r.waiting) > 0 {
 		return min(r.waiting[0].at, r.riseAt)
@@ -69,8 +69,8 @@ func (r *Reaction) Timer() units.Time {
 	return r.riseAt
 }
 
-// Message takes a Feedback, which takes effect after the NIC's delay. What is no Feedback
-// changes nothing.
+// Message handles a Feedback, which takes effect after the NIC's delay. It ignores other
+// messages.
 func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.Tick(now)
 	f, ok := m.(*Feedback)
@@ -89,7 +89,7 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	}
 }
 
-// Tick does what is due by now, in the order of time.
+// Tick processes all events up to now, in time order.
 func (r *Reaction) Tick(now units.Time) {
 	for r.Timer() <= now {
 		if len(r.waiting) > 0 && r.waiting[0].at <= r.riseAt {
@@ -102,7 +102,7 @@ func (r *Reaction) Tick(now units.Time) {
 	}
 }
 
-// process is PROCESS_CNP.
+// process implements PROCESS_CNP.
 func (r *Reaction) process(n notice) {
 	current := r.rate
 	if !r.limited {
@@ -119,7 +119,7 @@ func (r *Reaction) process(n notice) {
 	r.riseAt = n.at + r.config.Rise
 }
 
-// timerExpired is TIMER_EXPIRED.
+// timerExpired implements TIMER_EXPIRED.
 func (r *Reaction) timerExpired() {
 	if r.rate > r.line {
 		r.limited, r.riseAt = false, units.Never
@@ -131,7 +131,7 @@ func (r *Reaction) timerExpired() {
 	r.riseAt += r.config.Rise
 }
 
-// Line takes over another rate of the port, which is another R_max.
+// Line sets a new rate of the port, and so a new R_max.
 func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.Tick(now)
 	r.line = line

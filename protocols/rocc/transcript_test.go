@@ -41,8 +41,8 @@ func (p *player) Verb(_ *testing.T, d *datadriven.TestData) func([]string) error
 	return nil
 }
 
-// input lets the flow's timer run until the instant, showing what that does, and then does
-// what the line says.
+// input lets the flow's timer run until the instant, showing the effects, and then
+// executes the line.
 func (p *player) input(f []string) error {
 	now, err := units.ParseTime(f[0])
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *player) input(f []string) error {
 	return err
 }
 
-// from is a message of the congestion point that a letter names.
+// from returns a message from the congestion point that a letter names.
 func from(cp string, r units.Rate) *Feedback {
 	return &Feedback{CP: CP{Agent: netip.AddrFrom4([4]byte{198, 18, 0, cp[0]})}, Rate: uint32(r / (10 * units.Mbps)), DeltaF: 10 * units.Mbps}
 }

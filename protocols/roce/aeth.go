@@ -9,8 +9,8 @@ import (
 // AETHLen is the length of an AETH in bytes.
 const AETHLen = 4
 
-// Syndromes of an AETH (IBTA §9.7.5). The three high bits
-// say what is acknowledged, the others are an operand.
+// Syndromes of an AETH (IBTA §9.7.5). The three high bits give the kind of
+// acknowledgement, the others are an operand.
 const (
 	SyndromeKind    = 0xe0 // mask of the kind
 	SyndromeOperand = 0x1f // mask of the operand
@@ -23,10 +23,10 @@ const (
 	SyndromeInvalidRequest   = 0x61 // NAK: invalid request
 	SyndromeRemoteAccess     = 0x62 // NAK: remote access error
 	SyndromeRemoteOperation  = 0x63 // NAK: remote operational error
-	SyndromeInvalidRDRequest = 0x64 // NAK: of RD, which is not implemented
+	SyndromeInvalidRDRequest = 0x64 // NAK for RD, which is not implemented
 )
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *AETH) Decode(b []byte) error {
 	if len(b) < AETHLen {
 		return ErrShort
@@ -48,14 +48,14 @@ var rnrTimes = [32]uint32{
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 }
 
-// RNRTime is how long the timer field of an RNR NAK (the five low bits of
+// RNRTime returns how long the timer field of an RNR NAK (the five low bits of
 // code) asks the sender to wait: 10 us to 655.36 ms, which is code 0.
 func RNRTime(code uint8) units.Time {
 	return units.Time(rnrTimes[code&SyndromeOperand]) * 10 * units.Microsecond
 }
 
-// RNRCode is the timer field for the shortest wait that is not shorter than t.
-// Longer ones than 655.36 ms become that.
+// RNRCode returns the timer field for the shortest wait that is at least t, or
+// 655.36 ms if t is longer.
 func RNRCode(t units.Time) uint8 {
 	for code := uint8(1); code < uint8(len(rnrTimes)); code++ {
 		if RNRTime(code) >= t {

@@ -8,7 +8,7 @@ const (
 	AtomicAckETHLen = 8
 )
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *AtomicETH) Decode(b []byte) error {
 	if len(b) < AtomicETHLen {
 		return ErrShort
@@ -39,7 +39,7 @@ type AtomicAckETH struct {
 	Original uint64 // what was in memory before the operation
 }
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *AtomicAckETH) Decode(b []byte) error {
 	if len(b) < AtomicAckETHLen {
 		return ErrShort

@@ -9,9 +9,9 @@ const BTHLen = 12
 // (IBTA §10.9). RoCEv2 has no other in practice.
 const DefaultPKey = 0xffff
 
-// Decode reads the header at the beginning of b. It gives ErrShort when b does
-// not hold it whole and ErrVersion when its version is not 0; what the opcode
-// means is not judged. Reserved bits are ignored.
+// Decode reads the header at the beginning of b. It returns ErrShort if b is too
+// short and ErrVersion if the version is not 0. It does not check the opcode and
+// ignores reserved bits.
 func (h *BTH) Decode(b []byte) error {
 	if len(b) < BTHLen {
 		return ErrShort
@@ -34,8 +34,8 @@ func (h *BTH) Decode(b []byte) error {
 	return nil
 }
 
-// Put writes the header into the first BTHLen bytes of b, reserved bits as 0.
-// Of Pad, DestQP and PSN it takes the bits that they have on the wire.
+// Put writes the header into the first BTHLen bytes of b, with reserved bits 0. It
+// truncates Pad, DestQP and PSN to their width on the wire.
 func (h *BTH) Put(b []byte) {
 	_ = b[BTHLen-1]
 	b[0] = byte(h.Opcode)
@@ -47,7 +47,7 @@ func (h *BTH) Put(b []byte) {
 	b[8] = bit(h.AckReq, 0x80)
 }
 
-// PadOf is the pad count of a payload of n bytes (IBTA §9.2).
+// PadOf returns the pad count of a payload of n bytes (IBTA §9.2).
 func PadOf(n int) uint8 { return uint8(-n & 3) }
 
 func uint24(b []byte) uint32 {

@@ -19,8 +19,8 @@ var captures = []string{"testdata/rping.pcap", "testdata/pingpong.pcap"}
 
 const ethernet = 14 // bytes before the IP header in the tests' frames
 
-// TestCapturesRoundTrip decodes what Linux has sent and encodes it again to the
-// same bytes, ICRC and all, by the packet path and by gopacket's layers.
+// TestCapturesRoundTrip decodes packets that Linux sent and encodes them to the
+// same bytes, including the ICRC, with Packet and with gopacket's layers.
 func TestCapturesRoundTrip(t *testing.T) {
 	counts := []int{}
 	for _, name := range captures {
@@ -78,7 +78,7 @@ func relayer(t testing.TB, frame []byte) []byte {
 			t.Fatalf("%v cannot be serialized", l.LayerType())
 		}
 		if l, ok := l.(*ICRCLayer); ok {
-			l.Value = 0 // it is to be computed
+			l.Value = 0 // must be computed
 		}
 	}
 	buffer := gopacket.NewSerializeBuffer()

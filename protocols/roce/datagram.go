@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// datagram finds what UDP carries in the IP packet at the beginning of ip:
-// where it begins, and how long the UDP header says that it is. ip may be
-// shorter than that, if the packet was cut, or longer, if it is padded.
+// datagram finds the UDP payload in the IP packet at the beginning of ip. It
+// returns where the payload begins, and its length according to the UDP header. ip
+// may be shorter than that, if the packet was cut, or longer, if it is padded.
 func datagram(ip []byte) (at, length int, err error) {
 	h, ok := wire.ParseIP(ip)
 	at = h.Header + wire.UDPHeader

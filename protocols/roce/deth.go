@@ -5,14 +5,14 @@ import "encoding/binary"
 // DETHLen is the length of a DETH in bytes.
 const DETHLen = 8
 
-// ManagementQP is the queue pair of general services, where connection
-// management is; ManagementQKey is its Q_Key (IBTA chapter 13).
+// ManagementQP is the queue pair of general services, which include connection
+// management; ManagementQKey is its Q_Key (IBTA chapter 13).
 const (
 	ManagementQP   = 1
 	ManagementQKey = 0x80010000
 )
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *DETH) Decode(b []byte) error {
 	if len(b) < DETHLen {
 		return ErrShort

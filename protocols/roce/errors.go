@@ -2,8 +2,7 @@ package roce
 
 import "errors"
 
-// What can be wrong with a packet. Decoders give these errors themselves, so
-// that they cost no allocation.
+// Errors of packets. Decoders return these values unwrapped, without an allocation.
 var (
 	ErrNotRoCE   = errors.New("roce: not an unfragmented IP packet of UDP port 4791 without IP options")
 	ErrShort     = errors.New("roce: ends inside a header")

@@ -2,11 +2,11 @@ package roce
 
 import "math/bits"
 
-// Extension is a set of what stands behind a base transport header. The bits
-// are in the order of the wire.
+// Extension is a set of what follows a base transport header. The bits are in wire
+// order.
 type Extension uint16
 
-// What can follow a BTH (IBTA §5.2).
+// Headers and payload that can follow a BTH (IBTA §5.2).
 const (
 	ExtDETH Extension = 1 << iota
 	ExtRETH
@@ -23,8 +23,8 @@ const (
 
 var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 8, 4, 0}
 
-// operations says what follows each operation (IBTA §9.2.1). That a service
-// has an operation is said by table.
+// operations lists what follows the BTH of each operation (IBTA §9.2.1). table says
+// which services have an operation.
 var operations = [32]Extension{
 	SendFirst:    ExtPayload,
 	SendMiddle:   ExtPayload,
@@ -53,7 +53,7 @@ var operations = [32]Extension{
 
 type format struct {
 	extensions Extension
-	length     uint8 // of the headers behind the BTH, bytes
+	length     uint8 // of the headers after the BTH, in bytes
 }
 
 var table = func() (t [256]format) {
@@ -75,26 +75,26 @@ var table = func() (t [256]format) {
 	return t
 }()
 
-// Extensions says what follows the BTH of an opcode: IBTA §9.2.1 for RC, UC
-// and UD, A17.9.3 for the CNP, SelETH for IRN. It is empty for an opcode that is none of
-// these; the services RD and XRC and the operations FLUSH, ATOMIC WRITE and
-// RESYNC are not implemented.
+// Extensions returns what follows the BTH of an opcode: see IBTA §9.2.1 for RC, UC and
+// UD, A17.9.3 for the CNP, SelETH for IRN. It is empty for any other opcode. The
+// services RD and XRC and the operations FLUSH, ATOMIC WRITE and RESYNC are not
+// implemented.
 func (o Opcode) Extensions() Extension { return table[o].extensions }
 
-// Valid tells whether the opcode is an operation of its service.
+// Valid reports whether the opcode is an operation of its service.
 func (o Opcode) Valid() bool { return table[o].extensions != 0 }
 
-// HeaderLen is the length of the BTH and of the headers behind it, in bytes.
+// HeaderLen returns the length of the BTH and of the headers after it, in bytes.
 func (o Opcode) HeaderLen() int { return BTHLen + int(table[o].length) }
 
-// PacketLen is the length of a packet with a payload of n bytes, from the BTH to
-// the ICRC: what UDP carries.
+// PacketLen returns the length of a packet with a payload of n bytes, from the BTH to
+// the ICRC. That is the UDP payload.
 func (o Opcode) PacketLen(n int) int { return o.HeaderLen() + n + int(PadOf(n)) + ICRCLen }
 
-// Has tells whether any of x is in e.
+// Has reports whether any of x is in e.
 func (e Extension) Has(x Extension) bool { return e&x != 0 }
 
-// Len is the length of the headers in e, in bytes; of a payload it is 0.
+// Len returns the length of the headers in e, in bytes. A payload counts as 0.
 func (e Extension) Len() (n int) {
 	for ; e != 0; e &= e - 1 {
 		n += int(extensionLen[bits.TrailingZeros16(uint16(e))])

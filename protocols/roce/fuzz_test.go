@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 )
 
-// FuzzPacket reads anything as an IP packet. What is a packet is encoded and
-// decoded to the same; the ICRC and gopacket's layers agree with it.
+// FuzzPacket reads any bytes as an IP packet. A valid packet is encoded and decoded
+// unchanged; the ICRC and gopacket's layers agree with it.
 func FuzzPacket(f *testing.F) {
 	for _, b := range made(f) {
 		if len(b) < 120 {
@@ -60,7 +60,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// FuzzTransport reads anything as what UDP carries, cut or not.
+// FuzzTransport reads any bytes as a UDP payload, truncated or not.
 func FuzzTransport(f *testing.F) {
 	for _, b := range made(f) {
 		if ip := whole(b); ip[0]>>4 == 4 && len(ip) < 120 {
@@ -70,7 +70,7 @@ func FuzzTransport(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, more uint16) {
 		var p, again Packet
-		// The layers must not panic, and take what Decode takes.
+		// The layers must not panic, and must accept what Decode accepts.
 		g := gopacket.NewPacket(b, LayerTypeBTH, gopacket.DecodeOptions{SkipDecodeRecovery: true})
 		if len(b) > 0 {
 			if err := p.Decode(b, len(b)); (err != nil) != (g.ErrorLayer() != nil) || (err == nil) != (g.Layer(LayerTypeICRC) != nil) {

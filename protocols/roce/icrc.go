@@ -10,24 +10,24 @@ import (
 // ICRCLen is the length of an invariant CRC in bytes.
 const ICRCLen = 4
 
-// ICRC computes the invariant CRC of the RoCEv2 packet whose IP header begins
-// at ip[0] (IBTA §7.8.1 and annex A17): CRC-32 with the polynomial of Ethernet over
-// eight bytes of ones, in place of the LRH, and then everything from the IP
-// header to the pad, where what may change on the way counts as ones: of IPv4
-// ToS, TTL and checksum, of IPv6 traffic class, flow label and hop limit, the
-// UDP checksum, and the byte of the BTH that holds FECN, BECN and six reserved
-// bits. The lengths of the IP and of the UDP header count as they stand.
+// ICRC computes the invariant CRC of the RoCEv2 packet whose IP header begins at
+// ip[0] (IBTA §7.8.1 and annex A17). It is CRC-32 with Ethernet's polynomial over
+// eight bytes of ones, in place of the LRH, and then everything from the IP header
+// to the pad. Fields that may change in transit count as ones: ToS, TTL and
+// checksum of IPv4; traffic class, flow label and hop limit of IPv6; the UDP
+// checksum; and the byte of the BTH that holds FECN, BECN and six reserved bits.
+// The length fields of the IP and UDP headers count unchanged.
 //
-// Bytes behind the packet are not looked at. Errors: ErrShort, ErrNotRoCE,
-// ErrLength, and ErrTruncated for a packet that is not whole. IPv4 options and
-// IPv6 extension headers are not implemented: they give ErrNotRoCE.
+// ICRC ignores bytes after the packet. Errors: ErrShort, ErrNotRoCE, ErrLength, and
+// ErrTruncated for an incomplete packet. IPv4 options and IPv6 extension headers
+// are not implemented: for them it returns ErrNotRoCE.
 func ICRC(ip []byte) (uint32, error) {
 	crc, _, err := icrc(ip)
 	return crc, err
 }
 
-// PutICRC writes the invariant CRC into the last four bytes of the packet. The
-// errors are those of ICRC.
+// PutICRC writes the invariant CRC into the last four bytes of the packet. It
+// returns the errors of ICRC.
 func PutICRC(ip []byte) error {
 	crc, at, err := icrc(ip)
 	if err != nil {
@@ -37,8 +37,8 @@ func PutICRC(ip []byte) error {
 	return nil
 }
 
-// CheckICRC gives ErrICRC when the invariant CRC of a packet is wrong, and
-// otherwise the errors of ICRC.
+// CheckICRC returns ErrICRC if the invariant CRC of a packet is wrong. Other errors
+// are those of ICRC.
 func CheckICRC(ip []byte) error {
 	crc, at, err := icrc(ip)
 	if err != nil {
@@ -50,10 +50,10 @@ func CheckICRC(ip []byte) error {
 	return nil
 }
 
-// icrcSeed is the state of the CRC behind eight bytes of ones.
+// icrcSeed is the state of the CRC after eight bytes of ones.
 var icrcSeed = crc32.ChecksumIEEE([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 
-// icrc gives the CRC and the place for it.
+// icrc returns the CRC and the bytes that hold it.
 func icrc(ip []byte) (crc uint32, at []byte, err error) {
 	begin, length, err := datagram(ip)
 	if err != nil {
@@ -73,8 +73,8 @@ func icrc(ip []byte) (crc uint32, at []byte, err error) {
 		masked[1], masked[2], masked[3], masked[7] = 0xff, 0xff, 0xff, 0xff
 	}
 	masked[begin-2], masked[begin-1], masked[n-1] = 0xff, 0xff, 0xff
-	// The headers are taken byte by byte: hash/crc32 calls through a variable,
-	// so what it is given would have to be on the heap.
+	// Process the headers byte by byte: hash/crc32 calls through a variable, so its
+	// argument would escape to the heap.
 	crc = ^icrcSeed
 	for _, b := range masked[:n] {
 		crc = crc32.IEEETable[byte(crc)^b] ^ crc>>8

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// slowICRC is the definition, bit by bit, from the text of the specification
-// alone: the polynomial of Ethernet, lowest bit of each byte first.
+// slowICRC computes the ICRC bit by bit, only from the text of the specification:
+// Ethernet's polynomial, lowest bit of each byte first.
 func slowICRC(ip []byte) []byte {
 	m := append(bytes.Repeat([]byte{0xff}, 8), ip[:len(ip)-4]...)
 	h, ones := m[8:], []int{1, 8, 10, 11, 20 + 6, 20 + 7, 28 + 4}
@@ -34,7 +34,7 @@ func slowICRC(ip []byte) []byte {
 	return binary.LittleEndian.AppendUint32(nil, ^state)
 }
 
-// whole is the IP packet of a frame without what Ethernet pads it with.
+// whole returns the IP packet of a frame without Ethernet padding.
 func whole(frame []byte) []byte {
 	ip := frame[ethernet:]
 	if ip[0]>>4 == 4 {
@@ -55,9 +55,8 @@ func TestICRCAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestICRCKnownAnswers: packets of others, as scapy's tests have them
-// (test/contrib/roce.uts, where the third vector is marked as one that does not
-// match).
+// TestICRCKnownAnswers uses packets of other implementations, from scapy's tests
+// (test/contrib/roce.uts, where the third vector is marked as not matching).
 func TestICRCKnownAnswers(t *testing.T) {
 	for name, frame := range map[string]string{
 		"a SEND Only of UC": "248a07a8fa22248a07a8fa220800" +
@@ -86,8 +85,8 @@ func TestICRCKnownAnswers(t *testing.T) {
 	}
 }
 
-// TestICRCMask flips every bit of packets: only those that may change on the
-// way are not noticed.
+// TestICRCMask flips every bit of packets: only bits that may change in transit go
+// undetected.
 func TestICRCMask(t *testing.T) {
 	variant := map[int][]struct{ byte, mask int }{
 		4: {{1, 0xff}, {8, 0xff}, {10, 0xff}, {11, 0xff}, {26, 0xff}, {27, 0xff}, {32, 0xff}},
@@ -158,7 +157,7 @@ func TestICRCRefuses(t *testing.T) {
 			t.Errorf("ICRC of %s: %v, want %v", name, err, want)
 		}
 		if want == ErrTruncated {
-			want = nil // and says so
+			want = nil // Truncated is set
 		}
 		var p Packet
 		if err := p.DecodeIP(c.ip); err != want || p.Truncated != (c.want == ErrTruncated) {

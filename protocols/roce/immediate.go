@@ -2,7 +2,7 @@ package roce
 
 import "encoding/binary"
 
-// Lengths in bytes of what stands between other headers and the payload.
+// Lengths in bytes of headers between the other headers and the payload.
 const (
 	ImmDtLen = 4
 	IETHLen  = 4
@@ -10,10 +10,10 @@ const (
 
 // ImmDt is immediate data, 4 bytes (IBTA §5.2).
 type ImmDt struct {
-	Data uint32 // its first byte on the wire highest
+	Data uint32 // big-endian on the wire
 }
 
-// Decode reads immediate data at the beginning of b, or gives ErrShort.
+// Decode reads immediate data at the beginning of b, or returns ErrShort.
 func (h *ImmDt) Decode(b []byte) error {
 	if len(b) < ImmDtLen {
 		return ErrShort
@@ -32,7 +32,7 @@ type IETH struct {
 	RKey uint32 // of the memory that the receiver invalidates
 }
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *IETH) Decode(b []byte) error {
 	if len(b) < IETHLen {
 		return ErrShort

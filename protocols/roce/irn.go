@@ -18,7 +18,7 @@ const (
 	SelETHLen  = 4
 )
 
-// improved says what follows each operation of IRN.
+// improved lists what follows the BTH of each operation of IRN.
 var improved = func() map[Opcode]Extension {
 	m := map[Opcode]Extension{Nack: ExtAETH | ExtSelETH, ReadAck: ExtSelETH}
 	for o := SendFirst; o <= WriteOnlyImm; o++ {
@@ -31,7 +31,7 @@ var improved = func() map[Opcode]Extension {
 	for _, o := range []Opcode{SendLastInv, SendOnlyInv} {
 		m[o] = operations[o] | ExtSendETH
 	}
-	for o := ReadFirst; o <= AtomicAck; o++ { // with them Ack
+	for o := ReadFirst; o <= AtomicAck; o++ { // including Ack
 		m[o] = operations[o]
 	}
 	for _, o := range []Opcode{ReadRequest, CompareSwap, FetchAdd} {
@@ -40,7 +40,7 @@ var improved = func() map[Opcode]Extension {
 	return m
 }()
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *SendETH) Decode(b []byte) error {
 	if len(b) < SendETHLen {
 		return ErrShort
@@ -57,7 +57,7 @@ func (h *SendETH) Put(b []byte) {
 
 func (*SendETH) extension() Extension { return ExtSendETH }
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *SelETH) Decode(b []byte) error {
 	if len(b) < SelETHLen {
 		return ErrShort

@@ -10,7 +10,7 @@ import (
 )
 
 // gopacket's layer types of RoCEv2. A packet to UDP port 4791 is decoded as
-// Ethernet, IP, UDP, BTH, the headers that its opcode asks for, payload, ICRC.
+// Ethernet, IP, UDP, BTH, the headers that its opcode requires, payload, ICRC.
 var (
 	LayerTypeBTH          = register(0, "BTH", decodeBTH)
 	LayerTypeDETH         = registerLone(1, "DETH", ExtDETH)
@@ -27,15 +27,15 @@ var (
 	LayerTypeICRC         = register(12, "ICRC", decodeICRC)
 )
 
-// firstLayer is the number of the first layer type; gopacket leaves those from
-// 1000 on to others.
+// firstLayer is the number of the first layer type; gopacket leaves numbers from
+// 1000 on to other packages.
 const firstLayer = 1710
 
 func register(n int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {
 	return gopacket.RegisterLayerType(firstLayer+n, gopacket.LayerTypeMetadata{Name: name, Decoder: decode})
 }
 
-// registerLone is for a header that somebody decodes without the BTH before it.
+// registerLone registers a header that can be decoded without the BTH before it.
 func registerLone(n int, name string, e Extension) gopacket.LayerType {
 	return register(n, name, func(data []byte, p gopacket.PacketBuilder) error { return decodeNext(e, nil, data, p) })
 }
@@ -46,11 +46,11 @@ func init() {
 	layers.RegisterUDPPortLayerType(Port, LayerTypeBTH)
 }
 
-// RegisterManagementLayerType says how the payload of datagrams to queue pair 1
-// is decoded: package cm calls it. The layer is followed by LayerTypeICRC.
+// RegisterManagementLayerType sets the layer type of the payload of datagrams to
+// queue pair 1. Package cm calls it. LayerTypeICRC must follow the layer.
 func RegisterManagementLayerType(t gopacket.LayerType) { managementLayerType = t }
 
-// layerType is that of a header: the types are in the order of the bits.
+// layerType returns the type of a header. The types are in the order of the bits.
 func layerType(e Extension) gopacket.LayerType {
 	return gopacket.LayerType(firstLayer + 1 + bits.TrailingZeros16(uint16(e)))
 }
@@ -63,15 +63,15 @@ type BTHLayer struct {
 	Truncated bool
 }
 
-// LayerType is LayerTypeBTH.
+// LayerType returns LayerTypeBTH.
 func (l *BTHLayer) LayerType() gopacket.LayerType { return LayerTypeBTH }
 
-// CanDecode is LayerTypeBTH.
+// CanDecode returns LayerTypeBTH.
 func (l *BTHLayer) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
 
-// DecodeFromBytes reads the header, and learns from df whether a layer before
-// it has found the packet to be cut short. Errors are those of Packet.Decode;
-// the fields are set with all but ErrShort.
+// DecodeFromBytes reads the header. df says whether an earlier layer found the
+// packet truncated. Errors are those of Packet.Decode; the fields are set with all
+// but ErrShort.
 func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	l.Truncated = truncated(df)
 	if err := l.BTH.Decode(data); err != nil {
@@ -91,7 +91,8 @@ func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) erro
 	return err
 }
 
-// truncated tells what gopacket does not hand on in its interface.
+// truncated reports whether an earlier layer found the packet truncated, which
+// gopacket's interface does not expose.
 func truncated(df gopacket.DecodeFeedback) bool {
 	switch df := df.(type) {
 	case gopacket.Packet:
@@ -102,11 +103,11 @@ func truncated(df gopacket.DecodeFeedback) bool {
 	return false
 }
 
-// NextLayerType is that of the first header behind the BTH.
+// NextLayerType returns the type of the first header after the BTH.
 func (l *BTHLayer) NextLayerType() gopacket.LayerType { return l.following(0, len(l.Payload)) }
 
-// following says what comes behind the headers up to done, with rest bytes
-// there.
+// following returns the type of what follows the headers up to done, with rest
+// bytes left.
 func (l *BTHLayer) following(done Extension, rest int) gopacket.LayerType {
 	left := l.Opcode.Extensions()
 	if done != 0 {
@@ -128,8 +129,8 @@ func (l *BTHLayer) following(done Extension, rest int) gopacket.LayerType {
 	return LayerTypePayload
 }
 
-// SerializeTo writes the header. It is an error if what follows is no whole
-// number of words: the payload then lacks its pad.
+// SerializeTo writes the header. It fails if the bytes after it are not a multiple
+// of 4: the payload then lacks its pad.
 func (l *BTHLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	if n := len(b.Bytes()); n&3 != 0 {
 		return fmt.Errorf("roce: %d bytes follow the BTH: pad the payload to a multiple of 4 (PayloadLayer does)", n)
@@ -157,12 +158,12 @@ func decodeBTH(data []byte, p gopacket.PacketBuilder) error {
 	return decodeRest(l.NextLayerType(), l, p)
 }
 
-// decodeRest goes on with a layer of the packet that begins with bth.
+// decodeRest continues with a layer of the packet that begins with bth.
 func decodeRest(t gopacket.LayerType, bth *BTHLayer, p gopacket.PacketBuilder) error {
 	if t == gopacket.LayerTypeZero {
 		return nil
 	}
-	// They decode with what the BTH says, which a LayerType's own decoder lacks.
+	// These layers need the BTH to decode, which the decoder of a LayerType lacks.
 	if t < layerType(ExtDETH) || t > layerType(ExtPayload) {
 		return p.NextDecoder(t)
 	}
@@ -171,22 +172,22 @@ func decodeRest(t gopacket.LayerType, bth *BTHLayer, p gopacket.PacketBuilder) e
 	}))
 }
 
-// ICRCLayer is the invariant CRC behind the payload.
+// ICRCLayer is the invariant CRC after the payload.
 type ICRCLayer struct {
 	layers.BaseLayer
 	Value uint32 // not checked: CheckICRC does
 }
 
-// LayerType is LayerTypeICRC.
+// LayerType returns LayerTypeICRC.
 func (l *ICRCLayer) LayerType() gopacket.LayerType { return LayerTypeICRC }
 
-// CanDecode is LayerTypeICRC.
+// CanDecode returns LayerTypeICRC.
 func (l *ICRCLayer) CanDecode() gopacket.LayerClass { return LayerTypeICRC }
 
-// NextLayerType is none.
+// NextLayerType returns LayerTypeZero: nothing follows.
 func (l *ICRCLayer) NextLayerType() gopacket.LayerType { return gopacket.LayerTypeZero }
 
-// DecodeFromBytes reads the four bytes, or gives ErrShort.
+// DecodeFromBytes reads the four bytes, or returns ErrShort.
 func (l *ICRCLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < ICRCLen {
 		df.SetTruncated()
@@ -197,7 +198,7 @@ func (l *ICRCLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) err
 	return nil
 }
 
-// SerializeTo writes Value. Serialize puts the right one in its place.
+// SerializeTo writes Value. Serialize then overwrites it with the correct one.
 func (l *ICRCLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	to, err := b.PrependBytes(ICRCLen)
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/gopacket/layers"
 )
 
-// header is a header behind the BTH.
+// header is a header after the BTH.
 type header[H any] interface {
 	*H
 	Decode(b []byte) error
@@ -15,16 +15,16 @@ type header[H any] interface {
 	extension() Extension
 }
 
-// ExtendedLayer is a header behind the BTH as a layer.
+// ExtendedLayer is the layer of a header after the BTH.
 type ExtendedLayer[H any, P header[H]] struct {
 	layers.BaseLayer
 	Header H
-	// Base says what follows this header. Without it, all the rest is taken for
-	// bytes of unknown meaning.
+	// Base determines what follows this header. Without it, the rest is treated as
+	// opaque bytes.
 	Base *BTHLayer
 }
 
-// The layers of the headers behind the BTH.
+// Layers of the headers after the BTH.
 type (
 	DETHLayer         = ExtendedLayer[DETH, *DETH]
 	RETHLayer         = ExtendedLayer[RETH, *RETH]
@@ -40,13 +40,13 @@ type (
 
 func (l *ExtendedLayer[H, P]) extension() Extension { return P(&l.Header).extension() }
 
-// LayerType is that of the header.
+// LayerType returns the type of the header's layer.
 func (l *ExtendedLayer[H, P]) LayerType() gopacket.LayerType { return layerType(l.extension()) }
 
-// CanDecode is the layer's own type.
+// CanDecode returns the type of the layer.
 func (l *ExtendedLayer[H, P]) CanDecode() gopacket.LayerClass { return l.LayerType() }
 
-// NextLayerType is what Base's opcode says.
+// NextLayerType returns the next type according to the opcode of Base.
 func (l *ExtendedLayer[H, P]) NextLayerType() gopacket.LayerType {
 	if l.Base == nil {
 		return gopacket.LayerTypePayload
@@ -54,7 +54,7 @@ func (l *ExtendedLayer[H, P]) NextLayerType() gopacket.LayerType {
 	return l.Base.following(l.extension(), len(l.Payload))
 }
 
-// DecodeFromBytes reads the header, or gives ErrShort.
+// DecodeFromBytes reads the header, or returns ErrShort.
 func (l *ExtendedLayer[H, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if err := P(&l.Header).Decode(data); err != nil {
 		df.SetTruncated()
@@ -72,7 +72,7 @@ func (l *ExtendedLayer[H, P]) SerializeTo(b gopacket.SerializeBuffer, _ gopacket
 
 func (l *ExtendedLayer[H, P]) length() int { return l.extension().Len() }
 
-// PayloadLayer is what a packet carries, and its pad.
+// PayloadLayer is the payload of a packet and its pad.
 type PayloadLayer struct {
 	layers.BaseLayer        // Contents is Data and the pad
 	Data             []byte // without the pad
@@ -80,13 +80,13 @@ type PayloadLayer struct {
 	Base             *BTHLayer // has the pad count
 }
 
-// LayerType is LayerTypePayload.
+// LayerType returns LayerTypePayload.
 func (l *PayloadLayer) LayerType() gopacket.LayerType { return LayerTypePayload }
 
-// CanDecode is LayerTypePayload.
+// CanDecode returns LayerTypePayload.
 func (l *PayloadLayer) CanDecode() gopacket.LayerClass { return LayerTypePayload }
 
-// NextLayerType is LayerTypeICRC, if there is more.
+// NextLayerType returns LayerTypeICRC if bytes are left.
 func (l *PayloadLayer) NextLayerType() gopacket.LayerType {
 	if len(l.Payload) == 0 {
 		return gopacket.LayerTypeZero
@@ -94,9 +94,9 @@ func (l *PayloadLayer) NextLayerType() gopacket.LayerType {
 	return LayerTypeICRC
 }
 
-// DecodeFromBytes takes all but the ICRC, and of a truncated packet all, with
-// what there may be of a pad. Without Base it takes all for data. It gives
-// ErrLength when data has no room for pad and ICRC.
+// DecodeFromBytes takes everything before the ICRC. From a truncated packet it
+// takes everything, including any part of the pad. Without Base it treats
+// everything as data. It returns ErrLength if data has no room for pad and ICRC.
 func (l *PayloadLayer) DecodeFromBytes(data []byte, _ gopacket.DecodeFeedback) error {
 	l.BaseLayer, l.Data, l.Pad = layers.BaseLayer{Contents: data}, data, 0
 	if l.Base == nil || l.Base.Truncated {
@@ -111,8 +111,8 @@ func (l *PayloadLayer) DecodeFromBytes(data []byte, _ gopacket.DecodeFeedback) e
 	return nil
 }
 
-// SerializeTo writes Data and a pad of Pad bytes, with FixLengths of as many as
-// are right; the BTH must say the same.
+// SerializeTo writes Data and a pad of Pad bytes. With FixLengths it first sets Pad
+// to the correct number. The BTH must have the same pad count.
 func (l *PayloadLayer) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		l.Pad = PadOf(len(l.Data))

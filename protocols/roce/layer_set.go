@@ -8,8 +8,8 @@ import (
 	"github.com/google/gopacket/layers"
 )
 
-// Layers is one layer of each kind, for a gopacket.DecodingLayerParser, which
-// decodes into them again and again without allocation.
+// Layers has one layer of each kind, for a gopacket.DecodingLayerParser, which
+// reuses them without allocation.
 type Layers struct {
 	BTH          BTHLayer
 	DETH         DETHLayer
@@ -26,8 +26,8 @@ type Layers struct {
 	ICRC         ICRCLayer
 }
 
-// Decoders gives all layers for the parser. They know the BTH from then on, and
-// so what follows each of them.
+// Decoders returns all layers for the parser. It also gives them the BTH, from
+// which they know what follows them.
 func (l *Layers) Decoders() []gopacket.DecodingLayer {
 	b := &l.BTH
 	l.DETH.Base, l.RETH.Base, l.AtomicETH.Base, l.AETH.Base, l.AtomicAckETH.Base = b, b, b, b, b
@@ -37,10 +37,10 @@ func (l *Layers) Decoders() []gopacket.DecodingLayer {
 	}
 }
 
-// Serialize writes the layers of a whole packet, from Ethernet or IP to ICRC.
-// With FixLengths it sets pad counts and lengths. With ComputeChecksums it sets
-// the ICRC, the checksum of an IPv4 header, and that of UDP to 0,
-// as rdma_rxe does: the ICRC protects the packet.
+// Serialize writes the layers of a whole packet, from Ethernet or IP to ICRC. With
+// FixLengths it sets pad counts and lengths. With ComputeChecksums it sets the
+// ICRC, the checksum of an IPv4 header, and sets the UDP checksum to 0, as rdma_rxe
+// does: the ICRC protects the packet.
 func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...gopacket.SerializableLayer) error {
 	if opts.FixLengths {
 		fixPad(l)
@@ -71,7 +71,7 @@ func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...
 	return nil
 }
 
-// fixPad gives the BTH the pad count of the payload.
+// fixPad sets the pad count of the BTH to that of the payload.
 func fixPad(l []gopacket.SerializableLayer) {
 	n := 0
 	for _, x := range slices.Backward(l) {

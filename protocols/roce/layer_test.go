@@ -11,8 +11,8 @@ import (
 	"github.com/google/gopacket/layers"
 )
 
-// layerNames are those that follow UDP in a packet of an opcode; of a payload
-// that is empty there is none.
+// layerNames returns the layers after UDP in a packet of an opcode. An empty
+// payload has no layer.
 func layerNames(o Opcode, payload bool) (names []gopacket.LayerType) {
 	names = append(names, LayerTypeBTH)
 	by := []struct {
@@ -33,7 +33,7 @@ func layerNames(o Opcode, payload bool) (names []gopacket.LayerType) {
 }
 
 // TestLayers parses whole packets of all opcodes, at once, lazily and with a
-// DecodingLayerParser, and makes the same bytes of their layers.
+// DecodingLayerParser, and serializes the layers to the same bytes.
 func TestLayers(t *testing.T) {
 	var set Layers
 	var ip4 layers.IPv4
@@ -93,7 +93,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestLayersOfTrimmed: what is left of a packet keeps its headers.
+// TestLayersOfTrimmed: a trimmed packet keeps its remaining headers.
 func TestLayersOfTrimmed(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	b := render(t, r, 4, random(r, RC.With(WriteOnlyImm), 1000))
@@ -173,8 +173,8 @@ func TestLayersRefuse(t *testing.T) {
 	}
 }
 
-// TestLoneLayers: a header that somebody decodes by its type alone is read, and
-// what follows is bytes.
+// TestLoneLayers: a header that is decoded by its type alone is read, and the rest
+// is opaque bytes.
 func TestLoneLayers(t *testing.T) {
 	b := bytes.Repeat([]byte{7}, 60)
 	for _, e := range []Extension{ExtDETH, ExtRETH, ExtAtomicETH, ExtAETH, ExtAtomicAckETH, ExtImmDt, ExtIETH, ExtCNP, ExtSendETH, ExtSelETH} {

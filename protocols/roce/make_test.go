@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// opcodes are the valid ones, by IBTA §9.2.1 and IRN's: written down once more, for
-// the tests.
+// opcodes returns the valid opcodes of IBTA §9.2.1 and IRN, listed independently
+// for the tests.
 func opcodes() (all []Opcode) {
 	for o := range 0x18 {
 		if o != 0x15 {
@@ -25,8 +25,8 @@ func opcodes() (all []Opcode) {
 	return append(all, 0x64, 0x65, 0x81, 0xd6, 0xd7, 0xd8, 0xd9)
 }
 
-// random fills a packet of an opcode; n bytes of payload are for those that
-// have one.
+// random returns a random packet of an opcode, with n bytes of payload if the
+// opcode has one.
 func random(r *rand.Rand, o Opcode, n int) *Packet {
 	p := &Packet{BTH: BTH{
 		Opcode: o, Solicited: r.IntN(2) == 0, MigReq: r.IntN(2) == 0, PKey: uint16(r.Uint32()),
@@ -66,13 +66,13 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	if e.Has(ExtPayload) {
 		p.Payload = make([]byte, n)
 		for i := range p.Payload {
-			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // tshark would take 16 low bits that are some ethertype for one
+			p.Payload[i] = 0xa0 + byte(r.Uint32N(8)) // or tshark may read 16 bits as an ethertype
 		}
 	}
 	return p
 }
 
-// render makes a frame of a packet, padded to the shortest of Ethernet.
+// render returns the frame of a packet, padded to Ethernet's minimum.
 func render(t testing.TB, r *rand.Rand, version int, p *Packet) []byte {
 	header := wire.IPv4Header
 	if version == 6 {
@@ -110,7 +110,7 @@ func render(t testing.TB, r *rand.Rand, version int, p *Packet) []byte {
 	return b
 }
 
-// made are frames of all opcodes, of both versions of IP, with every pad.
+// made returns frames of all opcodes, with both versions of IP and every pad.
 func made(t testing.TB) (all [][]byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, o := range opcodes() {

@@ -9,7 +9,7 @@ type Opcode uint8
 // Service is the transport service of an opcode.
 type Service uint8
 
-// The services, as they stand in the three high bits.
+// The services, as encoded in the three high bits.
 const (
 	RC  Service = 0 // reliable connection
 	UC  Service = 1 // unreliable connection
@@ -44,18 +44,18 @@ const (
 	_
 	SendLastInv // with invalidate
 	SendOnlyInv
-	Nack    // of IRN only
-	ReadAck // of IRN only
+	Nack    // IRN only
+	ReadAck // IRN only
 )
 
 // NotifyCongestion is the opcode of a CNP: 0x81.
 const NotifyCongestion Opcode = 0x81
 
-// With gives the opcode of an operation of a service.
+// With returns the opcode of an operation of a service.
 func (s Service) With(operation Opcode) Opcode { return Opcode(s)<<5 | operation }
 
-// Service is the transport service.
+// Service returns the transport service.
 func (o Opcode) Service() Service { return Service(o >> 5) }
 
-// Operation is what is done, whatever the service.
+// Operation returns the operation, without the service.
 func (o Opcode) Operation() Opcode { return o & 0x1f }

@@ -14,7 +14,8 @@ var operationNames = [32]string{
 	Nack: "Negative Acknowledge", ReadAck: "RDMA READ Acknowledge",
 }
 
-// String names the opcode as IBTA §9.2.1 does, such as "RC RDMA WRITE Only".
+// String returns the name of the opcode in IBTA §9.2.1, such as "RC RDMA WRITE
+// Only".
 func (o Opcode) String() string {
 	switch {
 	case o == NotifyCongestion:
@@ -25,7 +26,7 @@ func (o Opcode) String() string {
 	return o.Service().String() + " " + operationNames[o.Operation()]
 }
 
-// String names the service.
+// String returns the name of the service.
 func (s Service) String() string {
 	switch s {
 	case RC:

@@ -2,44 +2,42 @@ package roce
 
 import "encoding/binary"
 
-// Packet is the part of a RoCEv2 packet that UDP carries.
+// Packet is the UDP payload of a RoCEv2 packet.
 //
-// The payload is Length bytes, without the pad. Of a packet whose bytes are not
-// modelled only Length says how long it is, and Payload is empty. Put writes
-// Payload and then zeros up to Length, so that a capture of modelled packets has
-// whole frames. Where Payload is longer than Length, it is what counts: a packet
-// with bytes needs no Length to be written.
+// The payload is Length bytes, without the pad. A packet whose bytes are not modelled
+// only has Length, and its Payload is empty. Put writes Payload and then zeros up to
+// Length, so that a capture of modelled packets has whole frames. If Payload is longer
+// than Length, its length counts: Put does not need Length for a packet with bytes.
 type Packet struct {
 	BTH        BTH
-	Extensions Extension // set by Decode: the headers that are there; without Truncated, those of the opcode
-	Truncated  bool      // set by Decode: cut on the way: no ICRC, and maybe not all headers and payload
-	ICRC       uint32    // set by Decode: as it stands in the packet; not checked
-	Selective  SelETH    // of IRN; it is here because there is room
-	Length     int       // of the payload as it was sent, bytes
-	Payload    []byte    // or what is there of it
+	Extensions Extension // set by Decode: headers present; without Truncated, those of the opcode
+	Truncated  bool      // set by Decode: cut in transit: no ICRC, maybe headers or payload missing
+	ICRC       uint32    // set by Decode: as in the packet, not checked
+	Selective  SelETH    // of IRN; placed here because there is room
+	Length     int       // of the payload as sent, in bytes
+	Payload    []byte    // or the part of it that is present
 
-	// Which of these are there, the opcode says. They come last because most
-	// packets of a long message have none.
+	// The opcode says which of these are present. They come last because most packets of
+	// a long message have none.
 	AETH  AETH
 	RETH  RETH
 	ImmDt ImmDt
 	IETH  IETH
 	Send  SendETH
 
-	further *Further // nil until somebody has asked for it
+	further *Further // nil until first use
 }
 
-// Further has the headers that only datagrams and atomics have. They are apart, since
-// packets are many and few have them.
+// Further has the headers that only datagrams and atomics have. They are separate because
+// there are many packets, and few have them.
 type Further struct {
 	DETH      DETH
 	Atomic    AtomicETH
 	AtomicAck AtomicAckETH
 }
 
-// Further lends the packet's further headers, to be read and written. They are zero in
-// a new packet, and stay the packet's until it is gone: a copy of the Packet shares them,
-// so copies are made with Set.
+// Further returns the packet's further headers, for reading and writing. They are zero in
+// a new packet. A copy of the Packet struct shares them, so use Set to copy a packet.
 func (p *Packet) Further() *Further {
 	if p.further == nil {
 		p.further = new(Further)
@@ -47,7 +45,7 @@ func (p *Packet) Further() *Further {
 	return p.further
 }
 
-// Set makes p a copy of from that shares nothing with it. It uses the memory that p has.
+// Set makes p a copy of from that shares nothing with it. It reuses the memory of p.
 func (p *Packet) Set(from *Packet) {
 	payload, further := append(p.Payload[:0], from.Payload...), p.further
 	*p = *from
@@ -57,8 +55,8 @@ func (p *Packet) Set(from *Packet) {
 	}
 }
 
-// DecodeIP reads the packet whose IP header begins at ip[0]; more may follow
-// it. Errors are those of Decode, and ErrNotRoCE.
+// DecodeIP reads the packet whose IP header begins at ip[0]. Other bytes may follow the
+// packet. Errors are those of Decode, and ErrNotRoCE.
 func (p *Packet) DecodeIP(ip []byte) error {
 	at, length, err := datagram(ip)
 	if err != nil {
@@ -68,18 +66,16 @@ func (p *Packet) DecodeIP(ip []byte) error {
 	return p.Decode(ip[at:], length)
 }
 
-// Decode reads what UDP carries. length is how much that is according to the
-// UDP header, in bytes. If b is shorter, a switch has trimmed the packet (or a
-// capture has): then Truncated is set, Extensions says which headers are whole,
-// and the payload is what is there of it. A trimmed packet whose UDP length was
-// adjusted as well cannot be told from a malformed one, and gives ErrLength, or
-// from a whole one, which CheckICRC tells.
+// Decode reads a UDP payload. length is its length in bytes according to the UDP header.
+// If b is shorter, a switch has trimmed the packet (or a capture has): then Truncated is
+// set, Extensions has the complete headers, and Payload is the part that is present. A
+// trimmed packet whose UDP length was adjusted as well looks like a malformed packet, for
+// which Decode returns ErrLength, or like a whole packet, which CheckICRC rejects.
 //
-// Payload shares b's bytes. Errors: ErrShort when not even the BTH is there,
-// ErrVersion, ErrOpcode, and ErrLength when length is not what the opcode and
-// the pad count allow: a whole number of words, with a payload only where
-// one belongs. The BTH is valid with all but ErrShort. The pad's bytes are not
-// looked at.
+// Payload shares b's bytes. Errors: ErrShort if the BTH is incomplete, ErrVersion,
+// ErrOpcode, and ErrLength if the opcode and the pad count do not allow length: it must
+// be a multiple of 4, with a payload only if the opcode has one. The BTH is valid with
+// all but ErrShort. Decode ignores the bytes of the pad.
 func (p *Packet) Decode(b []byte, length int) error {
 	*p = Packet{Truncated: len(b) < length, further: p.further}
 	if p.further != nil {
@@ -102,7 +98,7 @@ func (p *Packet) Decode(b []byte, length int) error {
 		}
 		n := int(extensionLen[i])
 		if len(rest) < n {
-			return nil // truncated, since length allows for all of them
+			return nil // truncated, since length has room for all of them
 		}
 		p.decode(Extension(1)<<i, rest)
 		p.Extensions |= 1 << i
@@ -115,8 +111,8 @@ func (p *Packet) Decode(b []byte, length int) error {
 	return nil
 }
 
-// payload gives the length of the payload of a packet of length bytes, from the
-// BTH to the ICRC, or ErrOpcode or ErrLength.
+// payload returns the length of the payload of a packet that has length bytes from the
+// BTH to the ICRC. Errors: ErrOpcode and ErrLength.
 func (h *BTH) payload(length int) (n int, err error) {
 	want := h.Opcode.Extensions()
 	if want == 0 {
@@ -129,7 +125,7 @@ func (h *BTH) payload(length int) (n int, err error) {
 	return n, nil
 }
 
-// decode reads one header, of which b holds enough.
+// decode reads one header. b is long enough.
 func (p *Packet) decode(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
@@ -153,15 +149,14 @@ func (p *Packet) decode(e Extension, b []byte) {
 	}
 }
 
-// Len is how many bytes Put writes: what UDP carries, with the ICRC.
+// Len returns the number of bytes that Put writes: the UDP payload, including the ICRC.
 func (p *Packet) Len() int { return p.BTH.Opcode.PacketLen(max(len(p.Payload), p.Length)) }
 
-// Put writes the packet into b and gives its length, Len. The opcode, which
-// must be valid, says which headers are written, and the payload's length what
-// the pad count is. The payload is Payload and then zeros up to Length: a
-// truncated packet is written as long as it was sent. The last four bytes are 0:
-// PutICRC fills them when the headers of IP and UDP are there. Extensions, ICRC
-// and Truncated are not looked at.
+// Put writes the packet into b and returns its length, Len. The opcode, which must be
+// valid, determines the headers, and the length of the payload the pad count. The payload
+// is Payload and then zeros up to Length: a truncated packet is written at its original
+// length. The last four bytes are 0: PutICRC fills them once the IP and UDP headers are
+// in place. Put ignores Extensions, ICRC and Truncated.
 func (p *Packet) Put(b []byte) int {
 	length := max(len(p.Payload), p.Length)
 	bth := p.BTH

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestOpcodes holds the opcodes to IBTA §9.2.1, written down once more.
+// TestOpcodes compares the opcodes with an independent list from IBTA §9.2.1.
 func TestOpcodes(t *testing.T) {
 	valid := map[Opcode]bool{}
 	for _, o := range opcodes() {
@@ -59,8 +59,8 @@ func drawPacket(t *rapid.T) *Packet {
 	return random(r, o, rapid.IntRange(0, 300).Draw(t, "payload"))
 }
 
-// allHeaders compares packets with their further headers, which are zero where nobody has
-// asked for them.
+// allHeaders compares packets with their further headers, which are zero if they were
+// never used.
 var allHeaders = cmp.Options{cmp.AllowUnexported(Packet{}), cmp.Transformer("Further", func(h *Further) Further {
 	if h == nil {
 		return Further{}
@@ -68,7 +68,7 @@ var allHeaders = cmp.Options{cmp.AllowUnexported(Packet{}), cmp.Transformer("Fur
 	return *h
 })}
 
-// TestSet: a copy has every header and shares nothing with what it was made of.
+// TestSet: a copy has every header and shares nothing with the original.
 func TestSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, c := drawPacket(t), drawPacket(t)
@@ -105,9 +105,9 @@ func TestPacketRoundTrip(t *testing.T) {
 	})
 }
 
-// TestSizesAlone: a packet of which only the length is modelled is written as the
-// same with a payload of zeros, and reads back so; of a payload that is shorter
-// than Length the rest is zeros, and one that is longer counts whole.
+// TestSizesAlone: a packet with only a modelled length is written with a payload of
+// zeros, and reads back so. If the payload is shorter than Length, the rest is zeros;
+// a longer payload counts completely.
 func TestSizesAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPacket(t)
@@ -130,8 +130,8 @@ func TestSizesAlone(t *testing.T) {
 	})
 }
 
-// TestTrimmed cuts packets at every byte: the headers that are whole are read,
-// and the packet is said to be truncated.
+// TestTrimmed cuts packets at every byte: complete headers are read, and the packet
+// is marked as truncated.
 func TestTrimmed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPacket(t)
@@ -216,7 +216,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		b    []byte
-		more int // the UDP length beyond what is there
+		more int // excess of the UDP length over the bytes present
 		want error
 	}{
 		"nothing":                               {nil, 0, ErrShort},
@@ -244,8 +244,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestNotification: what a CNP looks like (ConnectX sends the same, with DSCP
-// 48).
+// TestNotification checks the bytes of a CNP (ConnectX sends the same, with DSCP 48).
 func TestNotification(t *testing.T) {
 	p := Packet{BTH: Notification(0xd2)}
 	b := make([]byte, p.Len())

@@ -5,7 +5,7 @@ import "encoding/binary"
 // RETHLen is the length of a RETH in bytes.
 const RETHLen = 16
 
-// Decode reads the header at the beginning of b, or gives ErrShort.
+// Decode reads the header at the beginning of b, or returns ErrShort.
 func (h *RETH) Decode(b []byte) error {
 	if len(b) < RETHLen {
 		return ErrShort

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 )
 
-// TestScapyAgrees: scapy computes the same ICRC for packets of all opcodes that
-// we make, and for what Linux has sent.
+// TestScapyAgrees: scapy computes the same ICRC for generated packets of all
+// opcodes, and for packets that Linux sent.
 func TestScapyAgrees(t *testing.T) {
 	var frames [][]byte
 	add := func(more [][]byte) {

@@ -21,7 +21,7 @@ var sharkFields = []string{
 	"weft.cnp", "weft.cnp.opcode", "weft.cnp.destqp", "weft.cnp.psn", "weft.cnp.icrc",
 }
 
-// sharkRow is what tshark should show of a packet.
+// sharkRow returns what tshark should show for a packet.
 func sharkRow(p *Packet) []string {
 	h, row := &p.BTH, map[string]string{}
 	set := func(field, format string, v any) { row[field] = fmt.Sprintf(format, v) }
@@ -84,7 +84,7 @@ func sharkRow(p *Packet) []string {
 }
 
 // TestTsharkAgrees: tshark reads every field of the captures' packets, and of
-// packets of all opcodes that we make, as we do, and has nothing to complain of.
+// generated packets of all opcodes, as we do, and reports no errors.
 func TestTsharkAgrees(t *testing.T) {
 	all := map[string][][]byte{"made": standard(made(t))}
 	for _, name := range captures {
@@ -107,7 +107,7 @@ func TestTsharkAgrees(t *testing.T) {
 	}
 }
 
-// TestTsharkNamesOpcodes: the opcodes mean the same to it.
+// TestTsharkNamesOpcodes checks that tshark's names of opcodes agree with ours.
 func TestTsharkNamesOpcodes(t *testing.T) {
 	short := strings.NewReplacer(" with", "", "CmpSwap", "Compare Swap", "FetchAdd", "Fetch Add")
 	frames := standard(made(t))
@@ -123,7 +123,7 @@ func TestTsharkNamesOpcodes(t *testing.T) {
 	}
 }
 
-// standard are the frames that are not of IRN.
+// standard returns the frames that are not IRN.
 func standard(frames [][]byte) [][]byte {
 	return slices.DeleteFunc(frames, func(b []byte) bool { return decoded(b).BTH.Opcode.Service() == IRN })
 }
@@ -182,7 +182,7 @@ func TestTsharkReadsIRN(t *testing.T) {
 	}
 }
 
-// decoded reads a frame that was made.
+// decoded decodes a generated frame.
 func decoded(b []byte) (p Packet) {
 	if err := p.DecodeIP(b[ethernet:]); err != nil {
 		panic(err)

@@ -5,54 +5,54 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of the layer of a NIC.
+// Config holds the parameters of a NIC's layer.
 type Config struct {
-	// Segment is the size of a batch, which is what one signal tells of, and the most that
-	// a WRITE or READ is cut into (§3.1). From 1 KB to 1 GB.
+	// Segment is the size of a batch, for which the NIC signals once, and the largest piece of
+	// a WRITE or READ (§3.1). From 1 KB to 1 GB.
 	Segment units.Bytes `yaml:"segment,omitempty" json:"segment" jsonschema_description:"bytes of a batch, for which the NIC signals once, and the most that a WRITE or READ goes out in at once; default 64KB, and 256KB from 100 Gb/s on"`
-	// Queued is how many batches are posted at least while there is data, whatever the
-	// window, so that the NIC does not starve (§3.1). 1 to 64.
+	// Queued is the minimum number of posted batches while there is data, whatever the window,
+	// so that the NIC does not starve (§3.1). 1 to 64.
 	Queued int `yaml:"queued,omitempty" json:"queued" jsonschema_description:"batches that are posted at least, whatever the window"`
 	// Initial is the window of a new connection, in packets of the path MTU (§3.3). 1 to 1000.
 	Initial int `yaml:"initial,omitempty" json:"initial" jsonschema_description:"congestion window of a new connection, in packets"`
-	// Alpha and Beta are the bounds of Vegas, in packets: below alpha the window grows by a
+	// Alpha and Beta are the bounds of Vegas, in packets: below alpha the window grows by one
 	// packet, above beta it shrinks by one. 0 to 1000, alpha below beta.
 	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"packets queued below which the window grows"`
 	Beta  float64 `yaml:"beta,omitempty" json:"beta" jsonschema_description:"packets queued above which the window shrinks"`
-	// Gamma is how many packets queued end slow start, as in Vegas.
+	// Gamma is the number of queued packets above which slow start ends, as in Vegas.
 	Gamma float64 `yaml:"gamma,omitempty" json:"gamma" jsonschema_description:"packets queued above which slow start ends"`
-	// RateStep bounds the change of the rate limit (§3.3). 0 is without bound.
+	// RateStep bounds the change of the rate limit (§3.3). 0 means no bound.
 	RateStep units.Rate `yaml:"rate-step,omitempty" json:"rate_step" jsonschema_description:"most that the rate limit changes at once; 0 is without bound"`
-	// Hold is how much is sent after a change of the rate limit until round-trip times
-	// count again (§3.3).
+	// Hold is the amount of data after a change of the rate limit whose round-trip times do
+	// not count (§3.3).
 	Hold units.Bytes `yaml:"hold,omitempty" json:"hold" jsonschema_description:"data after a change of the rate limit whose round-trip times do not count"`
-	// BaseRTT is the least RTT that is believed (§3.3, footnote 1). 0 is that of the idle
-	// path; where that is not known, there is no bound.
+	// BaseRTT is the lower bound of RTTs (§3.3, footnote 1). 0 means the RTT of the idle path;
+	// if that is not known, there is no bound.
 	BaseRTT units.Time `yaml:"base-rtt,omitempty" json:"base_rtt" jsonschema_description:"least round-trip time that is believed; 0 is that of the idle path"`
-	// FixedBase takes BaseRTT, or the RTT of the idle path, for the base RTT, in place of the
-	// lowest that was measured: a flow that begins in a queue never measures it.
+	// FixedBase means that the base RTT is BaseRTT, or the RTT of the idle path, instead of
+	// the lowest measured RTT: a flow that starts while there is a queue never measures it.
 	FixedBase bool `yaml:"fixed-base,omitempty" json:"fixed_base" jsonschema_description:"whether base-rtt is the base RTT, in place of the lowest that was measured; default false"`
-	// Noise is added to each sample, evenly from 0 to so much (Fig. 8).
+	// Noise bounds the random time, uniform from 0, that is added to each sample (Fig. 8).
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
-	// Limiter tells whether the NIC's rate limiter is used (§3.3).
+	// Limiter enables the NIC's rate limiter (§3.3).
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
-	// CutImmediate tells whether WRITEs with immediate data are cut like others (§4). The
-	// peer's completion then has the length of the last segment in place of the whole.
+	// CutImmediate means that WRITEs with immediate data are cut like others (§4). The peer's
+	// completion then has the length of the last segment instead of the whole.
 	CutImmediate bool `yaml:"cut-immediate,omitempty" json:"cut_immediate" jsonschema_description:"whether WRITEs with immediate data are cut like others, so that the completion of the peer has the length of their last segment only; default true"`
-	// Retries is how often the NIC repeats a verb before the layer takes over (§3.5). 0 to 7.
+	// Retries is the number of times that the NIC repeats a verb before the layer takes over
+	// (§3.5). 0 to 7.
 	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
-	// EchoTimeout is how long the echo of a batch over UC is waited for at least (§3.4); above
-	// two RTTs of the last batch. From 1 us on.
+	// EchoTimeout is the minimum wait for the echo of a batch over UC (§3.4); the wait is also
+	// at least two RTTs of the last batch. At least 1 us.
 	EchoTimeout units.Time `yaml:"echo-timeout,omitempty" json:"echo_timeout" jsonschema_description:"time after which a batch over UC whose echo has not come is lost, and slow start begins; at least two round-trip times are waited"`
-	// Failover tells whether there are shadow queue pairs (§3.5).
+	// Failover enables shadow queue pairs (§3.5).
 	Failover bool `yaml:"failover,omitempty" json:"failover" jsonschema_description:"whether a shadow queue pair takes over when the NIC gives up; default true"`
 }
 
-// fast is the rate of a line from which on batches are larger (§3.1 has 10 and 100 Gb/s).
+// fast is the line rate from which batches are larger (§3.1 has 10 and 100 Gb/s).
 const fast = 100 * units.Gbps
 
-// Default are the parameters of the paper for a NIC at line rate line, 0 for an unlimited
-// one.
+// Default returns the paper's parameters for a NIC at line rate line; 0 means unlimited.
 func Default(line units.Rate) *Config {
 	c := &Config{
 		Segment: 64 << 10, Queued: 2, Initial: 10, Alpha: 2, Beta: 4, Gamma: 1, RateStep: units.Gbps, Hold: 160_000,
@@ -64,8 +64,8 @@ func Default(line units.Rate) *Config {
 	return c
 }
 
-// Validate checks the parameters for a line. The error joins a registry.RangeError for
-// each that is wrong.
+// Validate checks the parameters for a line. The error joins a registry.RangeError for each
+// invalid one.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
 	if c.Segment < 1<<10 || c.Segment > 1<<30 {
@@ -89,7 +89,7 @@ func (c *Config) Validate(units.Rate) error {
 	return check.Err()
 }
 
-// maxPackets bounds what is counted in packets.
+// maxPackets bounds parameters in packets.
 const maxPackets = 1000
 
 func packets(check *registry.Check, key string, v, low float64) {

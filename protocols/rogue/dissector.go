@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/registry"
 )
 
-// lua shows messages in Wireshark.
+// lua is the Wireshark dissector of the messages.
 //
 //go:embed rogue.lua
 var lua string

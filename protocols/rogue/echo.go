@@ -2,23 +2,23 @@ package rogue
 
 import "github.com/weftlab/weft/sim/units"
 
-// Echo is the immediate data by which the receiver of a batch over UC answers the last
-// packet of it (§3.4). The 32 bits, whose format is this project's, are the lowest 12 of the
-// number of the batch, and 20 with the time of the response in units of EchoUnit.
+// Echo is the immediate data with which the receiver of a batch over UC answers its last
+// packet (§3.4). The format is this project's: of the 32 bits, 12 are the lowest bits of the
+// number of the batch, and 20 are the response time in units of EchoUnit.
 type Echo struct {
 	Batch    uint16     // modulo EchoBatches
-	Response units.Time // from when the immediate data came to when the answer was posted
-	Late     bool       // the response took longer than the format can say
+	Response units.Time // from the arrival of the immediate data to the posting of the answer
+	Late     bool       // the response took longer than the format can express
 }
 
 // The ranges of an Echo.
 const (
 	EchoBatches = 1 << 12
 	EchoUnit    = 16 * units.Nanosecond
-	echoMost    = 1<<20 - 1 // says that the response took longer: from 16.8 ms on
+	echoMost    = 1<<20 - 1 // the response took longer: 16.8 ms or more
 )
 
-// Immediate is the echo as immediate data.
+// Immediate returns the echo as immediate data.
 func (e Echo) Immediate() uint32 {
 	t := max(0, e.Response) / EchoUnit
 	if e.Late || t > echoMost {

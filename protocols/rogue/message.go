@@ -8,30 +8,29 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Port is the UDP port of the service by which the layers of two hosts find each other
-// (IBTA §12.11, RDMA_PS_UDP). The format of the messages is this project's; the paper has
-// none.
+// Port is the UDP port of the service through which the layers of two hosts find each other
+// (IBTA §12.11, RDMA_PS_UDP). The message format is this project's; the paper has none.
 const Port = 18477
 
 // QKey is the key of the datagrams between layers.
 const QKey = 0x526f4755
 
-// Kind is what a message asks for.
+// Kind is the kind of a message.
 type Kind uint8
 
 // The kinds.
 const (
-	Resync      Kind = 1 // the NIC has given up: go on with the shadow queue pairs
+	Resync      Kind = 1 // the NIC has given up: continue with the shadow queue pairs
 	ResyncReply Kind = 2
-	ResyncDone  Kind = 3 // this side takes packets by the shadow queue pair
-	ReadLimit   Kind = 4 // rate limit of what the receiver of this message answers READs with (§3.4)
-	Hello       Kind = 5 // of UC: the queue pairs that this side has for batches and echoes (§3.4)
-	HelloReply  Kind = 6 // the same, and that those of the receiver of this message are known
+	ResyncDone  Kind = 3 // this side receives packets on the shadow queue pair
+	ReadLimit   Kind = 4 // rate limit for the READ responses of the message's receiver (§3.4)
+	Hello       Kind = 5 // UC: the queue pairs of this side for batches and echoes (§3.4)
+	HelloReply  Kind = 6 // the same, and an acknowledgement of the other side's queue pairs
 )
 
 var kinds = [...]string{"", "resync", "resync reply", "resync done", "READ limit", "hello", "hello reply"}
 
-// String is the name.
+// String returns the name.
 func (k Kind) String() string {
 	if int(k) >= len(kinds) || k == 0 {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
@@ -41,28 +40,32 @@ func (k Kind) String() string {
 
 func (k Kind) hello() bool { return k == Hello || k == HelloReply }
 
-// Message is a datagram between two layers about a connection.
+// Message is a datagram between two layers about a connection. From is the queue pair of the
+// sender of the message, To that of the receiver.
+//
+// Epoch in Resync and its reply counts the changes of queue pairs of the connection, this one
+// included. In Hello it is a random number, and the reply has the same.
 type Message struct {
 	Kind     Kind
-	From, To uint32     // queue pairs of the connection as programs know them: the sender's, the receiver's
-	Epoch    uint32     // of Resync and its reply: how often the connection has changed queue pairs, this one included; of Hello: a random number, and of its reply the same
-	Other    uint32     // number of the queue pair that the sender goes on with; of Hello and its reply: that it sends batches by
+	From, To uint32     // queue pairs of the connection as programs know them
+	Epoch    uint32     // of Resync, Hello and their replies
+	Other    uint32     // queue pair that the sender continues with; of Hello and reply: batches
 	PSN      uint32     // of the first packet that it sends
-	Received uint32     // of Resync and its reply: messages that have taken a receive of the sender's, modulo 2^32
-	Echoes   uint32     // of Hello and its reply: number of the queue pair that the sender sends echoes by
-	Limit    units.Rate // of ReadLimit; a whole number of kb/s; 0 is none
+	Received uint32     // of Resync and its reply: receives of the sender consumed, modulo 2^32
+	Echoes   uint32     // of Hello and its reply: queue pair of the sender for echoes
+	Limit    units.Rate // of ReadLimit; a whole number of kb/s; 0 means none
 }
 
 // MessageLen is the length of a message in bytes.
 const MessageLen = 36
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
-// ErrMessage is what Parse gives for what is no message of this version.
+// ErrMessage is returned by Parse if the bytes are not a message of this version.
 var ErrMessage = errors.New("rogue: not a message of version 1")
 
-// Append appends the message to b, numbers in network byte order: version, kind, two
+// Append appends the message to b, with numbers in network byte order: version, kind, two
 // bytes of zeros, From, To, Epoch, Other, PSN, Received or Echoes, and Limit in kb/s in eight
 // bytes.
 func (m *Message) Append(b []byte) []byte {
@@ -77,7 +80,7 @@ func (m *Message) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(m.Limit/units.Kbps))
 }
 
-// Parse reads a message. Bytes behind it are not looked at.
+// Parse reads a message. It ignores bytes after it.
 func Parse(b []byte) (m Message, err error) {
 	if len(b) < MessageLen || b[0] != version || b[1] == 0 || int(b[1]) >= len(kinds) {
 		return m, ErrMessage

@@ -14,7 +14,7 @@ import (
 
 const us = units.Microsecond
 
-// TestWindow holds the window to Vegas, step by step.
+// TestWindow compares the window with Vegas, step by step.
 func TestWindow(t *testing.T) {
 	const mtu, frame = 1000, 1100
 	w := NewWindow(Default(10*units.Gbps), 10*units.Gbps, mtu, frame, 10*us)
@@ -25,7 +25,7 @@ func TestWindow(t *testing.T) {
 		limit units.Rate
 		slow  bool
 	}{
-		// The line carries 11.36 packets in 10 us; 4 more are the most.
+		// The line carries 11.36 packets in 10 us; at most 4 more are allowed.
 		{"slow start doubles, up to what fills the line", 10 * us, 15363, 10 * units.Gbps, false},
 		{"2 < 2.56 < 4 packets queued", 12 * us, 15363, 10 * units.Gbps, false},
 		{"7.7 packets queued", 20 * us, 14363, 10 * units.Gbps, false},
@@ -47,7 +47,7 @@ func TestWindow(t *testing.T) {
 			t.Fatalf("%s: window %d, limit %d, slow start %v, changed %v; want %+v", s.what, int64(w.Size()), int64(w.Limit()), w.SlowStart(), changed, s)
 		}
 	}
-	// Slow start ends at a queue, with what the base RTT has carried and a packet more.
+	// Slow start ends when a queue forms, with the window of the base RTT plus one packet.
 	w = NewWindow(Default(100*units.Gbps), 100*units.Gbps, mtu, frame, 0)
 	w.Sample(10 * us)
 	if w.Sample(50 * us); w.Size() != 5000 || w.SlowStart() || w.Limit() != 4400*units.Mbps {
@@ -59,8 +59,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWindowBounds: whatever is measured, the window stays between a packet and what fills
-// the line, and limits change by a step at most.
+// TestWindowBounds: whatever is measured, the window stays between one packet and what
+// fills the line, and limits change by at most a step.
 func TestWindowBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Default(10 * units.Gbps)
@@ -122,8 +122,8 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-// TestMeterOfBacklog: batches that are posted before the one in front has left begin where
-// that ends, and a queue in the network shows in full.
+// TestMeterOfBacklog: batches posted before the previous one has left begin where that
+// ends, and a queue in the network counts fully.
 func TestMeterOfBacklog(t *testing.T) {
 	const batch = 64_000
 	m := NewMeter(10*units.Gbps, 0, 1000)
@@ -195,7 +195,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestEcho: what an echo says is what its 32 bits say, up to their unit.
+// TestEcho: the 32 bits of an echo preserve its fields, up to their unit.
 func TestEcho(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Echo{Batch: rapid.Uint16Max(EchoBatches-1).Draw(t, "batch"), Response: units.Time(rapid.Int64Range(0, int64(20*units.Millisecond)).Draw(t, "response"))}
@@ -212,8 +212,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestEchoed: what leaves at another limit than that in force, and what waits for the batch
-// before, does not count.
+// TestEchoed: sending time at an earlier limit, and time spent waiting for the previous
+// batch, do not count.
 func TestEchoed(t *testing.T) {
 	const frame, batch = 1000, 100_000 // 80 us at 10 Gb/s
 	m := NewMeter(10*units.Gbps, 0, frame)

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// datagram is a frame with a RoCEv2 datagram for a queue key.
+// datagram returns a frame with a RoCEv2 datagram for a queue key.
 func datagram(t *testing.T, key uint32, message []byte) []byte {
 	t.Helper()
 	head := make([]byte, 20)
@@ -35,8 +35,8 @@ func datagram(t *testing.T, key uint32, message []byte) []byte {
 	return b.Bytes()
 }
 
-// TestTshark: the dissector shows each kind of message with the fields that it has, and
-// leaves other datagrams alone.
+// TestTshark: the dissector shows each kind of message with its fields, and ignores
+// other datagrams.
 func TestTshark(t *testing.T) {
 	var frames [][]byte
 	for _, m := range []Message{

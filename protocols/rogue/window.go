@@ -6,13 +6,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Window is the congestion window of one direction of a connection, and the rate limit
-// that follows from it (§3.3): that of TCP Vegas, which each RTT of a batch moves.
+// Window is the congestion window of one direction of a connection, and the resulting rate
+// limit (§3.3). It is the window of TCP Vegas, updated by the RTT of each batch.
 //
-// Slow start ends as in Linux' tcp_vegas.c, to which the paper refers only by name: the
-// window falls to what the base RTT could have carried, and a packet more. It ends as well
-// where the window fills the line at the base RTT, above which it does not grow, since a
-// limit above the line limits nothing and would take long to come down.
+// Slow start ends as in Linux' tcp_vegas.c, which the paper only names: the window falls
+// to what it could have carried at the base RTT, plus one packet. It also ends when the
+// window fills the line at the base RTT. The window does not grow above that: a limit
+// above the line rate has no effect and would take long to come down.
 type Window struct {
 	config *Config
 	mtu    float64 // payload of a packet
@@ -20,16 +20,16 @@ type Window struct {
 	line   units.Rate
 
 	size  float64    // payload, bytes
-	base  units.Time // lowest RTT; 0 before the first
-	floor units.Time // below which none is believed
-	last  units.Time // RTT that counted last
+	base  units.Time // lowest RTT; 0 before the first one
+	floor units.Time // lower bound of RTTs
+	last  units.Time // last RTT that counted
 	slow  bool
-	limit units.Rate // in force, or coming; 0 for none
+	limit units.Rate // current or pending; 0 for none
 }
 
-// NewWindow makes the window of a connection whose packets carry mtu of payload and take
-// frame on the wire, over a line, 0 for one without a rate. idle is the RTT of the path
-// when nothing is queued, 0 if it is not known.
+// NewWindow returns the window of a connection whose packets carry mtu bytes of payload
+// and take frame bytes on the wire. line is the line rate; 0 means none. idle is the RTT
+// of the path without queues, or 0 if it is not known.
 func NewWindow(c *Config, line units.Rate, mtu, frame units.Bytes, idle units.Time) *Window {
 	w := &Window{config: c, mtu: float64(mtu), wire: float64(frame) / float64(mtu), line: line, floor: max(c.BaseRTT, 0)}
 	if w.floor == 0 {
@@ -39,30 +39,29 @@ func NewWindow(c *Config, line units.Rate, mtu, frame units.Bytes, idle units.Ti
 	return w
 }
 
-// Restart goes back to slow start, as a new connection does, and one that goes on with its
-// shadow queue pair. The base RTT stays known. Without a limit the NIC sends at
-// the rate of its line.
+// Restart returns to slow start, for a new connection or one that continues with its
+// shadow queue pair. It keeps the base RTT. Without a limit the NIC sends at line rate.
 func (w *Window) Restart() {
 	w.size, w.slow, w.limit, w.last = float64(w.config.Initial)*w.mtu, true, 0, 0
 }
 
-// Size is the window, payload.
+// Size returns the window, in payload.
 func (w *Window) Size() units.Bytes { return units.Bytes(w.size) }
 
-// SlowStart tells whether the window still doubles.
+// SlowStart reports whether the window is in slow start.
 func (w *Window) SlowStart() bool { return w.slow }
 
-// Base is the lowest RTT so far, 0 before the first; RTT is the last that counted.
+// Base returns the base RTT, or 0 before the first sample.
 func (w *Window) Base() units.Time { return w.base }
 
-// RTT is the last round-trip time that counted; 0 before the first.
+// RTT returns the last round-trip time that counted, or 0 before the first.
 func (w *Window) RTT() units.Time { return w.last }
 
-// Limit is what the NIC's rate limiter is to be set to, on the wire; 0 is no limit.
+// Limit returns the setting for the NIC's rate limiter, on the wire; 0 means no limit.
 func (w *Window) Limit() units.Rate { return w.limit }
 
-// Estimate is the sending rate that the window stands for, on the wire: cwnd / RTT
-// (Fig. 10); 0 before the first sample.
+// Estimate returns the sending rate that the window allows, on the wire: cwnd / RTT (Fig.
+// 10). It is 0 before the first sample.
 func (w *Window) Estimate() units.Rate {
 	if w.last == 0 {
 		return 0
@@ -70,12 +69,12 @@ func (w *Window) Estimate() units.Rate {
 	return w.rate(w.last)
 }
 
-// rate is what the window makes at an RTT, on the wire.
+// rate returns the rate of the window at an RTT, on the wire.
 func (w *Window) rate(rtt units.Time) units.Rate {
 	return units.Rate(w.size * w.wire * 8 / rtt.Seconds())
 }
 
-// most is the window that fills the line at the base RTT, and Beta packets more.
+// most returns the window that fills the line at the base RTT, plus Beta packets.
 func (w *Window) most() float64 {
 	if w.line == 0 {
 		return math.Inf(1)
@@ -83,7 +82,7 @@ func (w *Window) most() float64 {
 	return float64(w.line)/8/w.wire*w.base.Seconds() + w.config.Beta*w.mtu
 }
 
-// Sample takes the RTT of a batch. It tells whether Limit has changed.
+// Sample updates the window with the RTT of a batch. It reports whether Limit has changed.
 func (w *Window) Sample(rtt units.Time) bool {
 	rtt = max(rtt, w.floor, units.Nanosecond)
 	w.last = rtt
@@ -113,8 +112,8 @@ func (w *Window) Sample(rtt units.Time) bool {
 	return w.adjust(w.slow)
 }
 
-// Lost takes the loss of a batch over UC: the window falls to half (§3.4, which has no
-// number). It tells whether Limit has changed.
+// Lost halves the window after the loss of a batch over UC (§3.4, which gives no number).
+// It reports whether Limit has changed.
 func (w *Window) Lost() bool {
 	w.size, w.slow = max(w.size/2, w.mtu), false
 	if w.base == 0 {
@@ -123,8 +122,8 @@ func (w *Window) Lost() bool {
 	return w.adjust(false)
 }
 
-// adjust sets the limit: cwnd / base RTT, by at most a step. In slow start there is none,
-// and the first is not bound to a step.
+// adjust sets the limit to cwnd / base RTT, changing it by at most RateStep. In slow start
+// there is no limit, and the first limit may be more than a step.
 func (w *Window) adjust(none bool) bool {
 	was := w.limit
 	if none || !w.config.Limiter {

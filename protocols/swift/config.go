@@ -6,33 +6,34 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters by the paper's names. A pointer to it is cc.Settings.
+// Config holds the parameters under the paper's names. *Config implements cc.Settings.
 type Config struct {
-	// AI is the additive increase in a round trip (ai), in payload. 0 is a packet.
+	// AI is the additive increase per round trip (ai), in payload. 0 means one packet.
 	AI units.Bytes `yaml:"ai,omitempty" json:"ai" jsonschema_description:"additive increase of the window in a round trip; 0 is a packet"`
 	// Beta is how strongly a delay beyond the target decreases the window (β).
 	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"weight of the delay beyond the target in a decrease"`
-	// MaxMDF is the most that a decrease takes of the window (max_mdf).
+	// MaxMDF is the largest share of the window that a decrease takes (max_mdf).
 	MaxMDF units.Fraction `yaml:"max_mdf,omitempty" json:"max_mdf" jsonschema_description:"most that a decrease takes of the window"`
 
-	// BaseTarget and HopScale make the target of a path: BaseTarget and HopScale (ħ) for
-	// each switch. That has to be more than the path's RTT without queues.
+	// The target of a path is BaseTarget plus HopScale (ħ) for each switch. It has to be
+	// more than the path's RTT without queues.
 	BaseTarget units.Time `yaml:"base_target,omitempty" json:"base_target" jsonschema_description:"target of the delay, without switches"`
 	HopScale   units.Time `yaml:"hop_scale,omitempty" json:"hop_scale" jsonschema_description:"what each switch on the path adds to the target"`
-	// FSRange is what flow scaling adds to the target of a flow whose window is FSMinCwnd
-	// packets or less; one with FSMaxCwnd packets or more has nothing added.
+	// FSRange is the time that flow scaling adds to the target of a flow whose window is
+	// FSMinCwnd packets or less. From FSMaxCwnd packets on it adds nothing.
 	FSRange   units.Time     `yaml:"fs_range,omitempty" json:"fs_range" jsonschema_description:"most that flow scaling adds to the target"`
 	FSMinCwnd units.Fraction `yaml:"fs_min_cwnd,omitempty" json:"fs_min_cwnd" jsonschema_description:"window, of a packet, up to which flow scaling adds the most"`
 	FSMaxCwnd int            `yaml:"fs_max_cwnd,omitempty" json:"fs_max_cwnd" jsonschema_description:"window, in packets, from which flow scaling adds nothing"`
 
-	// InitialCwnd is the window at the beginning, in packets. 0 is the bandwidth-delay
-	// product of the path, and ten packets where no path is known.
+	// InitialCwnd is the initial window, in packets. 0 means the bandwidth-delay product
+	// of the path, or ten packets if the path is not known.
 	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning, in packets; 0 is the bandwidth-delay product of the path"`
-	// MinCwnd and MaxCwnd bound the window (min_cwnd, max_cwnd): a share of a packet, and
-	// packets.
+	// MinCwnd and MaxCwnd bound the window (min_cwnd, max_cwnd), as a share of a packet
+	// and in packets.
 	MinCwnd units.Fraction `yaml:"min_cwnd,omitempty" json:"min_cwnd" jsonschema_description:"least window, of a packet"`
 	MaxCwnd int            `yaml:"max_cwnd,omitempty" json:"max_cwnd" jsonschema_description:"most window, in packets"`
-	// RetxResetThreshold is after how many timeouts in a row the window is MinCwnd.
+	// RetxResetThreshold is the number of consecutive timeouts after which the window is
+	// MinCwnd.
 	RetxResetThreshold int `yaml:"retx_reset_threshold,omitempty" json:"retx_reset_threshold" jsonschema_description:"timeouts in a row after which the window is the least"`
 }
 
@@ -66,12 +67,13 @@ func (c *Config) Validate(units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"htsim"}
 
-// Preset gives the parameters that name, one of Presets, stands for: htsim is sim/swift.cpp
-// of github.com/Broadcom/csg-htsim, whose comments call most of them guesses, as the paper
-// does not print them. Its least window of 10 bytes is a hundredth of a packet here.
+// Preset returns the parameters of the preset name, one of Presets: htsim follows
+// sim/swift.cpp of github.com/Broadcom/csg-htsim, whose comments call most of them
+// guesses, as the paper does not print them. Its minimum window of 10 bytes is a hundredth
+// of a packet here.
 func Preset(name string) Config {
 	if name != "htsim" {
 		panic("swift: " + name + " is none of Presets")
@@ -84,7 +86,7 @@ func Preset(name string) Config {
 	}
 }
 
-// Traits implements cc.Settings: the RTT of every packet counts.
+// Traits implements cc.Settings. Swift needs the RTT of every packet.
 func (c *Config) Traits() cc.Traits { return cc.Traits{AskEvery: 1, NeedsPath: true, NeedsAcks: true} }
 
 // New implements cc.Settings.

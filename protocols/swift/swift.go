@@ -1,13 +1,14 @@
-// Package swift is Swift: Kumar et al., "Swift: Delay is Simple and Effective for
+// Package swift implements Swift: Kumar et al., "Swift: Delay is Simple and Effective for
 // Congestion Control in the Datacenter", SIGCOMM 2020. A window in packets follows the RTT
 // towards a target that grows with the length of the path and, for flows with small
 // windows, with the number of flows.
 //
-// This is its fabric window (Algorithm 1, §3.2, and the target of §3.5). An emulated NIC
-// answers at once, so the window for delays of hosts (§3.3) has nothing to measure, and the
-// RTT is the fabric's delay. It differs from Algorithm 1 so: the window grows only while
-// it is used up, and a NAK counts as fast recovery does. The time of the last decrease is
-// noted when the window became smaller; as printed it would be also when it did not change.
+// It implements the fabric window (Algorithm 1, §3.2, and the target of §3.5). An emulated
+// NIC answers at once, so the window for host delays (§3.3) would have nothing to measure,
+// and the RTT is the fabric's delay. Differences from Algorithm 1: the window grows only
+// while it is fully used, and a NAK counts as fast recovery. The time of the last decrease
+// is recorded only if the window became smaller; as printed, it would also be recorded if
+// the window did not change.
 package swift
 
 import (
@@ -44,14 +45,14 @@ type Control struct {
 	alpha, beta float64    // of flow scaling, picoseconds
 
 	cwnd          float64    // packets
-	rtt           units.Time // of the last acknowledgement; 0 before
+	rtt           units.Time // of the last acknowledgement; 0 before the first
 	lastDecrease  units.Time // t_last_decrease
 	retransmitCnt int
 }
 
 var _ cc.Control = (*Control)(nil)
 
-// New makes the control of a flow. c has passed Validate and is shared, not copied.
+// New returns the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	s := &Control{
 		config: c, mtu: f.MTU, packet: f.Packet, ai: 1, lastDecrease: math.MinInt64 / 2,
@@ -75,13 +76,14 @@ func New(c *Config, f cc.Flow) *Control {
 	return s
 }
 
-// target is TargetDelay: t = base_target + #hops × ħ + max(0, min(α/√cwnd + β, fs_range)).
+// target returns TargetDelay: t = base_target + #hops × ħ + max(0, min(α/√cwnd + β,
+// fs_range)).
 func (s *Control) target() units.Time {
 	scaled := float64(s.alpha/math.Sqrt(s.cwnd)) + s.beta
 	return s.path + units.Time(max(0, min(scaled, float64(s.config.FSRange))))
 }
 
-// Acked is "On Receiving ACK".
+// Acked implements "On Receiving ACK".
 func (s *Control) Acked(now units.Time, a *cc.Ack) {
 	s.retransmitCnt = 0
 	if a.RTT <= 0 {
@@ -102,7 +104,7 @@ func (s *Control) Acked(now units.Time, a *cc.Ack) {
 	}
 }
 
-// Lost is "On Retransmit Timeout" and "On Fast Recovery".
+// Lost implements "On Retransmit Timeout" and "On Fast Recovery".
 func (s *Control) Lost(now units.Time, l cc.Loss) {
 	s.retransmitCnt++
 	if !l.Timeout {
@@ -116,7 +118,7 @@ func (s *Control) Lost(now units.Time, l cc.Loss) {
 	}
 }
 
-// decrease leaves a share of the window.
+// decrease reduces the window to a share of it.
 func (s *Control) decrease(now units.Time, share float64) {
 	before := s.cwnd
 	s.cwnd = s.clamp(s.cwnd * share)
@@ -129,8 +131,8 @@ func (s *Control) clamp(cwnd float64) float64 {
 	return max(float64(s.config.MinCwnd), min(cwnd, float64(s.config.MaxCwnd)))
 }
 
-// Rate paces windows below a packet: one every rtt/cwnd. Otherwise acknowledgements are
-// the clock.
+// Rate paces windows below a packet: one every rtt/cwnd. Otherwise acknowledgements clock
+// the sender.
 func (s *Control) Rate() units.Rate {
 	if s.cwnd >= 1 || s.rtt == 0 {
 		return 0
@@ -138,7 +140,7 @@ func (s *Control) Rate() units.Rate {
 	return max(1, units.Rate(float64(s.packet)*8*s.cwnd/s.rtt.Seconds()))
 }
 
-// Window is cwnd in payload.
+// Window returns cwnd in payload.
 func (s *Control) Window() units.Bytes { return max(s.mtu, units.Bytes(s.cwnd*float64(s.mtu))) }
 
 // Gauges implements cc.Control.

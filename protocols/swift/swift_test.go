@@ -70,8 +70,8 @@ func (p *player) show(what string) {
 	p.out.WriteString("\n")
 }
 
-// TestConvergence: flows that join one after the other fill the link, share it and keep the delay at the target, which
-// flow scaling raises with their number.
+// TestConvergence: flows that join one after the other fill the link, share it and keep the
+// delay at the target, which flow scaling raises with the number of flows.
 func TestConvergence(t *testing.T) {
 	var last float64
 	for _, flows := range []int{2, 8, 64} {
@@ -101,7 +101,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestConfigAsText: the preset is good and comes through YAML and JSON.
+// TestConfigAsText: the preset is valid and survives YAML and JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "swift", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// news is what one acknowledgement brings.
+// news is the information that one acknowledgement brings.
 type news struct {
-	payload units.Bytes // that is known to have arrived
+	payload units.Bytes // newly known to have arrived
 	packets uint32
-	rtt     units.Time // of the newest segment of which it is known; 0 if it is of none
-	oldest  units.Time // RTT of the oldest one: what the timeout goes by
-	moved   bool       // the acknowledgement is of more in order than the last
-	sacked  bool       // it tells of segments out of order
-	double  bool       // it tells of a segment that came twice
+	rtt     units.Time // of the newest segment with a known RTT; 0 if there is none
+	oldest  units.Time // RTT of the oldest one, used for the timeout
+	moved   bool       // the cumulative acknowledgement has advanced
+	sacked  bool       // it reports segments out of order
+	double  bool       // it reports a duplicate segment
 }
 
-// Receive takes a segment of the receiver.
+// Receive handles a segment from the receiver.
 func (s *Sender) Receive(now units.Time, g *Segment) {
 	switch {
 	case s.phase != Opening && s.phase != Established:
@@ -31,7 +31,7 @@ func (s *Sender) Receive(now units.Time, g *Segment) {
 		return
 	case g.Flags&ACK == 0:
 		return
-	case g.Flags&SYN != 0: // our answer to it was lost
+	case g.Flags&SYN != 0: // our answer was lost
 		s.answer = true
 		return
 	}
@@ -40,13 +40,13 @@ func (s *Sender) Receive(now units.Time, g *Segment) {
 	}
 	at := s.offset(g.Ack)
 	if at > s.reach() {
-		return // it acknowledges what was never sent
+		return // it acknowledges data that was never sent
 	}
 	s.right = max(s.right, at+units.Bytes(g.Window)<<s.scale)
 	s.acknowledged(now, g, at)
 }
 
-// reach is the offset behind all that was sent.
+// reach returns the offset after the last byte sent.
 func (s *Sender) reach() units.Bytes {
 	if s.nxt == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (s *Sender) reach() units.Bytes {
 	return s.end(s.nxt - 1)
 }
 
-// opened takes the receiver's part of the handshake.
+// opened handles the receiver's part of the handshake.
 func (s *Sender) opened(now units.Time, g *Segment) {
 	if g.Flags&(SYN|ACK) != SYN|ACK || g.Ack != s.iss+1 {
 		return
@@ -80,7 +80,7 @@ func (s *Sender) opened(now units.Time, g *Segment) {
 	s.sample.begin(now)
 }
 
-// acknowledged takes an acknowledgement of all before an offset.
+// acknowledged handles an acknowledgement of everything before offset at.
 func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
 	var n news
 	before := s.una
@@ -122,8 +122,8 @@ func (s *Sender) finish(now units.Time, g *Segment, n *news) {
 	s.control.Active(now, false)
 }
 
-// tell tells the rate control of an acknowledgement, and begins to lower the window where
-// that answers a mark.
+// tell passes an acknowledgement to the rate control. If the control lowers its window
+// for a mark, tell starts a window reduction.
 func (s *Sender) tell(now units.Time, n *news, marked bool) {
 	if n.payload == 0 && !marked {
 		return
@@ -145,11 +145,11 @@ func (s *Sender) tell(now units.Time, n *news, marked bool) {
 		s.episode, s.recover, s.sendCWR = cwr, s.nxt, true
 		s.prr.begin(flying, s.keeps)
 	} else if s.config.ECN == ClassicECN {
-		s.sendCWR = true // the receiver asks until it hears it, whatever the control does
+		s.sendCWR = true // the receiver repeats ECE until then, whatever the control does
 	}
 }
 
-// advance takes segments out that are acknowledged in order, up to una.
+// advance removes segments that are acknowledged in order, up to una.
 func (s *Sender) advance(now units.Time, una int64, n *news) {
 	for k := s.una; k < una; k++ {
 		r := s.at(k)
@@ -162,7 +162,7 @@ func (s *Sender) advance(now units.Time, una int64, n *news) {
 	s.una = una
 }
 
-// deliver notes that a segment has arrived.
+// deliver records that a segment has arrived.
 func (s *Sender) deliver(now units.Time, k int64, r *record, n *news) {
 	size := s.length(k)
 	n.payload += size
@@ -175,7 +175,8 @@ func (s *Sender) deliver(now units.Time, k int64, r *record, n *news) {
 	}
 	rtt := now - r.at
 	if r.state&twice == 0 {
-		// Which of two copies it is of is not known (Karn's algorithm).
+		// Of a retransmitted segment it is not known which copy arrived (Karn's
+		// algorithm).
 		n.oldest = max(n.oldest, rtt)
 		if n.rtt == 0 || rtt < n.rtt {
 			n.rtt = rtt
@@ -190,7 +191,7 @@ func (s *Sender) deliver(now units.Time, k int64, r *record, n *news) {
 	}
 }
 
-// selected takes the selective acknowledgements. at is the acknowledgement in order.
+// selected handles the selective acknowledgements. at is the cumulative acknowledgement.
 func (s *Sender) selected(now units.Time, g *Segment, at units.Bytes, n *news) {
 	if !s.selective {
 		return
@@ -221,14 +222,14 @@ func (s *Sender) selected(now units.Time, g *Segment, at units.Bytes, n *news) {
 	}
 }
 
-// segmentFrom is the first segment of those that are not acknowledged that begins at an
-// offset or later.
+// segmentFrom returns the first unacknowledged segment that begins at an offset or
+// later.
 func (s *Sender) segmentFrom(at units.Bytes) int64 {
 	return max(s.una, int64((at+s.full-1)/s.full))
 }
 
-// double tells whether the first block is of a segment that came twice (RFC 2883 §4): it
-// is of what is acknowledged in order, or within the second.
+// double reports whether the first block is of a duplicate segment (RFC 2883 §4): it is
+// below the cumulative acknowledgement, or within the second block.
 func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
 	if from < at {
 		return true
@@ -240,7 +241,7 @@ func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
 	return from >= s.offset(second.From) && to <= s.offset(second.To)
 }
 
-// rearm arms the timers again.
+// rearm rearms the timers.
 func (s *Sender) rearm(now units.Time, n *news) {
 	if !n.moved && !n.sacked {
 		return

@@ -1,8 +1,8 @@
 package tcp
 
-// Answer gives what the host of a Sender answers a segment of a connection that it has no
-// longer, or never had: a FIN is acknowledged as in TIME-WAIT, an answer to a SYN that
-// nobody sent is reset (RFC 9293 §3.10.7). Anything else it passes over, since it is late.
+// Answer returns the answer of a Sender's host to a segment of a connection that it no
+// longer has, or never had. It acknowledges a FIN as in TIME-WAIT, and resets an answer to
+// a SYN that was never sent (RFC 9293 §3.10.7). It ignores anything else as late.
 func Answer(g *Segment) (a Segment, ok bool) {
 	switch {
 	case g.Flags&RST != 0:
@@ -19,8 +19,8 @@ func Answer(g *Segment) (a Segment, ok bool) {
 	return a, false
 }
 
-// Refuse gives what the host of a Receiver answers a segment with data or a FIN of a
-// connection that it does not have: a reset. Anything else it passes over.
+// Refuse returns the answer of a Receiver's host to a segment with data or a FIN of a
+// connection that it does not have: a reset. It ignores anything else.
 func Refuse(g *Segment) (a Segment, ok bool) {
 	if g.Flags&(RST|SYN) != 0 || g.Flags&ACK == 0 || g.space() == 0 {
 		return a, false

@@ -2,23 +2,23 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// compression is which acknowledgements of segments that came out of order wait for others, as
-// in Linux (tcp_comp_sack_delay_ns, tcp_comp_sack_nr): the first of a hole go at once, so that
-// a loss is found soon.
+// compression decides which acknowledgements of out-of-order segments wait for others, as in
+// Linux (tcp_comp_sack_delay_ns, tcp_comp_sack_nr). The first ones after a hole are sent at
+// once, so that the sender detects a loss quickly.
 type compression struct {
-	hole  units.Bytes // behind which they came
-	ahead uint8       // acknowledgements at once for that hole
+	hole  units.Bytes // before the out-of-order segments
+	ahead uint8       // acknowledgements sent at once for that hole
 	held  uint8       // segments since the last acknowledgement
 }
 
 const (
 	mostHeld = 44 // segments out of order without an acknowledgement
-	sackPart = 20 // of the RTT that one waits at most: 5%
+	sackPart = 20 // part of the RTT that one waits at most: 5%
 )
 
-// compress has a segment that came out of order, or one behind which there is still a hole,
-// acknowledged at once or later. full means that there would be more to report than an
-// acknowledgement has room for.
+// compress acknowledges an out-of-order segment, or one that still has a hole after it, at
+// once or later. full means that there is more to report than an acknowledgement has room
+// for.
 func (r *Receiver) compress(now units.Time, full bool) {
 	c := &r.compression
 	if c.hole != r.next {

@@ -6,46 +6,47 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ECN is how a connection takes part in explicit congestion notification.
+// ECN is the use of explicit congestion notification on a connection.
 type ECN uint8
 
-// How it does.
+// Values of ECN.
 const (
 	NoECN      ECN = iota
-	ClassicECN     // ECE until the sender says CWR (RFC 3168)
+	ClassicECN     // ECE until the sender sets CWR (RFC 3168)
 	DCTCP          // ECE follows the marks of packets (RFC 8257)
 )
 
-// Config has the settings of a connection, which are the same at both ends.
+// Config holds the settings of a connection, which are the same at both ends.
 type Config struct {
-	// MTU is that of the path: of a packet with its IP header.
+	// MTU is the MTU of the path, including the IP header.
 	MTU  units.Bytes
 	IPv6 bool
 	ECN  ECN
-	// Window is the receiver's buffer, and so the most that is under way. The receiver
-	// reads at once what has come in order, so it always advertises all of it.
+	// Window is the size of the receiver's buffer, and so the maximum in flight. The receiver
+	// reads in-order data at once, so it always advertises the whole buffer.
 	Window     units.Bytes
 	Timestamps bool
-	// InitialRTO is the timeout before there is an RTT, MinRTO the least that is added to
-	// the smoothed RTT, MaxRTO the most.
+	// InitialRTO is the timeout before the first RTT sample, MinRTO the minimum that is added
+	// to the smoothed RTT, MaxRTO the maximum timeout.
 	InitialRTO, MinRTO, MaxRTO units.Time
-	// Retries is how often in a row a timeout may resend before the connection is given up.
+	// Retries is the number of consecutive timeouts that may resend before the connection
+	// fails.
 	Retries int
-	// TailProbes means that a probe goes before the timeout (TLP).
+	// TailProbes means that a probe is sent before the timeout (TLP).
 	TailProbes bool
-	// AckEvery is how many full segments an acknowledgement may wait for, DelayedAck how
-	// long. The first QuickAcks are not delayed.
+	// AckEvery is the number of full segments that an acknowledgement may wait for, DelayedAck
+	// the time. The first QuickAcks are not delayed.
 	AckEvery, QuickAcks int
 	DelayedAck          units.Time
-	// SACKDelay is how long an acknowledgement that tells of segments out of order may wait
-	// for more of them, and at most 5% of the RTT of the handshake; 0 has each go at once.
+	// SACKDelay is how long an acknowledgement of out-of-order segments may wait for more of
+	// them; the wait is also at most 5% of the RTT of the handshake. 0 means no wait.
 	SACKDelay units.Time
 	// Offload means that the segments of a burst of the rate control (cc.Burster) leave back to
-	// back. Without it each is paced on its own.
+	// back. Without it each is paced separately.
 	Offload bool
 }
 
-// Default gives the settings that Linux has, for a path of Ethernet's MTU.
+// Default returns Linux's settings for a path with Ethernet's MTU.
 func Default() Config {
 	return Config{
 		MTU: 1500, Window: 3 * units.MiB, Timestamps: true,
@@ -58,18 +59,18 @@ func Default() Config {
 
 // Limits of settings.
 const (
-	leastMTU  = 576     // of IPv4: what every host takes (RFC 791)
-	mostMTU   = 65535   // what an IP header can say
+	leastMTU  = 576     // of IPv4: every host accepts it (RFC 791)
+	mostMTU   = 65535   // limit of the IP header
 	mostAcks  = 1000    // segments for an acknowledgement
-	mostTries = 30      // more doublings mean nothing
+	mostTries = 30      // more doublings make no difference
 	mostQuick = 1 << 15 // acknowledgements that are not delayed
 	mostScale = 14      // RFC 7323 §2.3
 )
 
-// MaxWindow is the most that a window of TCP can say.
+// MaxWindow is the largest window that TCP can advertise.
 const MaxWindow units.Bytes = 65535 << mostScale
 
-// Check says what is wrong with settings. The error joins a registry.RangeError for each.
+// Check validates the settings. The error joins a registry.RangeError for each invalid one.
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < leastMTU || c.MTU > mostMTU {
@@ -89,8 +90,8 @@ func (c *Config) Check() error {
 	return check.Err()
 }
 
-// MSS is what the MSS option says: the payload of a packet whose TCP header has no options
-// (RFC 6691).
+// MSS returns the value of the MSS option: the payload of a packet whose TCP header has no
+// options (RFC 6691).
 func (c *Config) MSS() units.Bytes {
 	if c.IPv6 {
 		return c.MTU - wire.IPv6Header - headerLen
@@ -98,7 +99,7 @@ func (c *Config) MSS() units.Bytes {
 	return c.MTU - wire.IPv4Header - headerLen
 }
 
-// Full is the payload of a full segment of data.
+// Full returns the payload of a full segment of data.
 func (c *Config) Full() units.Bytes {
 	if c.Timestamps {
 		return c.MSS() - 12
@@ -106,7 +107,7 @@ func (c *Config) Full() units.Bytes {
 	return c.MSS()
 }
 
-// scale is the shift of the window that is advertised.
+// scale returns the window scale to advertise.
 func (c *Config) scale() (n uint8) {
 	for n < mostScale && c.Window>>n > 65535 {
 		n++
@@ -114,6 +115,6 @@ func (c *Config) scale() (n uint8) {
 	return n
 }
 
-// timestamp is the clock of timestamps, which ticks in milliseconds as Linux's does. It
-// begins at 1: 0 is no echo.
+// timestamp returns the timestamp clock at now. It ticks in milliseconds, as in Linux, and
+// begins at 1: 0 means no echo.
 func timestamp(now units.Time) uint32 { return uint32(now/units.Millisecond) + 1 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// fixed is a control with a window that losses and marks halve, and nothing raises.
+// fixed is a control whose window losses and marks halve, and nothing raises.
 type fixed struct {
 	cc.Deaf
 	window, least units.Bytes
@@ -45,27 +45,27 @@ func (f *fixed) Undo(units.Time) {
 	f.episode.End()
 }
 
-// network carries segments between a sender and a receiver, each for itself.
+// network carries segments between a sender and a receiver, each independently.
 type network struct {
 	now      units.Time
 	sender   Sender
 	receiver Receiver
 	events   events
 	seq      int
-	// way says what becomes of a segment: when each copy of it arrives after now. None is
-	// that it is lost.
+	// way returns the delays after which copies of a segment arrive. None means that it
+	// is lost.
 	way  func(toReceiver bool, g *Segment) []units.Time
 	seen func(toReceiver bool, g *Segment)
-	got  func(g *Segment) // it comes to the receiver
+	got  func(g *Segment) // called when a segment arrives at the receiver
 	wake units.Time
-	// check looks after each input.
+	// check is called after each input.
 	check func()
 }
 
 type event struct {
 	at         units.Time
 	seq        int
-	segment    *Segment // nil is a timer
+	segment    *Segment // nil means a timer
 	toReceiver bool
 }
 
@@ -98,7 +98,7 @@ func (n *network) start(c *Config, control cc.Control, t cc.Traits, size units.B
 	n.settle()
 }
 
-// settle sends what there is to send and arms the timer.
+// settle sends pending segments and arms the timer.
 func (n *network) settle() {
 	var g Segment
 	for n.sender.Ready() <= n.now && n.sender.Next(n.now, &g) {
@@ -130,7 +130,7 @@ func (n *network) send(toReceiver bool, g Segment) {
 	}
 }
 
-// run goes on until nothing happens any more, or until a time.
+// run runs until end, or until there are no more events.
 func (n *network) run(end units.Time) {
 	for len(n.events) > 0 && n.events[0].at <= end {
 		e := heap.Pop(&n.events).(event)
@@ -161,18 +161,18 @@ func (n *network) run(end units.Time) {
 	n.now = max(n.now, end)
 }
 
-// always carries everything in a time.
+// always delivers everything after a fixed delay.
 func always(d units.Time) func(bool, *Segment) []units.Time {
 	return func(bool, *Segment) []units.Time { return []units.Time{d} }
 }
 
-// failer is a test, of testing or of rapid.
+// failer is a test of testing or rapid.
 type failer interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// checkSender holds what the sender counts to its records.
+// checkSender compares the sender's counts with its records.
 func checkSender(t failer, s *Sender) {
 	var flying units.Bytes
 	waiting, arrived := int32(0), int32(0)
@@ -199,5 +199,5 @@ func checkSender(t failer, s *Sender) {
 	}
 }
 
-// random is a stream of random numbers for a test.
+// random returns a source of random numbers for a test.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -2,23 +2,24 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// reduction is proportional rate reduction (RFC 9937): while losses are repaired, and
-// after a mark, the sender sends in proportion to what arrives, so that the flight goes
-// to the window that the rate control has set in answer.
+// reduction is proportional rate reduction (RFC 9937): while losses are repaired, and after
+// a mark, the sender sends in proportion to what arrives, so that the bytes in flight
+// approach the new window of the rate control.
 type reduction struct {
 	active         bool
-	missed         bool        // something was taken for lost with the present acknowledgement
+	missed         bool        // the present acknowledgement marked something as lost
 	flight         units.Bytes // RecoverFS
 	delivered, out units.Bytes
 	window         units.Bytes
 }
 
-// begin starts a reduction with what was under way. keeps means that the control wants none.
+// begin starts a reduction with the bytes in flight. keeps means that the control wants
+// none.
 func (r *reduction) begin(flight units.Bytes, keeps bool) {
 	*r = reduction{active: !keeps, flight: max(flight, 1)}
 }
 
-// proportion sets the window for what may be sent until the next acknowledgement.
+// proportion sets the window until the next acknowledgement.
 func (s *Sender) proportion(n *news) {
 	r := &s.prr
 	if !r.active {
@@ -41,8 +42,8 @@ func (s *Sender) proportion(n *news) {
 		more = min(target-s.flying, more)
 	}
 	if r.out == 0 {
-		more = max(more, s.full) // the first segment is sent again at once
+		more = max(more, s.full) // the first segment is retransmitted at once
 	}
 	r.missed = false
-	r.window = max(1, s.flying+more, s.flying) // 0 would be without limit
+	r.window = max(1, s.flying+more, s.flying) // 0 would mean no limit
 }

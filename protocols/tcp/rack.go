@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// rack is what RACK knows (RFC 8985 §5.2): of the segments that have arrived, the one
-// that was sent last.
+// rack is the state of RACK (RFC 8985 §5.2): of the segments that have arrived, the one
+// sent last.
 type rack struct {
 	at        units.Time // when it was sent
 	segment   int64
@@ -17,18 +17,19 @@ type rack struct {
 	persist   uint8 // reo_wnd_persist
 	reordered bool
 	widened   bool  // in this round
-	round     int64 // which ends when this segment is acknowledged
+	round     int64 // the round ends when this segment is acknowledged
 }
 
-// threshold is how many segments that arrived out of order are a loss where no reordering
+// threshold is the number of segments out of order that indicate a loss if no reordering
 // was seen (RFC 5681's DupThresh).
 const threshold = 3
 
-// wideRounds is for how many recoveries a wider reordering window stays (RFC 8985 §6.2).
+// wideRounds is the number of recoveries that a wider reordering window lasts (RFC 8985
+// §6.2).
 const wideRounds = 16
 
-// delivered takes a segment that has arrived. doubtful means that it may be the first copy
-// of one that was sent again (RFC 8985 §6.2, step 2).
+// delivered records a segment that has arrived. doubtful means that it may be the first
+// copy of a retransmitted segment (RFC 8985 §6.2, step 2).
 func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
 	r.top = max(r.top, k+1)
 	if doubtful {
@@ -39,8 +40,8 @@ func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) 
 	}
 }
 
-// duplicates takes what the receiver got twice: segments were reordered by more than the
-// window for that, or acknowledgements were lost.
+// duplicates handles a range that the receiver got twice: segments were reordered by
+// more than the reordering window, or acknowledgements were lost.
 func (s *Sender) duplicates(from, to units.Bytes) {
 	s.undo.double((to-from+s.full-1)/s.full, to)
 	r := &s.rack
@@ -54,7 +55,7 @@ func (s *Sender) duplicates(from, to units.Bytes) {
 	r.persist = wideRounds
 }
 
-// calm notes that a recovery is over.
+// calm records the end of a recovery.
 func (r *rack) calm() {
 	if r.persist == 0 {
 		return
@@ -64,7 +65,7 @@ func (r *rack) calm() {
 	}
 }
 
-// patience is the reordering window (RFC 8985 §6.2, step 4).
+// patience returns the reordering window (RFC 8985 §6.2, step 4).
 func (s *Sender) patience() units.Time {
 	r := &s.rack
 	if !r.reordered && (s.episode == recovery || s.episode == loss || s.arrived >= threshold) {
@@ -73,8 +74,9 @@ func (s *Sender) patience() units.Time {
 	return min(s.rtt.least/4*units.Time(r.mult), s.rtt.srtt)
 }
 
-// judge takes segments for lost that were sent long enough before one that has arrived,
-// and answers that. newly is the payload that the present acknowledgement brought.
+// judge marks segments as lost that were sent long enough before one that has arrived,
+// and starts or continues a recovery. newly is the payload that the present
+// acknowledgement covers.
 func (s *Sender) judge(now units.Time, newly units.Bytes) {
 	found, due := s.overdue(now)
 	s.rack.due = due
@@ -90,11 +92,11 @@ func (s *Sender) judge(now units.Time, newly units.Bytes) {
 		s.prr.missed = true
 		s.control.Lost(now, cc.Loss{Payload: found})
 	case loss:
-		// The window has started over. What is lost now was under way before.
+		// The window has restarted. Segments found lost now were sent before.
 	}
 }
 
-// overdue marks what is lost, and says when the next segment would be.
+// overdue marks lost segments, and returns when the next segment would count as lost.
 func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
 	due = units.Never
 	r, wait := &s.rack, units.Time(0)
@@ -106,7 +108,7 @@ func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
 		x := s.at(k)
 		if x.at > r.at || x.at == r.at && k >= r.segment {
 			if x.state&twice == 0 {
-				break // all behind it left later
+				break // all later segments left later
 			}
 			continue
 		}
@@ -122,7 +124,7 @@ func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
 	return found, due
 }
 
-// lose takes a segment that flies for lost.
+// lose marks a segment in flight as lost.
 func (s *Sender) lose(k int64, x *record) units.Bytes {
 	n := s.length(k)
 	s.flying -= n
@@ -132,7 +134,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 	return n
 }
 
-// recoverFrom begins to repair losses. again means that another recovery has just ended.
+// recoverFrom starts a recovery. again means that another recovery has just ended.
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++
@@ -147,7 +149,7 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again boo
 	s.tail.at, s.tail.due = units.Never, false
 }
 
-// reconsider tells whether the recovery is over, or was spurious.
+// reconsider ends the recovery if it is over or was spurious.
 func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 	mending := s.episode == recovery || s.episode == loss
 	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
@@ -155,7 +157,7 @@ func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 		return
 	}
 	if s.una < s.recover || s.episode == cwr && s.una == s.recover {
-		return // until CWR has arrived marks are of before
+		return // marks are old until CWR has arrived
 	}
 	if mending {
 		s.rack.calm()
@@ -165,7 +167,7 @@ func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 	s.prr.active = false
 }
 
-// spurious takes a recovery back.
+// spurious reverts a recovery.
 func (s *Sender) spurious(now units.Time) {
 	s.counted.Spurious++
 	for k := s.una; k < s.nxt; k++ {
@@ -184,7 +186,7 @@ func (s *Sender) spurious(now units.Time) {
 	}
 }
 
-// expired is the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
+// expired handles the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
 func (s *Sender) expired(now units.Time) {
 	if int(s.retries) >= s.config.Retries || s.phase == Opening && s.retries >= synRetries {
 		s.fail(now, "no answer from the receiver, after the last retry of the timeout")
@@ -215,5 +217,5 @@ func (s *Sender) expired(now units.Time) {
 	s.control.Lost(now, cc.Loss{Payload: found, Timeout: true})
 }
 
-// synRetries is how often a SYN is sent again, as in Linux.
+// synRetries is the number of retransmissions of a SYN, as in Linux.
 const synRetries = 6

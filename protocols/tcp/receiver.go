@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Receiver is the end that takes data. Inputs come in the order of time; after each, Ready
-// and Timer hold until the next.
+// Receiver is the end that receives data. Inputs come in time order; after each, Ready and
+// Timer are valid until the next.
 type Receiver struct {
 	config *Config
 	irs    uint32 // of the sender
@@ -15,52 +15,53 @@ type Receiver struct {
 	phase  Phase
 
 	timestamps, selective, ecn bool
-	answer                     bool // a segment is to be sent at once
-	ce, ece                    bool // DCTCP.CE (RFC 8257 §3.2), and that ECE is to be said
-	owed                       bool // an acknowledgement of owes is, under the other state of ce
-	dup                        bool // double is to be told of
-	closed                     bool // the FIN has come, with all before it
+	answer                     bool // a segment must be sent at once
+	ce, ece                    bool // DCTCP.CE (RFC 8257 §3.2), and whether to set ECE
+	owed                       bool // an acknowledgement of owes is due, with the other state of ce
+	dup                        bool // double must be reported
+	closed                     bool // the FIN has arrived, with all before it
 	told                       bool // our FIN was sent
 	retries                    uint8
 	scale                      uint8
-	recents                    uint8 // how many of recent there are
+	recents                    uint8 // number of entries in recent
 
-	next   units.Bytes // all before it has come: offset in the stream, with the FIN as a byte
-	finAt  units.Bytes // of the FIN, -1 while it is not known
-	ahead  []span      // what came behind next, in order, apart
+	next   units.Bytes // all before it has arrived: offset in the stream, FIN counts as a byte
+	finAt  units.Bytes // of the FIN, -1 while unknown
+	ahead  []span      // ranges that arrived beyond next, in order, disjoint
 	recent [maxBlocks]units.Bytes
 	double span
-	waits  units.Bytes // in order, and not acknowledged
+	waits  units.Bytes // in order but not acknowledged
 	echo   uint32      // timestamp to echo
 	said   units.Bytes // acknowledged so far
 	owes   units.Bytes
-	quick  int // acknowledgements that are still not delayed
+	quick  int // acknowledgements left that are not delayed
 
 	compression
-	rtt, asked units.Time // of the handshake, 0 if not known; when our part of it left
+	rtt, asked units.Time // of the handshake, 0 if not known; when our SYN left
 
-	delayAt units.Time // when a delayed acknowledgement goes; units.Never if none waits
-	rtoAt   units.Time // when our FIN or SYN is sent again
+	delayAt units.Time // when a delayed acknowledgement is sent; units.Never if none waits
+	rtoAt   units.Time // when our FIN or SYN is retransmitted
 	marks   uint32     // packets with CE
-	copies  uint32     // segments that came twice
+	copies  uint32     // duplicate segments
 }
 
 // span is a range of offsets of the stream: to is one beyond the last.
 type span struct{ from, to units.Bytes }
 
-// Reset makes the receiver one that listens for a new connection. c is shared and has
-// passed Check. iss is its first sequence number. Memory is kept.
+// Reset makes the receiver listen for a new connection. c is shared and has passed Check.
+// iss is the receiver's first sequence number. Reset keeps memory.
 func (r *Receiver) Reset(c *Config, iss uint32) {
 	*r = Receiver{config: c, iss: iss, ahead: r.ahead[:0], finAt: -1, quick: c.QuickAcks, delayAt: units.Never, rtoAt: units.Never}
 }
 
-// Phase is how far the connection is: Done when the receiver's FIN is acknowledged.
+// Phase returns the phase of the connection. It is Done when the receiver's FIN is
+// acknowledged.
 func (r *Receiver) Phase() Phase { return r.phase }
 
-// Complete tells whether all data and the sender's FIN have come.
+// Complete reports whether all data and the sender's FIN have arrived.
 func (r *Receiver) Complete() bool { return r.closed }
 
-// Received is the payload that has come in order.
+// Received returns the payload that has arrived in order.
 func (r *Receiver) Received() units.Bytes {
 	if r.closed {
 		return r.next - 1
@@ -68,11 +69,11 @@ func (r *Receiver) Received() units.Bytes {
 	return r.next
 }
 
-// Marks is how many segments came with CE, Copies how many had come before.
+// Marks returns the number of segments with CE, Copies the number of duplicates.
 func (r *Receiver) Marks() uint32  { return r.marks }
 func (r *Receiver) Copies() uint32 { return r.copies }
 
-// Receive takes a segment of the sender.
+// Receive handles a segment from the sender.
 func (r *Receiver) Receive(now units.Time, g *Segment) {
 	switch {
 	case r.phase == Done || r.phase == Failed:
@@ -88,7 +89,7 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 	case r.phase == Closed || g.Flags&ACK == 0:
 		return
 	case r.phase == Opening:
-		if g.Ack != r.iss+1 { // of another connection with these ports
+		if g.Ack != r.iss+1 { // from another connection with these ports
 			return
 		}
 		if r.retries == 0 {
@@ -103,10 +104,10 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 	r.take(now, g)
 }
 
-// synchronise takes a SYN.
+// synchronise handles a SYN.
 func (r *Receiver) synchronise(g *Segment) {
 	if r.phase != Closed {
-		r.answer = true // our answer was lost, or this is an old one: both are told what we have
+		r.answer = true // our answer was lost, or this is an old SYN: answer both with our state
 		return
 	}
 	c := r.config
@@ -125,12 +126,12 @@ func (r *Receiver) fail() {
 	r.rtoAt, r.delayAt = units.Never, units.Never
 }
 
-// offset is where in the stream a sequence number is, within 2 GB of what has come.
+// offset returns the offset in the stream of a sequence number within 2 GB of next.
 func (r *Receiver) offset(seq uint32) units.Bytes {
 	return r.next + units.Bytes(int32(seq-r.irs-1-uint32(r.next)))
 }
 
-// take takes a segment of the stream.
+// take handles a segment of the stream.
 func (r *Receiver) take(now units.Time, g *Segment) {
 	r.congestion(g)
 	from := r.offset(g.Seq)
@@ -139,8 +140,7 @@ func (r *Receiver) take(now units.Time, g *Segment) {
 		r.finAt = to
 		to++
 	}
-	// The timestamp of the segment that lets the window move is the one to echo
-	// (RFC 7323 §4.3).
+	// Echo the timestamp of the segment that advances the window (RFC 7323 §4.3).
 	if r.timestamps && g.Timestamps && from <= r.said && int32(g.TSVal-r.echo) > 0 {
 		r.echo = g.TSVal
 	}
@@ -162,7 +162,7 @@ func (r *Receiver) take(now units.Time, g *Segment) {
 	}
 }
 
-// congestion notes what a packet says of congestion.
+// congestion records the congestion signals of a packet.
 func (r *Receiver) congestion(g *Segment) {
 	if g.CE {
 		r.marks++
@@ -172,9 +172,9 @@ func (r *Receiver) congestion(g *Segment) {
 	}
 	if r.config.ECN == DCTCP {
 		if g.Payload > 0 && g.CE != r.ce {
-			// What waits for its acknowledgement came under the other state, and is
-			// acknowledged so, apart from this. Linux acknowledges this one at once as well,
-			// so that the sender hears of a change without a delay.
+			// Unacknowledged data arrived in the other state. It gets a separate
+			// acknowledgement with that state. Linux also acknowledges this segment at once,
+			// so that the sender learns of a change without delay.
 			if r.waits > 0 {
 				r.owed, r.owes, r.waits = true, r.next, 0
 			}
@@ -190,13 +190,13 @@ func (r *Receiver) congestion(g *Segment) {
 	}
 }
 
-// has tells whether a range has come ahead.
+// has reports whether a range beyond next has arrived.
 func (r *Receiver) has(from, to units.Bytes) bool {
 	i := r.find(from)
 	return i < len(r.ahead) && r.ahead[i].from <= from && to <= r.ahead[i].to
 }
 
-// find is the first range that ends at an offset or behind it.
+// find returns the first range that ends at an offset or after it.
 func (r *Receiver) find(at units.Bytes) int {
 	i, _ := slices.BinarySearchFunc(r.ahead, at, func(s span, at units.Bytes) int {
 		if s.to < at {
@@ -207,8 +207,8 @@ func (r *Receiver) find(at units.Bytes) int {
 	return i
 }
 
-// keep keeps a range that came ahead, joined with those that it touches. apart means that it
-// touches none.
+// keep stores a range beyond next, merged with the ranges that it touches. apart means that
+// it touches none.
 func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	at := from
 	i := r.find(from)
@@ -218,7 +218,7 @@ func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	}
 	apart = i == j
 	r.ahead = slices.Replace(r.ahead, i, j, span{from, to})
-	// The block of the newest segment comes first, those before it behind (RFC 2018 §4).
+	// The block of the newest segment comes first, then earlier ones (RFC 2018 §4).
 	n := 1
 	kept := [maxBlocks]units.Bytes{at}
 	for _, x := range r.recent[:r.recents] {
@@ -231,7 +231,7 @@ func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	return apart
 }
 
-// inOrder takes what comes next.
+// inOrder handles data that extends the in-order part up to offset to.
 func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	r.waits += to - r.next
 	r.next = to
@@ -258,10 +258,10 @@ func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	}
 }
 
-// Ready tells whether there is a segment to send.
+// Ready reports whether there is a segment to send.
 func (r *Receiver) Ready() bool { return r.answer || r.owed }
 
-// Next makes the segment that leaves at now, and tells whether there is one.
+// Next fills in the segment that leaves at now, and reports whether there is one.
 func (r *Receiver) Next(now units.Time, g *Segment) bool {
 	*g = Segment{}
 	switch {
@@ -283,7 +283,7 @@ func (r *Receiver) Next(now units.Time, g *Segment) bool {
 	return true
 }
 
-// open makes the SYN of the receiver.
+// open fills in the receiver's SYN.
 func (r *Receiver) open(now units.Time, g *Segment) {
 	c := r.config
 	g.Seq, g.Ack, g.Flags, g.Window = r.iss, r.irs+1, SYN|ACK, uint16(min(c.Window, 65535))
@@ -304,7 +304,7 @@ func (r *Receiver) stamp(now units.Time, g *Segment) {
 	}
 }
 
-// head makes an acknowledgement of all before an offset.
+// head fills in an acknowledgement of everything before an offset.
 func (r *Receiver) head(now units.Time, g *Segment, at units.Bytes) {
 	g.Seq, g.Ack, g.Flags = r.iss+1, r.irs+1+uint32(at), ACK
 	g.Window = uint16(min(r.config.Window>>r.scale, 65535))
@@ -315,7 +315,7 @@ func (r *Receiver) head(now units.Time, g *Segment, at units.Bytes) {
 	r.said = at
 }
 
-// acknowledge makes an acknowledgement, with a FIN when all has come.
+// acknowledge fills in an acknowledgement, with a FIN once everything has arrived.
 func (r *Receiver) acknowledge(now units.Time, g *Segment) {
 	r.head(now, g, r.next)
 	if r.ce || r.ece {
@@ -334,7 +334,7 @@ func (r *Receiver) acknowledge(now units.Time, g *Segment) {
 	r.waits, r.delayAt, r.held = 0, units.Never, 0
 }
 
-// blocks fills in the SACK option: what came twice, then what came ahead, the newest
+// blocks fills in the SACK option: the duplicate range, then the ranges beyond next, newest
 // first.
 func (r *Receiver) blocks(g *Segment) {
 	room := uint8(maxBlocks)
@@ -361,10 +361,10 @@ func (r *Receiver) blocks(g *Segment) {
 	r.recents = n
 }
 
-// Timer is when Tick is due, units.Never if it is not.
+// Timer returns when Tick is due, or units.Never.
 func (r *Receiver) Timer() units.Time { return min(r.delayAt, r.rtoAt) }
 
-// Tick does what is due by now.
+// Tick handles timers that have expired by now.
 func (r *Receiver) Tick(now units.Time) {
 	if r.delayAt <= now {
 		r.delayAt, r.answer = units.Never, true

@@ -2,15 +2,15 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// estimator is the RTT and the timeout (RFC 6298 §2).
+// estimator estimates the RTT and the timeout (RFC 6298 §2).
 type estimator struct {
 	srtt, rttvar, rto units.Time
-	least             units.Time // RTT so far; 0 before the first
+	least             units.Time // lowest RTT so far; 0 before the first
 	asked             units.Time // when the SYN left
 }
 
-// add takes a sample. As in Linux, MinRTO holds for the part of the timeout that is for
-// the variation, so that it is never less than SRTT and MinRTO.
+// add adds a sample. As in Linux, MinRTO bounds the variance part of the timeout, so
+// that the timeout is at least SRTT plus MinRTO.
 func (e *estimator) add(rtt units.Time, c *Config) {
 	if e.srtt == 0 {
 		e.srtt, e.rttvar = rtt, rtt/2
@@ -28,7 +28,7 @@ func (e *estimator) add(rtt units.Time, c *Config) {
 	e.rto = min(e.srtt+max(4*e.rttvar, c.MinRTO), c.MaxRTO)
 }
 
-// timeout is the timeout with its backoff.
+// timeout returns the timeout with backoff.
 func (s *Sender) timeout() units.Time {
 	t := s.rtt.rto
 	for range s.backoff {

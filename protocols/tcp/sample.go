@@ -5,24 +5,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sampler makes samples of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation
-// -02 §3). Its names are those of the draft's connection state.
+// sampler samples the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02 §3).
+// Comments give the names of the draft's connection state.
 type sampler struct {
 	total units.Bytes // C.delivered
 	since units.Time  // C.delivered_time
 	first units.Time  // C.first_sent_time
-	until units.Bytes // C.app_limited: samples are limited until so much is delivered
+	until units.Bytes // C.app_limited: samples are limited until this much is delivered
 
-	// Of the present acknowledgement: the newest segment that it tells of.
+	// The newest segment that the present acknowledgement covers.
 	departure
 	at    units.Time
 	some  bool
-	short bool // the segment was sent when the sender was limited
+	short bool // the segment was sent while the sender was limited
 }
 
 func (m *sampler) begin(now units.Time) { m.since, m.first = now, now }
 
-// sent notes a segment that leaves. idle means that nothing was under way.
+// sent records a segment that leaves. idle means that nothing was in flight.
 func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
 	if idle {
 		m.since, m.first = now, now
@@ -34,13 +34,13 @@ func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
 	}
 }
 
-// limit notes that there is nothing more to send than what flies.
+// limit records that there is nothing to send beyond what is in flight.
 func (m *sampler) limit(flying units.Bytes) { m.until = max(1, m.total+flying) }
 
 // fresh begins an acknowledgement.
 func (m *sampler) fresh() { m.some = false }
 
-// delivered notes a segment that has arrived.
+// delivered records a segment that has arrived.
 func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departure) {
 	m.total += n
 	m.since = now
@@ -49,7 +49,8 @@ func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departu
 	}
 }
 
-// take gives the sample of an acknowledgement. One over less than the least RTT is none.
+// take returns the sample of an acknowledgement. A sample over less than the lowest RTT
+// does not count: its Interval is 0.
 func (m *sampler) take(least units.Time) cc.Delivery {
 	d := cc.Delivery{Total: m.total, Prior: m.total, LeastRTT: least}
 	if !m.some {

@@ -2,57 +2,56 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// A flow's data is cut into segments once: segment k has the payload from k*full on, and
-// the last one has the FIN as well. So the sender knows a segment by its number, and what
-// it keeps of one is a record in a ring, from the first that is not acknowledged to the
-// last that was sent.
+// A flow's data is cut into segments once: segment k has the payload from k*full on, and the
+// last one also has the FIN. So the sender identifies a segment by its number, and keeps one
+// record for each segment in a ring, from the first unacknowledged one to the last one sent.
 
-// record is what the sender knows of a segment that it has sent.
+// record is the sender's record of a segment that it has sent.
 type record struct {
 	at    units.Time // when it was last sent
 	state state
 }
 
-// state is what became of a segment.
+// state is the state of a segment.
 type state uint8
 
 const (
 	sacked  state = 1 << iota // it has arrived
-	lost                      // it is taken for lost
-	resent                    // it was sent again since it was taken for lost
-	twice                     // it was ever sent again
-	limited                   // it was sent when there was not always something to send
+	lost                      // it is considered lost
+	resent                    // it was retransmitted since it was marked lost
+	twice                     // it was retransmitted at least once
+	limited                   // it was sent while the sender was limited
 )
 
-// flies tells whether a segment is taken to be on its way.
+// flies reports whether a segment is considered in flight.
 func (s state) flies() bool { return s&sacked == 0 && (s&lost == 0 || s&resent != 0) }
 
-// waits tells whether it is to be sent again.
+// waits reports whether a segment waits for retransmission.
 func (s state) waits() bool { return s&(sacked|lost|resent) == lost }
 
-// departure is what the sampler of delivery rates remembers of a segment that it has sent.
+// departure is what the sampler of delivery rates records about a sent segment.
 type departure struct {
-	delivered units.Bytes // by then
+	delivered units.Bytes // when the segment was sent
 	since     units.Time  // when that had been delivered
 	first     units.Time  // when the first segment of the sample was sent
 }
 
-// scoreboard is what is under way.
+// scoreboard has the segments in flight.
 type scoreboard struct {
 	ring       []record    // its length is a power of two
-	departures []departure // beside ring; nil where nobody samples
+	departures []departure // parallel to ring; nil without sampling
 
-	una, nxt int64 // segments: the first that is not acknowledged, the next new one
+	una, nxt int64 // segments: the first unacknowledged one, the next new one
 	high     int64 // one beyond the highest that has arrived
-	again    int64 // no segment before it waits to be sent again
+	again    int64 // no segment before it waits for retransmission
 
-	flying  units.Bytes // payload of the segments that fly
-	waiting int32       // segments that wait to be sent again
-	arrived int32       // segments that are sacked and not acknowledged in order
+	flying  units.Bytes // payload in flight
+	waiting int32       // segments that wait for retransmission
+	arrived int32       // segments that are sacked but not acknowledged in order
 }
 
-// firstRing is how many records a flow begins with: an initial window of ten, and as many
-// that its acknowledgements let go before the ring grows.
+// firstRing is the number of records that a flow starts with: room for an initial window of
+// ten, and for the segments that its acknowledgements release before the ring grows.
 const firstRing = 32
 
 func (b *scoreboard) at(k int64) *record      { return &b.ring[k&int64(len(b.ring)-1)] }
@@ -100,7 +99,8 @@ func (b *scoreboard) grow() {
 	}
 }
 
-// resentFlying is how many segments were sent again since they were taken for lost, and fly.
+// resentFlying returns the number of segments in flight that were retransmitted after they
+// were marked lost.
 func (b *scoreboard) resentFlying() (n int32) {
 	for k := b.una; k < b.nxt; k++ {
 		if b.at(k).state&(sacked|resent) == resent {
@@ -110,7 +110,7 @@ func (b *scoreboard) resentFlying() (n int32) {
 	return n
 }
 
-// firstWaiting is the first segment that is to be sent again; there is one.
+// firstWaiting returns the first segment that waits for retransmission. There is one.
 func (b *scoreboard) firstWaiting() int64 {
 	for b.again = max(b.again, b.una); !b.at(b.again).state.waits(); b.again++ {
 	}

@@ -24,7 +24,7 @@ const (
 
 var flagNames = [...]string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"}
 
-// String names the bits, such as "SYN,ACK".
+// String returns the names of the bits, such as "SYN,ACK".
 func (f Flags) String() string {
 	var names []string
 	for i, n := range flagNames {
@@ -38,29 +38,29 @@ func (f Flags) String() string {
 // Block is a range of sequence numbers: From is the first, To is one beyond the last.
 type Block struct{ From, To uint32 }
 
-// maxBlocks is how many SACK blocks the options have room for; with timestamps it is one
-// less (RFC 2018 §3).
+// maxBlocks is the number of SACK blocks that fit into the options. With timestamps it is
+// one less (RFC 2018 §3).
 const maxBlocks = 4
 
-// Segment is what a TCP segment says, but for its ports and its payload.
+// Segment is a TCP segment without its ports and its payload.
 type Segment struct {
 	Seq, Ack uint32
 	Flags    Flags
-	Window   uint16 // as it stands in the header: scaled, but for SYNs
+	Window   uint16 // as in the header: scaled, except in SYNs
 
-	// The options. MSS is there if it is not 0.
+	// Options. MSS is present if it is not 0.
 	MSS           uint16
-	Scaling       bool // Scale is there
+	Scaling       bool // Scale is present
 	Scale         uint8
 	SACKPermitted bool
-	Timestamps    bool // TSVal and TSEcr are there
+	Timestamps    bool // TSVal and TSEcr are present
 	TSVal, TSEcr  uint32
 	BlockCount    uint8
 	Blocks        [maxBlocks]Block
 
 	Payload uint32 // its length
 
-	// What the IP header says: that the packet is ECN-capable, and that it met congestion.
+	// From the IP header: the packet is ECN-capable, and it met congestion.
 	ECT, CE bool
 }
 
@@ -70,7 +70,7 @@ const headerLen = 20
 // maxHeader is the longest header, with options.
 const maxHeader = 60
 
-// SACK is the blocks of the SACK option.
+// SACK returns the blocks of the SACK option.
 func (s *Segment) SACK() []Block { return s.Blocks[:s.BlockCount] }
 
 // add adds a block to the SACK option.
@@ -79,7 +79,7 @@ func (s *Segment) add(b Block) {
 	s.BlockCount++
 }
 
-// space is how many sequence numbers the segment takes.
+// space returns the number of sequence numbers that the segment takes.
 func (s *Segment) space() uint32 {
 	n := s.Payload
 	if s.Flags&SYN != 0 {
@@ -91,7 +91,7 @@ func (s *Segment) space() uint32 {
 	return n
 }
 
-// HeaderLen is the length of the header with its options.
+// HeaderLen returns the length of the header with its options.
 func (s *Segment) HeaderLen() int {
 	n := headerLen
 	if s.MSS != 0 {
@@ -125,8 +125,8 @@ const (
 	optionTimestamps    = 8
 )
 
-// Put writes the header to b, which has HeaderLen bytes, with a checksum of 0. Options are
-// in Linux's order.
+// Put writes the header to b, which has HeaderLen bytes. The checksum is 0. Options are in
+// Linux's order.
 func (s *Segment) Put(b []byte, src, dst uint16) {
 	binary.BigEndian.PutUint16(b, src)
 	binary.BigEndian.PutUint16(b[2:], dst)
@@ -169,8 +169,8 @@ func (s *Segment) Put(b []byte, src, dst uint16) {
 	}
 }
 
-// Parse reads a header at the beginning of b, which is a whole segment. Options that are
-// not known are passed over.
+// Parse reads the header at the beginning of b, which is a whole segment. It ignores
+// unknown options.
 func Parse(b []byte) (s Segment, src, dst uint16, err error) {
 	if len(b) < headerLen {
 		return s, 0, 0, fmt.Errorf("a TCP header has %d bytes at least, here are %d", headerLen, len(b))

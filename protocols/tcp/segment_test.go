@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// some draws a segment such as a connection sends.
+// some draws a segment such as connections send.
 func some(t *rapid.T) Segment {
 	g := Segment{
 		Seq: rapid.Uint32().Draw(t, "seq"), Ack: rapid.Uint32().Draw(t, "ack"), Flags: Flags(rapid.Uint8().Draw(t, "flags")),
@@ -75,8 +75,8 @@ func TestWireFormat(t *testing.T) {
 	})
 }
 
-// FuzzParse: whatever comes, reading does no harm, and what is read can be written unless
-// it has more than this package sends.
+// FuzzParse: reading any bytes does no harm, and a segment that was read can be written
+// unless it has more than this package sends.
 func FuzzParse(f *testing.F) {
 	for _, g := range []Segment{
 		{Flags: SYN, MSS: 1460, SACKPermitted: true, Timestamps: true, TSVal: 1, Scaling: true, Scale: 7},

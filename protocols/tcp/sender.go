@@ -7,20 +7,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Phase is how far a connection is.
+// Phase is the phase of a connection.
 type Phase uint8
 
 // The phases of a Sender and of a Receiver.
 const (
 	Closed      Phase = iota
 	Opening           // SYN-SENT, SYN-RECEIVED
-	Established       // data goes
+	Established       // data flows
 	Closing           // of a Receiver: its FIN is not acknowledged
-	Done              // all is acknowledged
+	Done              // everything is acknowledged
 	Failed            // Failure says why
 )
 
-// episode is what a sender recovers from at present (with the names of RFC 5681 and Linux).
+// episode is what a sender currently recovers from. The names are from RFC 5681 and Linux.
 type episode uint8
 
 const (
@@ -30,18 +30,18 @@ const (
 	loss             // likewise, after a timeout
 )
 
-// Counters count what a sender has met.
+// Counters counts events of a sender.
 type Counters struct {
-	Segments   uint64 `json:"segments"` // of data, also those that were sent again
+	Segments   uint64 `json:"segments"` // of data, including retransmissions
 	Resent     uint64 `json:"resent"`
 	Recoveries uint64 `json:"recoveries"`
 	Timeouts   uint64 `json:"timeouts"`
 	Probes     uint64 `json:"probes"`   // of the tail
-	Spurious   uint64 `json:"spurious"` // recoveries that were taken back
+	Spurious   uint64 `json:"spurious"` // recoveries that were reverted
 	Marks      uint64 `json:"marks"`    // acknowledgements with ECE
 }
 
-// Add adds what another sender has met.
+// Add adds the counters of another sender.
 func (c *Counters) Add(o Counters) {
 	c.Segments += o.Segments
 	c.Resent += o.Resent
@@ -52,8 +52,8 @@ func (c *Counters) Add(o Counters) {
 	c.Marks += o.Marks
 }
 
-// Sender is the end that has data. Inputs come in the order of time; after each, Ready and
-// Timer hold until the next.
+// Sender is the end that sends data. Inputs come in time order; after each, Ready and Timer
+// are valid until the next.
 type Sender struct {
 	config  *Config
 	control cc.Control
@@ -72,15 +72,15 @@ type Sender struct {
 	selective       bool
 	ecn             bool
 	scale           uint8
-	answer          bool // an acknowledgement is to be sent
-	sendCWR         bool // the next new segment says CWR
+	answer          bool // an acknowledgement must be sent
+	sendCWR         bool // the next new segment carries CWR
 	failure         string
 
-	acked units.Bytes // in order, with the FIN as a byte
+	acked units.Bytes // in order; FIN counts as a byte
 	right units.Bytes // edge of the receiver's window
 	scoreboard
 
-	pace   units.Time  // nothing leaves earlier, but the rest of a burst
+	pace   units.Time  // nothing leaves earlier except the rest of a burst
 	burst  units.Bytes // that rest
 	rtt    estimator
 	rack   rack
@@ -89,17 +89,17 @@ type Sender struct {
 	tail   tail
 	sample sampler
 
-	over    bool       // a recovery, with the present acknowledgement
-	recover int64      // the episode is over when all before this segment is acknowledged
+	over    bool       // the present acknowledgement has ended a recovery
+	recover int64      // the episode ends when all before this segment is acknowledged
 	rtoAt   units.Time // units.Never if it is not armed
 	retries uint8
 	backoff uint8
 	counted Counters
 }
 
-// Reset makes the sender one of a new connection that is still closed, which is to send
-// size bytes. c is shared, not copied, and has passed Check. t are the traits of the
-// control. Memory is kept.
+// Reset prepares the sender for a new connection, still closed, that sends size bytes. c is
+// shared, not copied, and has passed Check. t has the traits of the control. Reset keeps
+// memory.
 func (s *Sender) Reset(c *Config, control cc.Control, t cc.Traits, iss uint32, size units.Bytes) {
 	board := s.scoreboard
 	board.reset(t.NeedsDelivery)
@@ -120,34 +120,36 @@ func (s *Sender) Open(now units.Time) {
 	s.phase, s.answer = Opening, true
 }
 
-// Phase is how far the connection is: Done when all data and the FIN are acknowledged.
+// Phase returns the phase of the connection. It is Done when all data and the FIN are
+// acknowledged.
 func (s *Sender) Phase() Phase { return s.phase }
 
-// Failure is why it has failed.
+// Failure returns why the connection has failed.
 func (s *Sender) Failure() string { return s.failure }
 
-// Acked is the payload that is acknowledged in order.
+// Acked returns the payload that is acknowledged in order.
 func (s *Sender) Acked() units.Bytes { return min(s.acked, s.size) }
 
-// Counters are what the sender has met.
+// Counters returns the sender's counters.
 func (s *Sender) Counters() Counters { return s.counted }
 
-// Control is the rate control of the flow.
+// Control returns the rate control of the flow.
 func (s *Sender) Control() cc.Control { return s.control }
 
-// SRTT is the smoothed RTT, 0 before the first; RTO is the timeout.
+// SRTT returns the smoothed RTT, or 0 before the first sample. RTO returns the timeout.
 func (s *Sender) SRTT() units.Time { return s.rtt.srtt }
 func (s *Sender) RTO() units.Time  { return s.rtt.rto }
 
-// InFlight is the payload that is taken to be on its way.
+// InFlight returns the payload in flight.
 func (s *Sender) InFlight() units.Bytes { return s.flying }
 
-// length is the payload of a segment.
+// length returns the payload of a segment.
 func (s *Sender) length(k int64) units.Bytes {
 	return min(s.full, s.size-units.Bytes(k)*s.full)
 }
 
-// segmentOf is the first segment that is not before an offset in the stream.
+// segmentOf returns the segment that contains an offset in the stream, or count beyond the
+// FIN.
 func (s *Sender) segmentOf(at units.Bytes) int64 {
 	if at > s.size {
 		return s.count
@@ -155,7 +157,7 @@ func (s *Sender) segmentOf(at units.Bytes) int64 {
 	return min(int64(at/s.full), s.count-1)
 }
 
-// end is the offset behind a segment, with the FIN as a byte.
+// end returns the offset after a segment. The FIN counts as a byte.
 func (s *Sender) end(k int64) units.Bytes {
 	if k == s.count-1 {
 		return s.size + 1
@@ -163,13 +165,13 @@ func (s *Sender) end(k int64) units.Bytes {
 	return units.Bytes(k+1) * s.full
 }
 
-// offset is where in the stream a sequence number is, within 2 GB of what is acknowledged.
+// offset returns the offset in the stream of a sequence number within 2 GB of acked.
 func (s *Sender) offset(seq uint32) units.Bytes {
 	return s.acked + units.Bytes(int32(seq-s.iss-1-uint32(s.acked)))
 }
 
-// Ready is when the next segment may leave, units.Never while there is none. A time
-// before now is now.
+// Ready returns when the next segment may leave, or units.Never if there is none. A time
+// before now means now.
 func (s *Sender) Ready() units.Time {
 	switch {
 	case s.answer:
@@ -183,7 +185,7 @@ func (s *Sender) Ready() units.Time {
 	return s.gate()
 }
 
-// gate is when pacing lets the next segment go.
+// gate returns when pacing permits the next segment.
 func (s *Sender) gate() units.Time {
 	if s.burst > 0 {
 		return 0
@@ -191,9 +193,9 @@ func (s *Sender) gate() units.Time {
 	return s.pace
 }
 
-// paced notes that a segment with a payload of n, size on the wire, leaves at the rate of the
-// control. A burst is as long as the window has room for when it begins: what the window
-// holds back is paced as a new burst.
+// paced records that a segment with a payload of n, size on the wire, leaves at the rate of
+// the control. The window at the start of a burst limits its length: what the window holds
+// back is paced as a new burst.
 func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	if s.burster != nil && s.pace <= now {
 		s.burst = s.burster.Burst()
@@ -205,7 +207,7 @@ func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	s.pace = max(s.pace, now) + rate.TimeOf(size)
 }
 
-// next is the segment that is to leave next: one that is sent again goes before new ones.
+// next returns the segment to send next. Retransmissions go before new segments.
 func (s *Sender) next() (k int64, ok bool) {
 	if s.tail.due {
 		return s.probe(), true
@@ -219,8 +221,8 @@ func (s *Sender) next() (k int64, ok bool) {
 	return k, w == 0 || s.flying == 0 || s.flying+s.length(k) <= w
 }
 
-// Message tells the rate control of a message of its protocol. What is left of the time until
-// the next segment changes with the rate.
+// Message passes a message of its protocol to the rate control. The remaining time until the
+// next segment scales with the rate.
 func (s *Sender) Message(now units.Time, m cc.Feedback) {
 	if s.phase != Established {
 		return
@@ -235,10 +237,10 @@ func (s *Sender) Message(now units.Time, m cc.Feedback) {
 	}
 }
 
-// fits tells whether the receiver's window has room for a segment.
+// fits reports whether the receiver's window has room for a segment.
 func (s *Sender) fits(k int64) bool { return min(s.end(k), s.size) <= s.right }
 
-// window is the congestion window at present; 0 is without limit.
+// window returns the current congestion window; 0 means no limit.
 func (s *Sender) window() units.Bytes {
 	if s.prr.active {
 		return s.prr.window
@@ -246,7 +248,7 @@ func (s *Sender) window() units.Bytes {
 	return s.control.Window()
 }
 
-// Size is the payload of the segment that Next would give at now.
+// Size returns the payload of the segment that Next would return at now.
 func (s *Sender) Size(now units.Time) units.Bytes {
 	if s.phase != Established || s.gate() > now {
 		return 0
@@ -257,7 +259,7 @@ func (s *Sender) Size(now units.Time) units.Bytes {
 	return 0
 }
 
-// Next makes the segment that leaves at now, and tells whether there is one.
+// Next fills in the segment that leaves at now, and reports whether there is one.
 func (s *Sender) Next(now units.Time, g *Segment) bool {
 	*g = Segment{}
 	switch {
@@ -282,7 +284,7 @@ func (s *Sender) Next(now units.Time, g *Segment) bool {
 	return true
 }
 
-// open makes a SYN.
+// open fills in a SYN.
 func (s *Sender) open(now units.Time, g *Segment) {
 	c := s.config
 	g.Seq, g.Flags, g.Window = s.iss, SYN, uint16(min(c.Window, 65535))
@@ -300,7 +302,7 @@ func (s *Sender) open(now units.Time, g *Segment) {
 	s.rtoAt = now + s.rtt.rto<<s.backoff
 }
 
-// head makes a segment without payload.
+// head fills in a segment without payload.
 func (s *Sender) head(now units.Time, g *Segment, seq uint32) {
 	g.Seq, g.Ack, g.Flags, g.Window = seq, s.peer, ACK, uint16(s.config.Window>>s.config.scale())
 	if s.timestamps {
@@ -308,7 +310,7 @@ func (s *Sender) head(now units.Time, g *Segment, seq uint32) {
 	}
 }
 
-// send sends a segment of data, new or again.
+// send sends a new or retransmitted segment of data.
 func (s *Sender) send(now units.Time, g *Segment, k int64) {
 	s.head(now, g, s.iss+1+uint32(units.Bytes(k)*s.full))
 	n := s.length(k)
@@ -331,8 +333,7 @@ func (s *Sender) send(now units.Time, g *Segment, k int64) {
 		r = s.at(k)
 		s.resend(now, r, n)
 	}
-	// A packet that is sent again is not ECN-capable (RFC 3168 §6.1.5), but with DCTCP, as
-	// in Linux.
+	// A retransmission is not ECN-capable (RFC 3168 §6.1.5), except with DCTCP, as in Linux.
 	g.ECT = s.ecn && (fresh || s.config.ECN == DCTCP)
 	r.at = now
 	s.flying += n
@@ -353,13 +354,13 @@ func (s *Sender) send(now units.Time, g *Segment, k int64) {
 	s.departed(now, k, fresh)
 }
 
-// resend notes that a segment is sent again.
+// resend records a retransmission.
 func (s *Sender) resend(now units.Time, r *record, n units.Bytes) {
 	s.counted.Resent++
 	switch {
 	case r.state.waits():
 		s.waiting--
-	case r.state.flies(): // a probe: it flies once
+	case r.state.flies(): // a probe: it counts as in flight once
 		s.flying -= n
 	}
 	if r.state&lost != 0 {
@@ -369,7 +370,7 @@ func (s *Sender) resend(now units.Time, r *record, n units.Bytes) {
 	s.undo.resent(timestamp(now))
 }
 
-// onWire is what a segment takes of a link.
+// onWire returns the size of a segment on a link.
 func (s *Sender) onWire(g *Segment) units.Bytes {
 	ip := units.Bytes(wire.IPv4Header)
 	if s.config.IPv6 {
@@ -378,7 +379,7 @@ func (s *Sender) onWire(g *Segment) units.Bytes {
 	return packet.OnWire(wire.EthernetHeader + ip + units.Bytes(g.HeaderLen()) + units.Bytes(g.Payload))
 }
 
-// departed arms the timers for a segment that has left.
+// departed arms the timers after a segment has left.
 func (s *Sender) departed(now units.Time, k int64, fresh bool) {
 	if s.tail.due {
 		s.probed(!fresh)
@@ -394,7 +395,7 @@ func (s *Sender) departed(now units.Time, k int64, fresh bool) {
 	}
 }
 
-// Timer is when Tick is due, units.Never if it is not.
+// Timer returns when Tick is due, or units.Never.
 func (s *Sender) Timer() units.Time {
 	at := min(s.rtoAt, s.rack.due, s.tail.at)
 	if s.phase == Established {
@@ -403,7 +404,7 @@ func (s *Sender) Timer() units.Time {
 	return at
 }
 
-// Tick does what is due by now.
+// Tick handles timers that have expired by now.
 func (s *Sender) Tick(now units.Time) {
 	if s.phase == Established && s.control.Timer() <= now {
 		s.control.Tick(now)
@@ -431,7 +432,7 @@ func (s *Sender) fail(now units.Time, why string) {
 	s.stop()
 }
 
-// stop disarms everything.
+// stop disarms all timers.
 func (s *Sender) stop() {
 	s.rtoAt, s.rack.due, s.tail.at, s.tail.due = units.Never, units.Never, units.Never, false
 }

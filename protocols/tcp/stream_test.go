@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// stream is what a receiver should have, from the segments that came.
+// stream is what a receiver should have, given the segments that arrived.
 type stream struct {
 	came []bool // by byte, with the FIN
 	next units.Bytes
@@ -24,8 +24,8 @@ func (m *stream) take(from, to units.Bytes) {
 	}
 }
 
-// TestStream: whatever is lost, doubled and out of order, each byte is delivered once and
-// in order, what both ends count is true, and both ends come to an end.
+// TestStream: whatever is lost, duplicated and out of order, each byte is delivered once
+// and in order, the counts at both ends are right, and both ends finish.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Default()
@@ -56,7 +56,7 @@ func TestStream(t *testing.T) {
 			}
 			return d
 		}
-		left, syns := 3000, 5 // so many may be lost: a SYN is sent again six times only
+		left, syns := 3000, 5 // how many may be lost: a SYN is only retransmitted six times
 		n.way = func(toReceiver bool, g *Segment) []units.Time {
 			if toReceiver && g.ECT && percent(marked) {
 				g.CE = true

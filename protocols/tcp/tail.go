@@ -5,20 +5,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// tail is the probe for the tail, TLP (RFC 8985 §7).
+// tail is the state of the tail loss probe, TLP (RFC 8985 §7).
 type tail struct {
-	at   units.Time  // when it is to go; units.Never if it is not
-	end  units.Bytes // what was sent then
-	due  bool        // it is to leave at once
-	out  bool        // it is under way
-	copy bool        // it was a segment that had been sent before
+	at   units.Time  // when it is due; units.Never if it is not armed
+	end  units.Bytes // end of the data sent by then
+	due  bool        // it must leave at once
+	out  bool        // it is in flight
+	copy bool        // it was a retransmission
 }
 
 // longestDelay is how long a receiver may delay the acknowledgement of a single segment
 // (WCDelAckT).
 const longestDelay = 200 * units.Millisecond
 
-// armTail has a probe sent when nothing is heard.
+// armTail arms the timer of the probe.
 func (s *Sender) armTail(now units.Time) {
 	t := &s.tail
 	t.at = units.Never
@@ -35,7 +35,7 @@ func (s *Sender) armTail(now units.Time) {
 	t.at = min(now+wait, s.rtoAt)
 }
 
-// probe is the segment that goes as a probe: a new one or, where there is none, the last.
+// probe returns the segment to send as a probe: a new one or, if there is none, the last.
 func (s *Sender) probe() int64 {
 	if s.nxt < s.count && s.fits(s.nxt) {
 		return s.nxt
@@ -43,21 +43,21 @@ func (s *Sender) probe() int64 {
 	return s.nxt - 1
 }
 
-// probed notes that the probe has left, with all that was sent until then.
+// probed records that the probe has left, and the end of the data sent by then.
 func (s *Sender) probed(again bool) {
 	s.tail = tail{at: units.Never, end: s.reach(), out: true, copy: again}
 }
 
-// tailAnswered looks what an acknowledgement says of a probe (RFC 8985 §7.4.2).
+// tailAnswered checks an acknowledgement against the probe (RFC 8985 §7.4.2).
 func (s *Sender) tailAnswered(now units.Time, at units.Bytes, n *news) {
 	t := &s.tail
 	if !t.out || at < t.end {
 		return
 	}
 	switch {
-	case !t.copy, n.double: // all had arrived before
+	case !t.copy, n.double: // everything had arrived before
 		t.out = false
-	case at > t.end: // the probe has made a loss good, of which nothing else tells
+	case at > t.end: // the probe repaired a loss that nothing else reports
 		t.out = false
 		if s.episode == open {
 			s.counted.Recoveries++

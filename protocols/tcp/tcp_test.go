@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestSize holds what a flow of a few windows takes at both ends, without its control, to
-// 2 KB.
+// TestSize limits the memory of a flow of a few windows at both ends, without its control,
+// to 2 KB.
 func TestSize(t *testing.T) {
 	sender, receiver, ring := unsafe.Sizeof(Sender{}), unsafe.Sizeof(Receiver{}), firstRing*unsafe.Sizeof(record{})
 	t.Logf("sender %d bytes, receiver %d, %d segments %d", sender, receiver, firstRing, ring)
@@ -53,7 +53,7 @@ func BenchmarkSegment(b *testing.B) {
 	}
 }
 
-// exchange is what sends the next segment and brings its acknowledgement back.
+// exchange returns a function that sends the next segment and returns its acknowledgement.
 func exchange() func() {
 	c := Default()
 	var s Sender
@@ -78,7 +78,8 @@ func exchange() func() {
 	}
 }
 
-// TestReset: a reset ends either end, one that does not fit neither.
+// TestReset: a reset ends a connection at either end, one with a wrong sequence number at
+// neither.
 func TestReset(t *testing.T) {
 	n := &network{way: always(units.Millisecond)}
 	c := Default()
@@ -96,7 +97,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestAnswer: an old SYN opens no connection for which nobody has asked.
+// TestAnswer: an old SYN does not open a connection.
 func TestAnswer(t *testing.T) {
 	var r Receiver
 	c := Default()
@@ -125,7 +126,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestRefuse: data of a connection that nobody knows is reset.
+// TestRefuse: data of an unknown connection is reset.
 func TestRefuse(t *testing.T) {
 	for _, g := range []Segment{{Flags: RST | ACK, Payload: 1}, {Flags: SYN}, {Flags: ACK}} {
 		if a, ok := Refuse(&g); ok {

@@ -14,16 +14,16 @@ import (
 )
 
 // TestTranscripts plays connections over a path on which chosen segments are lost, late or
-// marked, and compares all that goes over it with the files of testdata/transcripts. The
+// marked, and compares everything sent over it with the files of testdata/transcripts. The
 // command is
 //
 //	run size=BYTES [cwnd=SEGMENTS] [delay=TIME] [ecn=classic|dctcp] [plain] [rate=RATE] [burst=SEGMENTS] [single]
 //	    [drop=N,…] [dropack=N,…] [late=N:TIME,…] [mark=N,…] [twice=N,…] [every=N] [quick=N]
 //
-// where N counts what the sender or, for dropack, the receiver has sent, from 0. delay is
-// that of one way. plain is without timestamps, single without offload. Numbers of the stream begin at 0 with the
-// first byte of data. Rewrite with go test ./protocols/tcp -rewrite, and check the
-// difference by hand.
+// where N counts the segments of the sender or, for dropack, the receiver, from 0. delay is the
+// one-way delay. plain means without timestamps, single without offload. Numbers of the stream
+// begin at 0 with the first byte of data. Rewrite with go test ./protocols/tcp -rewrite, and
+// check the difference by hand.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -101,7 +101,7 @@ func play(t *testing.T, d *datadriven.TestData) string {
 	return strings.TrimPrefix(out.String(), "\n") + "\n"
 }
 
-// show writes a line for a segment.
+// show prints a line for a segment.
 func (n *network) show(out *strings.Builder, toReceiver bool, g *Segment, number int) {
 	fmt.Fprintf(out, "%9.3fms ", n.now.Seconds()*1e3)
 	if toReceiver {
@@ -124,7 +124,7 @@ func (n *network) show(out *strings.Builder, toReceiver bool, g *Segment, number
 	}
 }
 
-// numbers is an argument that is a list of numbers, each perhaps with a time.
+// numbers returns an argument that is a list of numbers, each optionally with a time.
 func numbers(t *testing.T, d *datadriven.TestData, key string) map[int]units.Time {
 	m := map[int]units.Time{}
 	for _, a := range d.CmdArgs {

@@ -2,17 +2,17 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// undo finds out that a recovery was spurious: segments were late and none was lost.
+// undo detects spurious recoveries: segments were late and none was lost.
 type undo struct {
-	marker bool        // a recovery is under way
+	marker bool        // a recovery is in progress
 	any    bool        // and has retransmitted something
-	from   units.Bytes // what was acknowledged when it began
+	from   units.Bytes // acknowledged when it began
 	stamp  uint32      // timestamp of the first retransmission
 	again  int32       // retransmissions that the receiver has not reported as duplicates
 }
 
-// begin begins a recovery. flying is how many segments the episode before has retransmitted
-// that are still under way: the answer to one of them says nothing about this recovery.
+// begin begins a recovery. flying is the number of segments still in flight that the
+// previous episode retransmitted: an answer to one of them says nothing about this recovery.
 func (u *undo) begin(acked units.Bytes, flying int32) {
 	if flying > 0 && u.any {
 		*u = undo{marker: true, from: acked, any: true, stamp: u.stamp, again: flying}
@@ -21,7 +21,7 @@ func (u *undo) begin(acked units.Bytes, flying int32) {
 	*u = undo{marker: true, from: acked}
 }
 
-// resent notes a segment that is retransmitted.
+// resent records a retransmission.
 func (u *undo) resent(stamp uint32) {
 	if !u.any {
 		u.any, u.stamp = true, stamp
@@ -29,17 +29,18 @@ func (u *undo) resent(stamp uint32) {
 	u.again++
 }
 
-// double notes n segments, up to to, that came twice. Those from before the recovery do not
-// count.
+// double records n duplicate segments, up to offset to. Those from before the recovery do
+// not count.
 func (u *undo) double(n, to units.Bytes) {
 	if to > u.from {
 		u.again = max(0, u.again-int32(n))
 	}
 }
 
-// spurious tells whether the recovery was spurious: the receiver has got everything that was
-// retransmitted twice (RFC 3708), which it may report when the recovery is over, or a first
-// acknowledgement, which moved, echoes a timestamp from before it (RFC 4015).
+// spurious reports whether the recovery was spurious. Either the receiver has got everything
+// that was retransmitted twice (RFC 3708), which it may report after the recovery, or the
+// first acknowledgement that advanced echoes a timestamp from before the retransmission (RFC
+// 4015).
 func (u *undo) spurious(moved bool, echo uint32, double bool) bool {
 	if !u.marker || !u.any {
 		return false

@@ -2,14 +2,14 @@ package tcp
 
 import "testing"
 
-// TestUndo: an echo of before the first segment that was sent again tells that a recovery was
-// spurious, but not where it answers to one that was sent again in the recovery before.
+// TestUndo: an echo from before the first retransmission shows that a recovery was spurious,
+// unless it answers a retransmission of the previous recovery.
 func TestUndo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		flying int32 // sent again before, and under way
+		flying int32 // retransmitted before, and in flight
 		echo   uint32
-		double int // segments that came twice
+		double int // duplicate segments
 		want   bool
 	}{
 		{"the first copy came", 0, 8, 0, true},

@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// Insert puts a stack into a frame with a whole RoCEv2 packet without one, whose IP
-// header begins at l3, and gives the frame, which may have been moved. The invariant CRC
-// stays what it was.
+// Insert puts a stack into a frame that holds a complete RoCEv2 packet without one. The IP
+// header begins at l3. Insert returns the frame, which may have moved. The invariant CRC
+// does not change.
 func Insert(frame []byte, l3 int, s *Stack) []byte {
 	n := int(s.Len())
 	at := l3 + headerOf(frame[l3:]) + wire.UDPHeader
@@ -20,9 +20,9 @@ func Insert(frame []byte, l3 int, s *Stack) []byte {
 	return frame
 }
 
-// Remove takes the stack out of a frame with an IP packet to Port and reads it into s,
-// in place; what is left is the RoCEv2 packet that the invariant CRC is of. The error says
-// what is wrong with the stack; then the frame is as it was.
+// Remove takes the stack out of a frame with an IP packet to Port, in place, and reads it
+// into s. The rest is the RoCEv2 packet that the invariant CRC covers. If the stack is
+// invalid, Remove returns an error and the unchanged frame.
 func Remove(frame []byte, l3 int, s *Stack) ([]byte, error) {
 	at := l3 + headerOf(frame[l3:]) + wire.UDPHeader
 	n, err := s.Parse(frame[min(at, len(frame)):])
@@ -34,7 +34,7 @@ func Remove(frame []byte, l3 int, s *Stack) ([]byte, error) {
 	return frame, nil
 }
 
-// headerOf is the length of an IP header without options or extensions.
+// headerOf returns the length of an IP header without options or extensions.
 func headerOf(ip []byte) int {
 	if ip[0]>>4 == 6 {
 		return wire.IPv6Header
@@ -42,8 +42,8 @@ func headerOf(ip []byte) int {
 	return wire.IPv4Header
 }
 
-// resize makes the headers of IP and UDP say that the packet is n bytes longer, and the
-// UDP port another.
+// resize adds n to the lengths in the IP and UDP headers, and sets the UDP destination
+// port.
 func resize(frame []byte, l3, n int, port uint16) {
 	ip := frame[l3:]
 	udp := ip[headerOf(ip):]

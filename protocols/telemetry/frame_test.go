@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// frame makes an Ethernet frame with a UDP datagram of a size to the port of RoCEv2, over
-// IPv4 or IPv6.
+// frame returns an Ethernet frame with a UDP datagram of a given size to the port of
+// RoCEv2, over IPv4 or IPv6.
 func frame(t *testing.T, version uint8, payload int) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6)}
@@ -42,12 +42,12 @@ func frame(t *testing.T, version uint8, payload int) []byte {
 		t.Fatal(err)
 	}
 	out := slices.Clone(b.Bytes()[:14+headerOf(b.Bytes()[14:])+8+payload]) // gopacket pads
-	binary.BigEndian.PutUint16(out[len(out)-payload-2:], 0)                // RoCE's are without a checksum
+	binary.BigEndian.PutUint16(out[len(out)-payload-2:], 0)                // RoCE has no checksum
 	return out
 }
 
-// TestInsertAndRemove: a stack that was put into a frame stands behind UDP, gopacket finds
-// the lengths and the checksum of IP right, and without it the frame is what it was.
+// TestInsertAndRemove: a stack that is inserted into a frame follows UDP, gopacket finds
+// correct lengths and a correct IP checksum, and removing the stack restores the frame.
 func TestInsertAndRemove(t *testing.T) {
 	for _, version := range []uint8{4, 6} {
 		for _, room := range []uint8{1, 5, MaxHops} {
@@ -84,7 +84,7 @@ func TestInsertAndRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveRefuses: where there is no good stack the frame stays as it is.
+// TestRemoveRefuses: without a valid stack the frame stays unchanged.
 func TestRemoveRefuses(t *testing.T) {
 	for _, version := range []uint8{4, 6} {
 		for _, c := range []struct {

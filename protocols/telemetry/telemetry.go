@@ -1,10 +1,10 @@
-// Package telemetry is in-band telemetry (INT): what the egress ports of switches
-// write into a packet on its way, and how the receiver sends it back. Its values
-// are those of HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
-// 2019, §4.1 and Fig. 7): 8 bytes a hop.
+// Package telemetry implements in-band telemetry (INT): the data that egress ports of
+// switches write into a packet, and that the receiver sends back. The values are those
+// of HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §4.1 and
+// Fig. 7): 8 bytes per hop.
 //
-// On the wire a Stack is a shim between UDP and the BTH of a RoCEv2 packet, behind a
-// UDP port of its own:
+// On the wire a Stack is a shim between UDP and the BTH of a RoCEv2 packet, with a
+// separate UDP port:
 //
 //	 0                   1                   2                   3
 //	+-------+-------+---------------+-------------------------------+
@@ -12,11 +12,11 @@
 //	+-------+-------+---------------+-------------------------------+
 //	| room times 8 bytes: rate (4 bits), time (24), sent (20), queue (16) |
 //
-// The sender reserves the room, so that a packet keeps its length; E is set in an
-// acknowledgement that carries a stack back, which switches leave alone. The paper has
-// 2 bytes where this has 4: it knows the room in advance, and tells the two directions
-// apart by the packet's type. The ICRC covers a packet as if the shim were not there and
-// the UDP port were RoCEv2's, because switches write into the shim.
+// The sender reserves the room, so that a packet keeps its length. E is set in an
+// acknowledgement that carries a stack back; switches do not change such a stack. The
+// paper has 2 bytes where this has 4: it knows the room in advance, and distinguishes
+// the two directions by the packet's type. The ICRC covers a packet as if there were no
+// shim and the UDP port were RoCEv2's, because switches write into the shim.
 package telemetry
 
 import (
@@ -26,21 +26,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Port is the UDP destination port of RoCEv2 packets with a stack. It is not
-// registered: it is from the range for private use (RFC 6335 §6).
+// Port is the UDP destination port of RoCEv2 packets with a stack. It is unregistered,
+// from the range for private use (RFC 6335 §6).
 const Port = 54791
 
-// MaxHops is the most room that a stack can have: with it a Stack is a cache line.
+// MaxHops is the maximum room of a stack: with it a Stack fills a cache line.
 const MaxHops = 7
 
-// HeaderLen is the length of what stands in front of the hops, HopLen of a hop.
+// HeaderLen is the length of the header before the hops, HopLen that of a hop.
 const (
 	HeaderLen = 4
 	HopLen    = 8
 )
 
-// Hop is what one egress port wrote, as it is on the wire. Time and bytes wrap
-// around: only their differences mean something (Since).
+// Hop is what one egress port wrote, in wire format. Time and bytes wrap around: only
+// their differences are meaningful (Since).
 type Hop uint64
 
 // The fields of a hop, from the highest bits.
@@ -51,21 +51,20 @@ const (
 	queueUnit = 80 * units.Byte
 )
 
-// TimeWrap and SentWrap are where a hop's time and its bytes begin again: 16.777216 ms
-// and 134217728 B.
+// TimeWrap and SentWrap are the values at which a hop's time and bytes wrap around:
+// 16.777216 ms and 134217728 B.
 const (
 	TimeWrap = units.Nanosecond << timeBits
 	SentWrap = sentUnit << sentBits
 )
 
-// rates are what the four bits of the rate stand for. The paper does not print
-// its codes.
+// rates decodes the four bits of the rate. The paper does not print its codes.
 var rates = [16]units.Rate{
 	0, 10 * units.Mbps, 100 * units.Mbps, units.Gbps, 2500 * units.Mbps, 5 * units.Gbps, 10 * units.Gbps, 20 * units.Gbps,
 	25 * units.Gbps, 40 * units.Gbps, 50 * units.Gbps, 100 * units.Gbps, 200 * units.Gbps, 400 * units.Gbps, 800 * units.Gbps, 1600 * units.Gbps,
 }
 
-// RateCode gives the code of a port's rate; false if it has none.
+// RateCode returns the code of a port's rate, and false if there is none.
 func RateCode(r units.Rate) (code uint8, ok bool) {
 	for i, known := range rates {
 		if known == r && i > 0 {
@@ -75,13 +74,12 @@ func RateCode(r units.Rate) (code uint8, ok bool) {
 	return 0, false
 }
 
-// Rates are those that have a code, in rising order.
+// Rates returns the rates that have a code, in ascending order.
 func Rates() []units.Rate { return rates[1:] }
 
-// NewHop makes what a port writes at now: code is that of its rate, sent the bytes
-// that it has sent since its start, queue those that wait behind the packet. The
-// longest queue that can be written is 5242800 bytes; a longer one is written as
-// that.
+// NewHop returns what a port writes at now. code is the code of its rate, sent the
+// bytes that it has sent since its start, queue the bytes that wait behind the packet.
+// A queue longer than 5242800 bytes is written as 5242800 bytes.
 func NewHop(code uint8, now units.Time, sent, queue units.Bytes) Hop {
 	t := uint64(now/units.Nanosecond) & (1<<timeBits - 1)
 	s := uint64(sent/sentUnit) & (1<<sentBits - 1)
@@ -89,57 +87,57 @@ func NewHop(code uint8, now units.Time, sent, queue units.Bytes) Hop {
 	return Hop(uint64(code)<<(timeBits+sentBits+queueBits) | t<<(sentBits+queueBits) | s<<queueBits | q)
 }
 
-// Rate is the rate of the port.
+// Rate returns the rate of the port.
 func (h Hop) Rate() units.Rate { return rates[h>>(timeBits+sentBits+queueBits)] }
 
-// Queue is how many bytes waited behind the packet, in units of 80 bytes.
+// Queue returns how many bytes waited behind the packet, in units of 80 bytes.
 func (h Hop) Queue() units.Bytes { return units.Bytes(h&(1<<queueBits-1)) * queueUnit }
 
 func (h Hop) time() uint64 { return uint64(h>>(sentBits+queueBits)) & (1<<timeBits - 1) }
 func (h Hop) sent() uint64 { return uint64(h>>queueBits) & (1<<sentBits - 1) }
 
-// Since gives the time from an earlier hop of the same port to h, and how many bytes
-// the port sent in it: time modulo TimeWrap, bytes modulo SentWrap.
+// Since returns the time from an earlier hop of the same port to h, and the bytes that
+// the port sent in that time: time modulo TimeWrap, bytes modulo SentWrap.
 func (h Hop) Since(before Hop) (t units.Time, sent units.Bytes) {
 	t = units.Time((h.time()-before.time())&(1<<timeBits-1)) * units.Nanosecond
 	return t, units.Bytes((h.sent()-before.sent())&(1<<sentBits-1)) * sentUnit
 }
 
-// Between is Since for a receiver whose clock says that about so much time has passed
-// between the two: t is right however often time has wrapped, if "about" is off by less
-// than half of TimeWrap. ok is false where nothing follows from the two: the port can
-// have sent SentWrap or more, h is not later, or its rate is not known.
+// Between is Since for a receiver by whose clock the hops are about that far apart. t
+// is right however often the time has wrapped, if about is off by less than half of
+// TimeWrap. ok is false if the result is not usable: the port may have sent SentWrap or
+// more, h is not later, or its rate is not known.
 func (h Hop) Between(before Hop, about units.Time) (t units.Time, sent units.Bytes, ok bool) {
 	t, sent = h.Since(before)
 	if off := about - t + TimeWrap/2; off >= 0 {
 		t += off / TimeWrap * TimeWrap
 	} else {
-		t -= TimeWrap // it cannot be so late: h is the earlier one
+		t -= TimeWrap // not that late: h is the earlier one
 	}
 	return t, sent, t > 0 && h.Rate() > 0 && h.Rate().Per(t) < SentWrap-sentUnit
 }
 
-// String is for messages of tests.
+// String formats h for test messages.
 func (h Hop) String() string {
 	return fmt.Sprintf("%v at %dns, %d x 128B sent, queue %v", h.Rate(), h.time(), h.sent(), h.Queue())
 }
 
-// Stack is the hops that a packet has room for and those it has. The zero Stack is no
+// Stack holds the hops of a packet and the room for more. The zero Stack means no
 // telemetry.
 type Stack struct {
-	Room  uint8 // hops, up to MaxHops; 0 is none
-	Count uint8 // of them written, up to Room
-	Echo  bool  // it is on its way back
-	// Path is the exclusive or of the numbers of the ports that wrote: packets that
-	// went another way have another, as good as always.
+	Room  uint8 // hops, up to MaxHops; 0 means none
+	Count uint8 // number of hops written, up to Room
+	Echo  bool  // it is on the way back
+	// Path is the exclusive or of the numbers of the ports that wrote: packets on
+	// another path almost always have another value.
 	Path uint16
 	Hops [MaxHops]Hop
 }
 
-// Len is how many bytes Put writes; 0 without room.
+// Len returns the number of bytes that Put writes; 0 without room.
 func (s *Stack) Len() units.Bytes { return Size(int(s.Room)) }
 
-// Size is the length of a stack with room for some hops.
+// Size returns the length of a stack with room for room hops.
 func Size(room int) units.Bytes {
 	if room == 0 {
 		return 0
@@ -147,8 +145,8 @@ func Size(room int) units.Bytes {
 	return HeaderLen + units.Bytes(room)*HopLen
 }
 
-// Push adds a hop of a port with a number. Where there is no room left, or the stack
-// is an echo, nothing happens.
+// Push adds a hop of the port with number port. It does nothing if there is no room
+// left or the stack is an echo.
 func (s *Stack) Push(port uint16, h Hop) {
 	if s.Echo || s.Count >= s.Room {
 		return
@@ -158,7 +156,7 @@ func (s *Stack) Push(port uint16, h Hop) {
 	s.Path ^= port
 }
 
-// Written gives the hops that ports have written.
+// Written returns the hops that ports have written.
 func (s *Stack) Written() []Hop { return s.Hops[:s.Count] }
 
 // Put writes the stack to b, which has Len bytes for it.
@@ -177,8 +175,8 @@ func (s *Stack) Put(b []byte) {
 	}
 }
 
-// Parse reads a stack from the beginning of b and gives its length. The error says
-// what is wrong: b is too short, or it says more hops than it has room for.
+// Parse reads a stack from the beginning of b and returns its length. It fails if b is
+// too short, if the room is not 1 to MaxHops, or if there are more hops than room.
 func (s *Stack) Parse(b []byte) (int, error) {
 	*s = Stack{}
 	if len(b) < HeaderLen {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRates: every rate but "unknown" has a code of its own, which gives it back.
+// TestRates: every rate except "unknown" has a unique code, which decodes to it.
 func TestRates(t *testing.T) {
 	if len(Rates()) != 15 {
 		t.Errorf("%d rates have a code", len(Rates()))
@@ -38,8 +38,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestHopFields: no field of a hop spills into another, whatever the values, and what
-// is too fine or too much for a field is cut as its comment says.
+// TestHopFields: no field of a hop spills into another, whatever the values, and values
+// that are too fine or too large for a field are cut as its comment says.
 func TestHopFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		code := uint8(rapid.IntRange(1, 15).Draw(t, "code"))
@@ -61,8 +61,8 @@ func TestHopFields(t *testing.T) {
 	})
 }
 
-// TestSinceOverTheWrap: differences are right where time or bytes begin again between two
-// hops, up to once around.
+// TestSinceOverTheWrap: differences are right if time or bytes wrap around once between
+// two hops.
 func TestSinceOverTheWrap(t *testing.T) {
 	if TimeWrap != 16_777_216*units.Nanosecond || SentWrap != 134_217_728 {
 		t.Errorf("time wraps after %v, bytes after %d", TimeWrap, SentWrap)
@@ -79,8 +79,8 @@ func TestSinceOverTheWrap(t *testing.T) {
 	})
 }
 
-// TestBetween: with a clock at hand time is right over any number of wraps, and what
-// cannot be told is said not to be.
+// TestBetween: with a clock, time is right over any number of wraps, and unusable results
+// are reported as such.
 func TestBetween(t *testing.T) {
 	const ns, ms = units.Nanosecond, units.Millisecond
 	hop := func(rate units.Rate, at units.Time, sent units.Bytes) Hop {
@@ -115,8 +115,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestPush: hops stand in the order of their ports, up to the room, and not in what is on
-// its way back. The path is that of the ports that wrote.
+// TestPush: hops are in the order of their ports, up to the room, and echoes get none.
+// The path is that of the ports that wrote.
 func TestPush(t *testing.T) {
 	s := Stack{Room: 2}
 	one, two := NewHop(1, 1, 0, 0), NewHop(2, 2, 0, 0)
@@ -146,8 +146,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPut has the bytes of a stack as the package's comment draws them: rate code 11,
-// time 0x030201 ns, 0x54321 blocks of 128 bytes, a queue of 0x1234 blocks of 80.
+// TestPut checks the bytes of a stack against the package's comment: rate code 11, time
+// 0x030201 ns, 0x54321 blocks of 128 bytes, a queue of 0x1234 blocks of 80.
 func TestPut(t *testing.T) {
 	s := Stack{Room: 2, Echo: true, Count: 1, Path: 0xabcd}
 	s.Hops[0] = NewHop(11, 0x030201*units.Nanosecond, 0x54321*128, 0x1234*80)
@@ -167,7 +167,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what is put is parsed, whatever stands behind it.
+// TestRoundTrip: a written stack is parsed, whatever follows it.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Stack{
@@ -195,7 +195,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestParseRefuses what cannot be.
+// TestParseRefuses checks that invalid stacks are refused.
 func TestParseRefuses(t *testing.T) {
 	for _, first := range []byte{0x00, 0x01, 0x12, 0x59, 0x80, 0xf0, 0xff} {
 		var s Stack
@@ -208,7 +208,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: any bytes are refused, or are a stack that is put as the same one.
+// FuzzParse: any bytes are refused, or are a stack that is written unchanged.
 func FuzzParse(f *testing.F) {
 	s := Stack{Room: 3, Count: 2, Path: 7, Echo: true, Hops: [MaxHops]Hop{1, 2}}
 	b := make([]byte, s.Len())

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters by the names of the two papers.
+// Config holds the parameters under the names of the two papers.
 type Config struct {
 	// Alpha is the weight of a new difference of RTTs in rtt_diff, their moving
 	// average. 0 to 1.
@@ -19,41 +19,43 @@ type Config struct {
 	Delta units.Rate `yaml:"delta,omitempty" json:"delta" jsonschema_description:"additive increment"`
 	// TLow is the RTT below which the rate is increased whatever the gradient. 0 to 1 h.
 	TLow units.Time `yaml:"t_low,omitempty" json:"t_low" jsonschema_description:"RTT below which the rate is increased whatever the gradient"`
-	// THigh is the RTT above which it is decreased. From t_low to 1 h.
+	// THigh is the RTT above which the rate is decreased. From t_low to 1 h.
 	THigh units.Time `yaml:"t_high,omitempty" json:"t_high" jsonschema_description:"RTT above which the rate is decreased whatever the gradient"`
-	// MinRTT is what differences of RTTs are divided by to be a gradient. 0 is the RTT
-	// of the flow's path when nothing is queued; where that is not known, the least
-	// that was measured. Up to 1 h.
+	// MinRTT is the divisor that turns differences of RTTs into a gradient. 0 means the
+	// RTT of the flow's path without queues, or the lowest measured RTT if that is not
+	// known. Up to 1 h.
 	MinRTT units.Time `yaml:"min_rtt,omitempty" json:"min_rtt" jsonschema_description:"what differences of RTTs are divided by; 0 is the RTT of the idle path"`
-	// HAIAfter is after how many completion events in a row without a rising RTT the
-	// increase is hyper-active (HAI), and HAITimes by how many deltas that goes. Only
-	// where the gradient decides, and not with Patched. From 1.
+	// HAIAfter is the number of consecutive completion events without a rising RTT after
+	// which the increase is hyper-active (HAI), and HAITimes the number of deltas of such
+	// an increase. They only apply where the gradient decides, and not with Patched. At
+	// least 1.
 	HAIAfter int `yaml:"hai_after,omitempty" json:"hai_after" jsonschema_description:"completion events without a rising RTT until the increase is hyper-active, 1 to 1000"`
 	HAITimes int `yaml:"hai_times,omitempty" json:"hai_times" jsonschema_description:"increments of a hyper-active increase, 1 to 1000"`
-	// Seg is the size of a segment: a completion event comes when so much payload more
-	// is acknowledged. With 0 it comes once a round trip, with the first packet that
-	// was sent after the event before.
+	// Seg is the size of a segment: a completion event occurs for every Seg bytes of
+	// acknowledged payload. 0 means once per round trip, with the first packet sent after
+	// the previous event.
 	Seg units.Bytes `yaml:"seg,omitempty" json:"seg" jsonschema_description:"payload between completion events; 0 is one a round trip"`
-	// Burst is what leaves at line rate before the gap that keeps to the rate; 0 paces
-	// every packet.
+	// Burst is the amount of data that leaves at line rate before the gap that maintains
+	// the rate; 0 paces every packet.
 	Burst units.Bytes `yaml:"burst,omitempty" json:"burst" jsonschema_description:"data that leaves at line rate before a gap; 0 paces every packet"`
-	// ScaleUpdates means that an update less than MinRTT after the one before has so much
-	// less effect (§5 of the paper; min(1, interval/minRTT) as eRPC has it).
+	// ScaleUpdates means that an update less than MinRTT after the previous one has
+	// proportionally less effect (§5 of the paper; min(1, interval/minRTT) as in eRPC).
 	ScaleUpdates bool `yaml:"scale_updates,omitempty" json:"scale_updates" jsonschema_description:"whether updates within min_rtt of the one before have so much less effect"`
-	// MaxDecrease is the most that an update takes of the rate. 0% to 100%.
+	// MaxDecrease is the largest share of the rate that an update takes. 0% to 100%.
 	MaxDecrease units.Fraction `yaml:"max_decrease,omitempty" json:"max_decrease" jsonschema_description:"most that an update takes of the rate"`
-	// InitialRate is that of a new flow; 0 ("unlimited" in a lab file) is the line rate.
+	// InitialRate is the rate of a new flow; 0 ("unlimited" in a lab file) means the line
+	// rate.
 	InitialRate units.Rate `yaml:"initial_rate,omitempty" json:"initial_rate" jsonschema_description:"rate of a new flow; unlimited is the line rate"`
-	// MinRate is the least rate. Above 0, up to the line rate.
+	// MinRate is the minimum rate. Above 0, up to the line rate.
 	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate"`
-	// Patched is Algorithm 2 of Zhu et al., CoNEXT 2016: between t_low and t_high the
-	// gradient weighs an increase by Delta against a decrease in proportion to how far
-	// the RTT is above RTTRef. RTTRef 0 is t_low, as there.
+	// Patched selects Algorithm 2 of Zhu et al., CoNEXT 2016: between t_low and t_high
+	// the gradient weighs an increase by Delta against a decrease in proportion to how
+	// far the RTT is above RTTRef. An RTTRef of 0 means t_low, as there.
 	Patched bool       `yaml:"patched,omitempty" json:"patched" jsonschema_description:"whether the absolute RTT decides the decrease (Zhu et al., CoNEXT 2016, Algorithm 2)"`
 	RTTRef  units.Time `yaml:"rtt_ref,omitempty" json:"rtt_ref" jsonschema_description:"RTT that patched TIMELY steers towards; 0 is t_low"`
 }
 
-// ref is RTT_ref of Algorithm 2.
+// ref returns RTT_ref of Algorithm 2.
 func (c *Config) ref() float64 {
 	if c.RTTRef > 0 {
 		return float64(c.RTTRef)
@@ -64,9 +66,8 @@ func (c *Config) ref() float64 {
 // most bounds the counts of completion events.
 const most = 1000
 
-// Validate checks c for a port at line rate line. The error joins a
-// registry.RangeError for each parameter that is wrong, and another error for a line
-// without a rate.
+// Validate checks c for a port at line rate line. The error joins a registry.RangeError
+// for each invalid parameter, and another error for a line without a rate.
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
@@ -104,8 +105,8 @@ func (c *Config) Validate(line units.Rate) error {
 // largestMTU is the largest path MTU.
 const largestMTU = 4096
 
-// Traits implements cc.Settings. Acknowledgements are asked for often enough to have
-// one for each segment.
+// Traits implements cc.Settings. It asks for acknowledgements often enough for one per
+// segment.
 func (c *Config) Traits() cc.Traits {
 	return cc.Traits{
 		Burst: c.Burst, NeedsAcks: true, NeedsPath: c.MinRTT == 0,

@@ -9,11 +9,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// bottleneck is flows that always have packets to send, through one queue, and the
+// bottleneck models flows that always have packets to send through one queue, and the
 // acknowledgements that come back.
 type bottleneck struct {
 	line   units.Rate
-	delay  units.Time // of a packet and its acknowledgement, but for the queue
+	delay  units.Time // of a packet and its acknowledgement, without the queue
 	packet units.Bytes
 	flows  []*loopFlow
 	free   units.Time // when all that is queued has left
@@ -23,10 +23,10 @@ type loopFlow struct {
 	rate  *Timely
 	next  units.Time // the next packet
 	burst units.Bytes
-	acks  []loopAck // on their way
+	acks  []loopAck // in flight
 	sent  units.Bytes
 	acked units.Bytes
-	rtts  float64 // sum of what was measured
+	rtts  float64 // sum of the measured RTTs
 	n     int
 }
 
@@ -37,7 +37,7 @@ func (b *bottleneck) start(c Config, rate units.Rate, at units.Time) {
 	b.flows = append(b.flows, &loopFlow{rate: New(&c, cc.Flow{Line: b.line}), next: at})
 }
 
-// run goes on until end.
+// run runs until end.
 func (b *bottleneck) run(end units.Time) {
 	for {
 		var f *loopFlow
@@ -65,7 +65,7 @@ func (b *bottleneck) run(end units.Time) {
 	}
 }
 
-// send puts a packet into the queue. What becomes of it is known at once.
+// send puts a packet into the queue. Its acknowledgement time is known at once.
 func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	b.free = max(b.free, now) + b.line.TimeOf(b.packet)
 	at := b.free + b.delay
@@ -79,7 +79,7 @@ func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	}
 }
 
-// two runs two flows that start at some rates and gives their shares of the line and
+// two runs two flows with given initial rates and returns their shares of the line and
 // the mean RTT between two instants.
 func two(c Config, first, second units.Rate, late, from, until units.Time) (shares [2]float64, rtt units.Time) {
 	b := &bottleneck{line: 10 * units.Gbps, delay: 4 * units.Microsecond, packet: 1000}
@@ -101,8 +101,8 @@ func two(c Config, first, second units.Rate, late, from, until units.Time) (shar
 
 const ms = units.Millisecond
 
-// starts are those of Zhu et al., CoNEXT 2016, Fig. 9: both flows at 5 Gb/s, one of
-// them 10 ms late, and one at 7 and the other at 3 Gb/s.
+// starts has the initial conditions of Zhu et al., CoNEXT 2016, Fig. 9: both flows at 5
+// Gb/s, one of them 10 ms late, and one at 7 and the other at 3 Gb/s.
 var starts = []struct {
 	name          string
 	first, second units.Rate
@@ -129,8 +129,8 @@ func TestTIMELYHasNoFixedPoint(t *testing.T) {
 	}
 }
 
-// TestBurstsBringTIMELYTogether: bursts of 16 KB are noise enough for shares that are
-// about equal from any start, at the price of some of the line (Fig. 10a there).
+// TestBurstsBringTIMELYTogether: bursts of 16 KB add enough noise that shares are about
+// equal from any start, at the cost of some utilisation (Fig. 10a there).
 func TestBurstsBringTIMELYTogether(t *testing.T) {
 	for _, s := range starts {
 		shares, rtt := two(Preset("paper", 10*units.Gbps), s.first, s.second, s.late, 200*ms, 300*ms)
@@ -141,9 +141,10 @@ func TestBurstsBringTIMELYTogether(t *testing.T) {
 	}
 }
 
-// TestPatchedTIMELYConverges: from any start two flows come to equal rates, and the
-// RTT to where Algorithm 2 rests: delta/2 = rate * beta/2 * (RTT - T_low)/T_low with
-// rate = C/N, which is RTT = T_low (1 + N delta / (beta C)) (Eq. 31 has it as a queue).
+// TestPatchedTIMELYConverges: from any start two flows converge to equal rates, and the
+// RTT to the fixed point of Algorithm 2: delta/2 = rate * beta/2 * (RTT - T_low)/T_low
+// with rate = C/N, which is RTT = T_low (1 + N delta / (beta C)) (Eq. 31 has it as a
+// queue).
 func TestPatchedTIMELYConverges(t *testing.T) {
 	c := Preset("patched", 10*units.Gbps)
 	rests := float64(c.TLow) * (1 + 2*float64(c.Delta)/(float64(c.Beta)*10e9))

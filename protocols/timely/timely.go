@@ -1,13 +1,13 @@
-// Package timely is TIMELY, which slows a flow down when its round trips take longer
-// and longer: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter",
-// SIGCOMM 2015, Algorithm 1. With the parameter patched it is what Zhu et al. made of
-// it in "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016,
+// Package timely implements TIMELY, which slows a flow down while its round-trip time
+// grows: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter",
+// SIGCOMM 2015, Algorithm 1. With the parameter patched it is the variant of Zhu et
+// al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016,
 // Algorithm 2.
 //
-// The paper's RTT is of a segment of up to 64 KB, less the time that the segment takes
-// to leave the NIC (§4.1). Here the NIC measures the RTT of a packet, from when it
-// begins to leave, so that nothing is to be subtracted: packets of the segment before
-// it have left already.
+// The paper's RTT is that of a segment of up to 64 KB, minus the time that the segment
+// takes to leave the NIC (§4.1). Here the NIC measures the RTT of a packet from when
+// it begins to leave, so there is nothing to subtract: earlier packets of the segment
+// have already left.
 package timely
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Timely is the rate of one flow. It is updated at completion events: whenever seg
-// bytes more have been acknowledged. Rates and times are floating-point numbers as in
-// the paper's pseudo-code, in b/s and picoseconds; products are rounded before they
-// are added to, so that all machines compute the same.
+// Timely is the rate of one flow. It is updated at completion events: whenever another
+// seg bytes have been acknowledged. Rates and times are floating-point numbers as in
+// the paper's pseudo-code, in b/s and picoseconds; products are rounded before an
+// addition, so that all machines compute the same.
 type Timely struct {
 	cc.Deaf
 	config *Config
@@ -26,20 +26,20 @@ type Timely struct {
 	rate   float64
 
 	minRTT   float64 // 0 while it is not known
-	learning bool    // minRTT is the least that was measured
+	learning bool    // minRTT is the lowest measured RTT
 	prevRTT  float64 // 0 before the first
 	rttDiff  float64
 	falling  int // completion events in a row without a rising RTT
 
-	segment units.Bytes // acknowledged of the segment under way
-	mark    units.Bytes // with seg 0: what had been sent at the last update
+	segment units.Bytes // acknowledged bytes of the current segment
+	mark    units.Bytes // with seg 0: bytes sent by the last update
 	updated units.Time  // the last update; Never before the first
 }
 
 var _ cc.Control = (*Timely)(nil)
 
-// New makes the rate of a flow. c has passed Validate(f.Line) and is shared, not
-// copied.
+// New returns the rate control of a flow. c has passed Validate(f.Line) and is shared,
+// not copied.
 func New(c *Config, f cc.Flow) *Timely {
 	t := &Timely{config: c, line: f.Line, rate: float64(f.Line), minRTT: float64(c.MinRTT), updated: units.Never}
 	if c.InitialRate > 0 {
@@ -52,11 +52,11 @@ func New(c *Config, f cc.Flow) *Timely {
 	return t
 }
 
-// Rate is the current rate.
+// Rate returns the current rate.
 func (t *Timely) Rate() units.Rate { return units.Rate(t.rate) }
 
-// Line bounds the rate by the new line rate. A flow does not rise with it at once: the
-// line's rate is not what TIMELY goes by.
+// Line bounds the rate by the new line rate. The rate does not rise with it at once,
+// because TIMELY does not use the line rate.
 func (t *Timely) Line(_ units.Time, line units.Rate) {
 	t.line = line
 	t.bound()
@@ -76,8 +76,8 @@ func (t *Timely) Acked(now units.Time, a *cc.Ack) {
 	}
 }
 
-// completes tells whether an acknowledgement is a completion event: of a segment, or
-// with seg 0 of the first packet that was sent after the last update.
+// completes reports whether an acknowledgement is a completion event: for a segment,
+// or with seg 0 for the first packet sent after the last update.
 func (t *Timely) completes(a *cc.Ack) bool {
 	seg := t.config.Seg
 	if seg == 0 {
@@ -94,8 +94,8 @@ func (t *Timely) completes(a *cc.Ack) bool {
 	return true
 }
 
-// update is Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et al., whose
-// names it has.
+// update implements Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et
+// al. It uses their names.
 func (t *Timely) update(now units.Time, newRTT float64) {
 	c := t.config
 	if t.prevRTT == 0 {
@@ -139,8 +139,8 @@ func (t *Timely) update(now units.Time, newRTT float64) {
 	t.bound()
 }
 
-// gradient is how much longer a round trip takes than the one before, in units of
-// minRTT, smoothed.
+// gradient returns the smoothed increase of the RTT from one round trip to the next,
+// in units of minRTT.
 func (t *Timely) gradient() float64 {
 	if t.minRTT == 0 {
 		return 0
@@ -148,8 +148,8 @@ func (t *Timely) gradient() float64 {
 	return t.rttDiff / t.minRTT
 }
 
-// scale is how much of an update's effect a completion event at now has: with
-// scale_updates events that come more than once in minRTT have that much less.
+// scale returns the share of an update's effect for a completion event at now. With
+// scale_updates, events less than minRTT apart have proportionally less effect.
 func (t *Timely) scale(now units.Time) float64 {
 	if !t.config.ScaleUpdates || t.updated == units.Never || t.minRTT == 0 {
 		return 1
@@ -157,7 +157,7 @@ func (t *Timely) scale(now units.Time) float64 {
 	return min(1, float64(now-t.updated)/t.minRTT)
 }
 
-// weight is w(g) of Zhu et al. (§4.3): how much of an update is a decrease.
+// weight returns w(g) of Zhu et al. (§4.3): the share of the decrease in an update.
 func weight(gradient float64) float64 {
 	switch {
 	case gradient <= -0.25:

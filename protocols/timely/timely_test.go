@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWeight has w(g) of Zhu et al. at its corners and between.
+// TestWeight checks w(g) of Zhu et al. at its corners and in between.
 func TestWeight(t *testing.T) {
 	for g, want := range map[float64]float64{-9: 0, -0.25: 0, -0.125: 0.25, 0: 0.5, 0.125: 0.75, 0.25: 1, 9: 1} {
 		if got := weight(g); got != want {
@@ -54,14 +54,14 @@ func TestRateStaysInBounds(t *testing.T) {
 	})
 }
 
-// TestConfigAsText: all presets are good at all line rates, and come through YAML and
+// TestConfigAsText: all presets are valid at all line rates, and survive YAML and
 // JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "timely", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
 }
 
-// TestTraits: acknowledgements are asked for at least once a segment at every path
-// MTU, and the path only where min_rtt is to come from it.
+// TestTraits: acknowledgements are requested at least once per segment at every
+// path MTU, and the path only if min_rtt comes from it.
 func TestTraits(t *testing.T) {
 	for _, x := range []struct {
 		seg  units.Bytes
@@ -102,7 +102,7 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// traffic is a flow of packets of which each is acknowledged.
+// traffic models a flow of packets that are all acknowledged.
 type traffic struct {
 	c    Config
 	flow cc.Control

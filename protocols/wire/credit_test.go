@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCreditFrame: the layout that Credits documents, byte by byte.
+// TestCreditFrame checks the layout that Credits documents, byte by byte.
 func TestCreditFrame(t *testing.T) {
 	c := Credits{Sends: 1 << 3, Grants: 1<<3 | 1<<5, Sent: [8]uint16{3: 0x0102}, Limit: [8]uint16{3: 0x1122, 5: 0xfffe}}
 	want, _ := hex.DecodeString("0180c2000001" + "060000000102" + "8808" + "fffe" + "7a57ef" + "01" + "08" + "28" +
@@ -27,7 +27,8 @@ func TestCreditFrame(t *testing.T) {
 	}
 }
 
-// TestParseCreditsRefuses: frames cut short, of other opcodes, IDs and types.
+// TestParseCreditsRefuses: truncated frames, and frames with other opcodes, IDs and
+// types.
 func TestParseCreditsRefuses(t *testing.T) {
 	b := make([]byte, CreditFrame)
 	(&Credits{Grants: 1}).Put(b, 1)

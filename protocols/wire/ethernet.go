@@ -1,7 +1,6 @@
-// Package wire reads and rewrites the few header fields of Ethernet, IPv4,
-// IPv6, TCP and UDP that a switch looks at, in place and without allocation.
-// Anything that is done rarely (an ARP reply, a capture of a modelled packet)
-// uses gopacket instead.
+// Package wire reads and rewrites the few header fields of Ethernet, IPv4, IPv6,
+// TCP and UDP that a switch needs, in place and without allocation. Rare operations
+// (an ARP reply, a capture of a modelled packet) use gopacket instead.
 package wire
 
 import "encoding/binary"
@@ -18,11 +17,11 @@ const (
 // Sizes on an Ethernet link, in bytes.
 const (
 	EthernetHeader = 14
-	// EthernetMin is the shortest frame without its FCS (IEEE 802.3 §4A.4.2:
-	// 64 bytes with it); shorter ones are padded on the wire.
+	// EthernetMin is the shortest frame without its FCS (IEEE 802.3 §4A.4.2: 64
+	// bytes with it); shorter frames are padded on the wire.
 	EthernetMin = 60
-	// EthernetOverhead is what a frame costs on the wire beyond its bytes:
-	// preamble and start delimiter 8, FCS 4, inter-packet gap 12.
+	// EthernetOverhead is the number of bytes that a frame takes on the wire beyond
+	// its length: preamble and start delimiter 8, FCS 4, inter-packet gap 12.
 	EthernetOverhead = 24
 	// VLANTag is the length of an 802.1Q tag.
 	VLANTag = 4
@@ -45,7 +44,7 @@ func (m MAC) Put(b []byte) {
 	binary.BigEndian.PutUint16(b[4:], uint16(m))
 }
 
-// Multicast tells whether m addresses a group; broadcast is one.
+// Multicast reports whether m addresses a group. Broadcast is one.
 func (m MAC) Multicast() bool { return m>>40&1 != 0 }
 
 // Broadcast addresses every station.

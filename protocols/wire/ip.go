@@ -31,7 +31,7 @@ type IP struct {
 	Version  uint8 // 4 or 6
 	TOS      uint8 // ToS octet, or traffic class
 	TTL      uint8 // or hop limit
-	Proto    uint8 // of the payload, behind IPv6 extension headers up to that of a fragment
+	Proto    uint8 // of the payload, after IPv6 extension headers up to a fragment header
 	ID       uint16
 	Fragment bool // not the first fragment: no port numbers follow
 	Header   int  // length including options and extension headers
@@ -42,12 +42,12 @@ type IP struct {
 // MaxFlowLabel is the largest flow label, of 20 bits.
 const MaxFlowLabel = 1<<20 - 1
 
-// FlowLabel reads the flow label of an IPv6 header (RFC 6437); 0 is none.
+// FlowLabel reads the flow label of an IPv6 header (RFC 6437); 0 means none.
 func FlowLabel(b []byte) uint32 { return binary.BigEndian.Uint32(b) & MaxFlowLabel }
 
-// ParseIP reads the header at the beginning of b and the port numbers behind
-// it. It reports false when b is no complete IP header; b may be longer than
-// the packet.
+// ParseIP reads the header at the beginning of b and the port numbers after it. It
+// returns false if b does not hold a complete IP header. b may be longer than the
+// packet.
 func ParseIP(b []byte) (h IP, ok bool) {
 	if len(b) < IPv4Header {
 		return h, false
@@ -60,8 +60,8 @@ func ParseIP(b []byte) (h IP, ok bool) {
 		}
 		frag := binary.BigEndian.Uint16(b[6:])
 		h = IP{Version: 4, TOS: b[1], ID: binary.BigEndian.Uint16(b[4:]), TTL: b[8], Proto: b[9], Fragment: frag&0x1fff != 0, Header: n}
-		// The ports of a fragmented packet are in its first fragment only;
-		// hashing on them would send the rest another way.
+		// The ports of a fragmented packet are in its first fragment only; hashing
+		// on them would send the other fragments on another path.
 		h.readPorts(b[n:], frag&0x3fff != 0)
 		return h, true
 	case 6:
@@ -83,10 +83,10 @@ func (h *IP) readPorts(b []byte, fragmented bool) {
 	}
 }
 
-// skipExtensions walks the IPv6 extension headers (RFC 8200 §4) that may
-// precede a transport header and reports whether the packet is a fragment. It
-// stops at one that b does not hold whole, and behind a fragment header: what
-// follows that is a part of the payload, other in each fragment.
+// skipExtensions walks the IPv6 extension headers (RFC 8200 §4) that may precede a
+// transport header and reports whether the packet is a fragment. It stops at a
+// header that is incomplete in b, and after a fragment header: what follows is a
+// part of the payload, different in each fragment.
 func (h *IP) skipExtensions(b []byte) (fragmented bool) {
 	for len(b) >= h.Header+8 {
 		x := b[h.Header:]
@@ -132,9 +132,9 @@ func setWord(b []byte, at int, word uint16) {
 	UpdateChecksum(b[10:], old, word)
 }
 
-// DecrementTTL takes 1 from the TTL or hop limit, which is not 0, of the IP
-// header at the beginning of b and, for IPv4, brings its checksum up to that.
-// A checksum that was wrong stays wrong.
+// DecrementTTL decrements the TTL or hop limit, which is not 0, of the IP header at
+// the beginning of b and, for IPv4, updates the checksum. A checksum that was wrong
+// stays wrong.
 func DecrementTTL(b []byte) {
 	if b[0]>>4 == 6 {
 		b[7]--
@@ -143,8 +143,8 @@ func DecrementTTL(b []byte) {
 	setWord(b, 8, binary.BigEndian.Uint16(b[8:])-1<<8)
 }
 
-// UpdateChecksum brings the Internet checksum at the beginning of b up to a
-// 16-bit word that has changed (RFC 1624 equation 3).
+// UpdateChecksum updates the Internet checksum at the beginning of b for a 16-bit
+// word that has changed (RFC 1624 equation 3).
 func UpdateChecksum(b []byte, from, to uint16) {
 	sum := uint32(^binary.BigEndian.Uint16(b)) + uint32(^from) + uint32(to)
 	// Two folds are enough for a sum of three 16-bit words.
@@ -153,12 +153,12 @@ func UpdateChecksum(b []byte, from, to uint16) {
 	binary.BigEndian.PutUint16(b, ^uint16(sum))
 }
 
-// IPv4Checksum is the checksum of a complete IPv4 header (RFC 791); over a
-// correct header it is 0.
+// IPv4Checksum returns the checksum of a complete IPv4 header (RFC 791). It is 0
+// for a correct header.
 func IPv4Checksum(header []byte) uint16 { return Checksum(header, 0) }
 
-// Checksum is the Internet checksum (RFC 1071) of b, to which others have
-// contributed sum.
+// Checksum returns the Internet checksum (RFC 1071) of b, starting from the partial
+// sum sum.
 func Checksum(b []byte, sum uint32) uint16 {
 	for ; len(b) > 1; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// judge reads an IP packet with gopacket and gives what ParseIP should. It
-// fails when gopacket does not take the packet: then the test has built one
-// that proves nothing.
+// judge reads an IP packet with gopacket and returns what ParseIP should return. It
+// fails if gopacket rejects the packet: then the test has built one that proves
+// nothing.
 func judge(t *rapid.T, b []byte) (want IP) {
 	first := layers.LayerTypeIPv4
 	if b[0]>>4 == 6 {
@@ -49,9 +49,8 @@ func judge(t *rapid.T, b []byte) (want IP) {
 	return want
 }
 
-// drawTransport gives a protocol number and bytes that gopacket takes for it.
-// TCP and UDP have no payload, which gopacket would read as the protocol that
-// a port stands for.
+// drawTransport returns a protocol number and bytes that gopacket accepts for it.
+// TCP and UDP have no payload, because gopacket would decode it by the port number.
 func drawTransport(t *rapid.T) (proto uint8, b []byte) {
 	const esp = 50
 	proto = rapid.SampledFrom([]uint8{ProtoTCP, ProtoUDP, ProtoICMP, esp}).Draw(t, "proto")
@@ -87,8 +86,8 @@ func drawIPv4(t *rapid.T) []byte {
 	return append(b, payload...)
 }
 
-// drawIPv6 puts extension headers in random order and number, with options
-// that are all padding, before a transport header or a fragment of anything.
+// drawIPv6 puts extension headers in random order and number, with padding as their
+// only options, before a transport header or a fragment with any content.
 func drawIPv6(t *rapid.T) []byte {
 	proto, payload := drawTransport(t)
 	b := make([]byte, IPv6Header)
@@ -144,8 +143,8 @@ func TestParseIPAgainstGopacket(t *testing.T) {
 	}
 }
 
-// TestParseIPTruncated cuts packets at every length: a header that is not
-// whole is refused, an extension header that is not whole is not skipped.
+// TestParseIPTruncated cuts packets at every length: an incomplete header is
+// refused, an incomplete extension header is not skipped.
 func TestParseIPTruncated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.OneOf(rapid.Custom(drawIPv4), rapid.Custom(drawIPv6)).Draw(t, "packet")
@@ -172,10 +171,9 @@ func TestParseIPTruncated(t *testing.T) {
 	})
 }
 
-// TestFragmentsOfOneIPv6Packet: the destination options of a fragmented
-// packet are in its first fragment only. All fragments must look alike, or
-// they take different ways, and the payload of a later one must not be taken
-// for a header.
+// TestFragmentsOfOneIPv6Packet: the destination options of a fragmented packet are
+// in its first fragment only. All fragments must look alike, or they take different
+// paths, and the payload of a later one must not be read as a header.
 func TestFragmentsOfOneIPv6Packet(t *testing.T) {
 	fragment := func(offset uint16, payload ...byte) []byte {
 		b := make([]byte, IPv6Header+8)
@@ -215,9 +213,9 @@ func TestParseIPRefuses(t *testing.T) {
 	}
 }
 
-// TestSetTOSEveryPair rewrites every ToS octet to every other, and some under
-// every checksum that a header can have: the checksum stays right and nothing
-// else changes.
+// TestSetTOSEveryPair rewrites every ToS octet to every other, and some with every
+// checksum that a header can have: the checksum stays correct and nothing else
+// changes.
 func TestSetTOSEveryPair(t *testing.T) {
 	rewrite := func(id uint16, from, to uint8) {
 		header := func(tos uint8) (b [IPv4Header]byte) {
@@ -268,15 +266,15 @@ func TestSetTOS(t *testing.T) {
 	})
 }
 
-// TestIPv4Checksum: an example worked by hand elsewhere (Wikipedia, "Internet
-// checksum"), and gopacket on random headers.
+// TestIPv4Checksum uses a published example (Wikipedia, "Internet checksum"), and
+// gopacket on random headers.
 func TestIPv4Checksum(t *testing.T) {
 	b := []byte{0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7}
 	if got := IPv4Checksum(b); got != 0xb861 {
 		t.Errorf("checksum %#x, want 0xb861", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		// Without options, which gopacket writes in its own way.
+		// Without options, which gopacket writes differently.
 		b := rapid.SliceOfN(rapid.Byte(), IPv4Header, IPv4Header).Draw(t, "header")
 		b[0], b[2], b[3], b[10], b[11] = 0x45, 0, IPv4Header, 0, 0
 		want := IPv4Checksum(b)
@@ -310,8 +308,8 @@ func TestMAC(t *testing.T) {
 	})
 }
 
-// FuzzParseIP: whatever the bytes are, the parser does not look beyond them
-// and what it says of them is possible.
+// FuzzParseIP: whatever the bytes are, the parser does not read beyond them and its
+// result is plausible.
 func FuzzParseIP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, ok := ParseIP(b)
@@ -332,8 +330,8 @@ func FuzzParseIP(f *testing.F) {
 	})
 }
 
-// TestDecrementTTL: the header is what gopacket writes with a TTL of one less,
-// and a checksum that was wrong is as wrong as before.
+// TestDecrementTTL: the header is what gopacket writes with the TTL decremented,
+// and a wrong checksum stays as wrong as before.
 func TestDecrementTTL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, b := range [][]byte{drawIPv4(t), drawIPv6(t)} {

@@ -5,8 +5,8 @@ import "encoding/binary"
 // MAC control frames (IEEE 802.3 clause 31).
 const (
 	EtherTypeMACControl = 0x8808
-	// MACControlGroup is their destination, which no bridge forwards (IEEE
-	// 802.1Q table 8-1).
+	// MACControlGroup is their destination. Bridges do not forward it (IEEE 802.1Q
+	// table 8-1).
 	MACControlGroup MAC = 0x0180c2000001
 
 	opcodePause = 0x0001 // IEEE 802.3 annex 31B
@@ -19,11 +19,11 @@ const (
 // QuantumBits is the unit of pause times, in bit times (IEEE 802.3 §31B.2).
 const QuantumBits = 512
 
-// Pause is what a PFC or PAUSE frame asks for.
+// Pause is the content of a PFC or PAUSE frame.
 type Pause struct {
 	Global  bool      // PAUSE: the whole link, by Quanta[0]
-	Classes uint8     // PFC: the classes that it speaks of, a bit each
-	Quanta  [8]uint16 // for how long, in 512 bit times; 0 ends a pause
+	Classes uint8     // PFC: the classes that it covers, one bit each
+	Quanta  [8]uint16 // pause times, in units of 512 bit times; 0 ends a pause
 }
 
 // Put writes the frame into b, PauseFrame bytes.
@@ -44,8 +44,8 @@ func (p *Pause) Put(b []byte, from MAC) {
 	}
 }
 
-// ParsePause reads a frame. It reports false for one that is neither PFC nor
-// PAUSE, or cut short. A PAUSE pauses all classes.
+// ParsePause reads a frame. It returns false if the frame is neither PFC nor PAUSE,
+// or is truncated. A PAUSE pauses all classes.
 func ParsePause(b []byte) (p Pause, ok bool) {
 	if len(b) < 18 || binary.BigEndian.Uint16(b[12:]) != EtherTypeMACControl {
 		return p, false

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPauseFrames: frames as IEEE 802.3 annexes 31B and 31D draw them.
+// TestPauseFrames checks frames against IEEE 802.3 annexes 31B and 31D.
 func TestPauseFrames(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -35,8 +35,8 @@ func TestPauseFrames(t *testing.T) {
 	}
 }
 
-// TestParsePauseRefuses: what is no such frame is not taken for one, and
-// nothing makes it read beyond its end.
+// TestParsePauseRefuses: other frames are refused, and no input makes the parser
+// read beyond its end.
 func TestParsePauseRefuses(t *testing.T) {
 	frame := make([]byte, PauseFrame)
 	(&Pause{Classes: 1, Quanta: [8]uint16{9}}).Put(frame, 1)

@@ -1,21 +1,19 @@
-// Package buffer is the packet memory that the ports of a switch share, and
-// the accounts that decide what fits into it.
+// Package buffer implements the packet memory that the ports of a switch share, and the
+// accounts that decide what fits into it.
 //
-// There are two views of the same bytes. By where they came in: each port and
-// priority has a reserve, a part of the shared pool, and, if its class is
-// lossless, headroom for what arrives after it has asked for a pause. By where
-// they go out: each queue has a reserve and a part of the shared pool. In
-// either view every byte is in exactly one account, and the accounts add up to
-// what the memory holds. What a lossless class has let in is not refused
-// because of egress reserves: there its bytes may take the pool below zero.
-// Thresholds in the shared pool are static, or dynamic
-// as Choudhury and Hahne have them (IEEE/ACM Transactions on Networking 6(2),
-// 1998): alpha times what is free. This is how Broadcom's chips keep their
-// books (priority groups and queues), and with egress reserves of 0 what the
-// simulator of HPCC does (switch-mmu.cc).
+// There are two views of the same bytes. At ingress, each port and priority has a
+// reserve, a part of the shared pool, and, if its class is lossless, headroom for
+// packets that arrive after it has asked for a pause. At egress, each queue has a
+// reserve and a part of the shared pool. In either view every byte is in exactly one
+// account, and the accounts add up to the bytes in the memory. Egress reserves never
+// cause the drop of a packet that a lossless class has admitted: such packets may take
+// the egress pool below zero. Thresholds in the shared pool are static, or dynamic as
+// in Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998): alpha times
+// the free bytes. Broadcom's chips account for memory in this way (priority groups and
+// queues), and with egress reserves of 0 so does the simulator of HPCC (switch-mmu.cc).
 //
-// A packet is charged while it waits; the one being sent is not, nor is one
-// that is being received. The package is pure, and allocates only in New.
+// A packet is charged while it waits, but not while it is being sent or received. The
+// package is pure, and allocates only in New.
 package buffer
 
 import (
@@ -30,21 +28,20 @@ import (
 
 // Config is the memory of one switch.
 type Config struct {
-	Size  units.Bytes // of the whole memory; 0 is as much as is wanted
+	Size  units.Bytes // of the whole memory; 0 means unlimited
 	Ports []Port
-	// Pause makes one account of what comes in through a port, whatever its
-	// class, with these thresholds: global PAUSE. nil keeps one for each class.
+	// Pause selects global PAUSE: one ingress account for all classes of a port, with
+	// these thresholds. nil means one account per class.
 	Pause *pfc.Config
 }
 
-// Port is what a port's accounts are made from.
+// Port configures the accounts of a port.
 type Port struct {
 	Classes  []class.Class
-	Headroom [class.Count]units.Bytes // of lossless classes; with Config.Pause the first is the port's
+	Headroom [class.Count]units.Bytes // of lossless classes; with Config.Pause [0] is the port's
 }
 
-// Own is the number, in place of a port's, by which packets of the switch's
-// own have come in.
+// Own stands for the ingress port of packets that the switch itself generates.
 const Own = math.MaxUint16
 
 // Buffer is the memory of one switch.
@@ -52,17 +49,17 @@ type Buffer struct {
 	size    units.Bytes // math.MaxInt64 without a limit
 	held    units.Bytes
 	in, out pool
-	// Most switches have two or three classes, so there are accounts only for those.
-	ingress []ingress // by port and class, the switch's own packets last
+	// Most switches have two or three classes, so only those have accounts.
+	ingress []ingress // by port and class, Own last
 	egress  []egress  // by port and class
-	classes int       // that there are: egress accounts of a port
-	inPorts int       // ingress accounts of a port: as many, or one
-	place   places    // of a class among the egress accounts of a port and the switch's own
-	inPlace places    // and among the ingress accounts of a port
+	classes int       // number of classes: egress accounts of a port
+	inPorts int       // ingress accounts of a port: classes, or one
+	place   places    // of a class among the egress accounts of a port and the accounts of Own
+	inPlace places    // of a class among the ingress accounts of a port
 }
 
-// places are the numbers of the accounts of each priority among those of a port.
-// Priorities without a class have that of the lowest.
+// places maps each priority to its account among those of a port. Priorities without a
+// class use the account of the lowest class.
 type places [class.Count]uint8
 
 // pool is the shared part of the memory in one view.
@@ -70,14 +67,14 @@ type pool struct{ size, used units.Bytes }
 
 func (p *pool) free() units.Bytes { return p.size - p.used }
 
-// threshold is what an account may take of a shared pool: a static amount or
-// alpha times what is free; without either there is no threshold.
+// threshold limits the share of an account in a shared pool: to a static amount or
+// alpha times the free bytes. Without either there is no threshold.
 type threshold struct {
 	static units.Bytes
 	alpha  float64
 }
 
-// at is the threshold while free bytes of the pool are free.
+// at returns the threshold when the pool has free bytes left.
 func (t threshold) at(free units.Bytes) units.Bytes {
 	limit := units.Bytes(math.MaxInt64)
 	if t.alpha > 0 {
@@ -89,17 +86,17 @@ func (t threshold) at(free units.Bytes) units.Bytes {
 	return limit
 }
 
-// ingress is the account of what came in through one port in one class.
+// ingress is the account of packets that came in through one port in one class.
 type ingress struct {
 	used     units.Bytes // in the reserve and the shared pool
 	headroom units.Bytes // in the headroom
 	reserve  units.Bytes
-	limit    threshold // of the shared part: beyond it a lossy class drops and a lossless one pauses
+	limit    threshold // of the shared part: beyond it lossy classes drop and lossless ones pause
 	lossless bool
-	credited bool // each packet that comes and goes is told of; such an account is always pausing
+	credited bool // Add and Remove report each packet; such an account is always pausing
 	pausing  bool
-	most     units.Bytes // headroom that there is
-	offset   units.Bytes // xon is so far below xoff
+	most     units.Bytes // size of the headroom
+	offset   units.Bytes // xon is this far below xoff
 
 	peak, headroomPeak units.Bytes
 	near               Approach
@@ -114,13 +111,13 @@ type egress struct {
 	near    Approach
 }
 
-// Approach is how near an account's shared part has come to its threshold.
+// Approach records how close an account's shared part has come to its threshold.
 type Approach struct {
-	Gap       units.Bytes // threshold less what was used, at the nearest; negative beyond it
+	Gap       units.Bytes // smallest difference of threshold and use; negative beyond the threshold
 	Used      units.Bytes
 	Threshold units.Bytes
 	At        units.Time
-	Known     bool // it has ever been used
+	Known     bool // there is a record
 }
 
 func (a *Approach) note(now units.Time, used, limit units.Bytes) {
@@ -132,8 +129,8 @@ func (a *Approach) note(now units.Time, used, limit units.Bytes) {
 	}
 }
 
-// New makes the memory of a switch. The sum of reserves and headrooms must fit
-// into it.
+// New returns the memory of a switch. The sum of reserves and headrooms must fit into
+// it.
 func New(c Config) *Buffer {
 	b := &Buffer{size: c.Size}
 	if b.size == 0 {
@@ -171,7 +168,7 @@ func New(c Config) *Buffer {
 	return b
 }
 
-// placesOf gives the places of the classes that the ports have, and how many there are.
+// placesOf returns the places of the ports' classes, and the number of classes.
 func placesOf(ports []Port) (at places, n int) {
 	var used uint8
 	for _, p := range ports {
@@ -186,8 +183,8 @@ func placesOf(ports []Port) (at places, n int) {
 	return at, max(n, 1)
 }
 
-// beyond is the static threshold of the shared part of a queue that may be limit
-// bytes long with its reserve; 0 is none.
+// beyond returns the static threshold of the shared part of a queue that may be limit
+// bytes long including its reserve; 0 means none.
 func beyond(limit, reserve units.Bytes) units.Bytes {
 	if limit == 0 {
 		return 0
@@ -200,7 +197,7 @@ func (a *ingress) guard(c *pfc.Config, headroom units.Bytes) {
 	a.lossless, a.limit, a.offset, a.most = true, threshold{c.Xoff, c.Alpha}, c.Offset, headroom
 }
 
-// account is the ingress account of a port and priority.
+// account returns the ingress account of a port and priority.
 func (b *Buffer) account(in uint16, prio uint8) *ingress {
 	if in == Own {
 		return &b.ingress[len(b.ingress)-b.classes+int(b.place[prio])]
@@ -212,12 +209,12 @@ func (b *Buffer) queue(out int, prio uint8) *egress {
 	return &b.egress[out*b.classes+int(b.place[prio])]
 }
 
-// shared is the part of n bytes that does not fit into a reserve.
+// shared returns the part of n bytes that exceeds a reserve.
 func shared(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }
 
-// Fits tells whether a packet of n bytes that came in through one port may
-// wait to leave through another, or why not: QueueFull, BufferFull,
-// HeadroomFull.
+// Fits reports whether a packet of n bytes that came in through one port may wait to
+// leave through another: Fine, or the reason why not (QueueFull, BufferFull,
+// HeadroomFull).
 func (b *Buffer) Fits(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
 	q, a := b.queue(out, prio), b.account(in, prio)
 	if s := shared(q.used+n, q.reserve); s > 0 && (s > q.limit.at(b.out.free()) || !a.lossless && s-shared(q.used, q.reserve) > b.out.free()) {
@@ -237,8 +234,8 @@ func (b *Buffer) Fits(in uint16, out int, prio uint8, n units.Bytes) packet.Fate
 	return packet.HeadroomFull
 }
 
-// Add charges a packet that Fits. It tells whether the port has to ask for a
-// pause of the class from now on. Of a class with credits it tells each packet.
+// Add charges a packet that Fits. It reports whether the port must now ask for a pause
+// of the class. For a class with credits it returns true for each packet.
 func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Bytes) (xoff bool) {
 	b.held += n
 	q := b.queue(out, prio)
@@ -271,8 +268,8 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	return a.credited
 }
 
-// Remove discharges a packet that leaves the memory. It tells whether the
-// port has to end the pause of the class. Of a class with credits it tells each packet.
+// Remove discharges a packet that leaves the memory. It reports whether the port must
+// end the pause of the class. For a class with credits it returns true for each packet.
 func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
 	b.held -= n
 	q := b.queue(out, prio)
@@ -300,8 +297,8 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	return true
 }
 
-// Limit is how long a queue may become at this moment; math.MaxInt64 when
-// nothing but the memory limits it.
+// Limit returns the current maximum length of a queue, or math.MaxInt64 if only the
+// memory limits it.
 func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
 	q := b.queue(out, prio)
 	limit := q.limit.at(b.out.free())
@@ -311,10 +308,10 @@ func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
 	return max(limit, 1) + q.reserve
 }
 
-// Held is what the memory holds.
+// Held returns the number of bytes in the memory.
 func (b *Buffer) Held() units.Bytes { return b.held }
 
-// Size is the size of the memory, 0 when it has no limit.
+// Size returns the size of the memory, or 0 if it has no limit.
 func (b *Buffer) Size() units.Bytes {
 	if b.size == math.MaxInt64 {
 		return 0

@@ -21,7 +21,7 @@ type waiting struct {
 	size units.Bytes
 }
 
-// drawClasses makes classes with these priorities and random settings.
+// drawClasses returns classes with these priorities and random settings.
 func drawClasses(t *rapid.T, prios []uint8, lossless bool) (list []class.Class, headroom [class.Count]units.Bytes) {
 	size := func(what string, most int) units.Bytes {
 		return units.Bytes(rapid.SampledFrom([]int{0, 0, most / 3, most}).Draw(t, what))
@@ -45,9 +45,9 @@ func drawClasses(t *rapid.T, prios []uint8, lossless bool) (list []class.Class, 
 	return list, headroom
 }
 
-// TestEveryByteIsInOneAccount: whatever comes and goes, the accounts of either
-// view add up to what the memory holds, none exceeds what it may, and nothing
-// is held in the end.
+// TestEveryByteIsInOneAccount: whatever arrives and leaves, the accounts of either view
+// add up to the bytes in the memory, none exceeds its limit, and the memory is empty in
+// the end.
 func TestEveryByteIsInOneAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ports := rapid.IntRange(1, 4).Draw(t, "ports")
@@ -124,7 +124,7 @@ func pauseKey(whole bool, w waiting) [2]int {
 	return [2]int{int(w.in), int(w.prio)}
 }
 
-// check compares the accounts with the list of what is held.
+// check compares the accounts with the list of packets in the memory.
 func check(t *rapid.T, b *Buffer, c Config, prios []uint8, held []waiting, whole bool) {
 	var all, in, out units.Bytes
 	byIn, byOut := map[[2]int]units.Bytes{}, map[[2]int]units.Bytes{}
@@ -146,7 +146,7 @@ func check(t *rapid.T, b *Buffer, c Config, prios []uint8, held []waiting, whole
 			sum := a.Reserve + a.Shared + a.Headroom
 			key := pauseKey(whole, waiting{in: port, prio: prio})
 			if whole && port == Own {
-				continue // its classes are apart, the key is not
+				continue // its classes have separate accounts, the key does not
 			}
 			if sum != byIn[key] || a.Reserve > a.ReserveSize || a.Headroom > a.HeadroomSize || a.Reserve < 0 || a.Shared < 0 || a.Headroom < 0 {
 				t.Fatalf("port %d class %d: %d bytes have come in, the account is %+v", port, prio, byIn[key], a)
@@ -190,7 +190,7 @@ func TestThresholds(t *testing.T) {
 		},
 		Headroom: [class.Count]units.Bytes{3: 8000},
 	}}})
-	// The pool is what is not reserved: 100,000 - 2,000 - 8,000.
+	// The pool is the unreserved part: 100,000 - 2,000 - 8,000.
 	if got := b.Ingress(0, 3).Threshold; got != 90_000/8 {
 		t.Fatalf("xoff is %d", got)
 	}
@@ -224,8 +224,8 @@ func TestThresholds(t *testing.T) {
 	if a := b.Ingress(0, 3); a.Reserve != 2000 || a.Shared != 10_000 || a.Headroom != 8000 || !a.Pausing {
 		t.Fatalf("%+v", a)
 	}
-	// 20 packets of 1,000 are held; the pause ends when the pool's part has
-	// fallen to 3,000 below the threshold: s + 3,000 <= (90,000 - s)/8.
+	// 20 packets of 1,000 wait; the pause ends when the shared part has fallen to 3,000
+	// below the threshold: s + 3,000 <= (90,000 - s)/8.
 	left := 1
 	for !b.Remove(0, 0, 3, 1000) {
 		left++
@@ -236,7 +236,7 @@ func TestThresholds(t *testing.T) {
 }
 
 // TestGlobalPauseKeepsAllReserves: with a global PAUSE a port's account has the reserves
-// of all its classes, also where none has priority 0.
+// of all its classes, also if none has priority 0.
 func TestGlobalPauseKeepsAllReserves(t *testing.T) {
 	for _, prios := range [][2]uint8{{0, 1}, {2, 5}} {
 		b := New(Config{
@@ -261,7 +261,7 @@ func TestGlobalPauseKeepsAllReserves(t *testing.T) {
 	}
 }
 
-// TestNearest: the nearest approach to a threshold is kept.
+// TestNearest: the nearest approach to a threshold is recorded.
 func TestNearest(t *testing.T) {
 	b := New(Config{Ports: []Port{{
 		Classes:  []class.Class{{Priority: 0, PFC: &pfc.Config{Xoff: 10_000}}},
@@ -314,8 +314,7 @@ func TestDynamicThresholdShares(t *testing.T) {
 	}
 }
 
-// TestLimitHoldsTheReserve: a queue's limit is of all that waits in it, its
-// reserve included.
+// TestLimitHoldsTheReserve: a queue's limit includes its reserve.
 func TestLimitHoldsTheReserve(t *testing.T) {
 	b := New(Config{Ports: []Port{{Classes: []class.Class{{Limit: 10_000, Reserve: 4000}}}}})
 	for b.Fits(Own, 0, 0, 1000) == packet.Fine {

@@ -6,18 +6,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Ingress is the account of what came in through a port in one class.
+// Ingress is a view of the account of packets that came in through a port in one
+// class.
 type Ingress struct {
 	Reserve, Shared, Headroom units.Bytes // used of each
 	ReserveSize, HeadroomSize units.Bytes
-	Threshold                 units.Bytes // of the shared part at this moment; 0 is none
+	Threshold                 units.Bytes // of the shared part at this moment; 0 means none
 	Lossless, Pausing         bool
-	Peak, HeadroomPeak        units.Bytes // the most that reserve and shared part, and the headroom, have held
+	Peak, HeadroomPeak        units.Bytes // maximum of Reserve plus Shared, and of Headroom
 	Nearest                   Approach
 }
 
-// Ingress shows an account; in may be Own. With global PAUSE all priorities of
-// a port have the same one.
+// Ingress returns an ingress account; in may be Own. With global PAUSE all
+// priorities of a port share one account.
 func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 	a := b.account(in, prio)
 	s := shared(a.used, a.reserve)
@@ -28,16 +29,16 @@ func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 	}
 }
 
-// Egress is the account of one queue.
+// Egress is a view of the account of one queue.
 type Egress struct {
 	Reserve, Shared units.Bytes // used of each
 	ReserveSize     units.Bytes
-	Threshold       units.Bytes // of the shared part at this moment; 0 is none
+	Threshold       units.Bytes // of the shared part at this moment; 0 means none
 	Peak            units.Bytes
 	Nearest         Approach
 }
 
-// Egress shows the account of a queue.
+// Egress returns the account of a queue.
 func (b *Buffer) Egress(out int, prio uint8) Egress {
 	q := b.queue(out, prio)
 	s := shared(q.used, q.reserve)
@@ -47,8 +48,8 @@ func (b *Buffer) Egress(out int, prio uint8) Egress {
 	}
 }
 
-// visible shows the absence of a threshold as 0, and one that lets nothing pass,
-// as when the pool is used up, as a single byte.
+// visible returns 0 for no threshold, and one byte for a threshold that admits
+// nothing, as when the pool is used up.
 func visible(limit units.Bytes) units.Bytes {
 	if limit == math.MaxInt64 {
 		return 0

@@ -13,19 +13,19 @@ import (
 const ethernetFrame units.Bytes = wire.EthernetHeader + 1500
 
 // codel has the state of RFC 8289 §5.3 under its names. The RFC's loop drops
-// packets until it has one to send; here each is judged by a call of its own.
+// packets until it has one to send; here each packet is judged in a separate call.
 type codel struct {
 	Passive
 	CoDel
-	longest units.Bytes // frame so far, in place of the interface's MTU
+	longest units.Bytes // frame so far, instead of the interface's MTU
 
-	firstAbove units.Time // an interval after packets began to wait for too long; 0 while they do not
+	firstAbove units.Time // an interval after packets began to wait too long; 0 if they do not
 	dropping   bool
 	dropNext   units.Time
 	count      int // drops and marks since dropping began
 	lastCount  int // count when it began
 	// The last packet was dropped at dropNext: the time of the next drop is
-	// computed from there if this one is late as well.
+	// computed from there if the next packet is late as well.
 	dropped bool
 }
 
@@ -45,8 +45,8 @@ func (c *codel) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 		c.dropping = false
 		return packet.Fine
 	case !c.dropping:
-		// Soon after the last time, the rate that controlled the queue then
-		// is where to begin (RFC 8289 §5.5).
+		// If dropping ended recently, start with the rate that controlled the queue
+		// then (RFC 8289 §5.5).
 		since := c.count - c.lastCount
 		c.count = 1
 		if since > 1 && now-c.dropNext < 16*c.Interval {
@@ -73,8 +73,8 @@ func (c *codel) Gauges(_ units.Time, _ Queue, values []float64) []float64 {
 	return append(values, gauge.Yes(c.dropping), float64(c.count))
 }
 
-// late tells whether packets have waited for too long for an interval: the
-// RFC's ok_to_drop.
+// late reports whether packets have waited too long for an interval: the RFC's
+// ok_to_drop.
 func (c *codel) late(now units.Time, q Queue, p *packet.Packet) bool {
 	switch {
 	case now-p.At < c.Target || q.Bytes <= c.longest:
@@ -87,8 +87,8 @@ func (c *codel) late(now units.Time, q Queue, p *packet.Packet) bool {
 	return false
 }
 
-// after gives the time of the drop that follows one at t: the control law of
-// RFC 8289 §5.2.
+// after returns the time of the drop after one at t, by the control law of RFC 8289
+// §5.2.
 func (c *codel) after(t units.Time) units.Time {
 	return t + units.Time(float64(c.Interval)/math.Sqrt(float64(c.count)))
 }

@@ -16,10 +16,10 @@ import (
 
 const ms = units.Millisecond
 
-// TestCoDelTranscript: when a packet leaves in ms, how long it waited in ms,
-// what waits behind it and its ECN in; its fate and the time of the next drop
-// out. The times are 100 ms divided by the square roots of 1, 2, 3, ... (RFC
-// 8289 §5.2).
+// TestCoDelTranscript: the input is when a packet leaves in ms, how long it waited
+// in ms, what waits behind it, and its ECN; the output is its fate and the time of
+// the next drop. The times are 100 ms divided by the square roots of 1, 2, 3, ...
+// (RFC 8289 §5.2).
 func TestCoDelTranscript(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -115,8 +115,8 @@ func TestCoDelTranscript(t *testing.T) {
 	}
 }
 
-// reference is the loop of RFC 8289 §5.5 and §5.6 over a queue of its own, with
-// the marks of Linux's codel_impl.h.
+// reference is the loop of RFC 8289 §5.5 and §5.6 over a separate queue, with the
+// marks of Linux's codel_impl.h.
 type reference struct {
 	target, interval, firstAbove, dropNext units.Time
 	queue                                  []*packet.Packet
@@ -148,7 +148,7 @@ func (r *reference) next(now units.Time) (p *packet.Packet, ok bool) {
 	return p, ok
 }
 
-// hit marks, or drops.
+// hit marks or drops a packet.
 func (r *reference) hit(p *packet.Packet) (marked bool) {
 	if marked = p.ECN() != wire.NotECT; marked {
 		r.log = append(r.log, fmt.Sprint("mark ", p.ID))
@@ -196,9 +196,9 @@ func (r *reference) send(now units.Time) {
 	r.log = append(r.log, fmt.Sprint("send ", p.ID))
 }
 
-// TestCoDelIsTheRFCs: over a queue with random arrivals and departures the
-// point does what the loop of RFC 8289 does; and it never drops when no more
-// than a packet's worth would be left.
+// TestCoDelIsTheRFCs: over a queue with random arrivals and departures the point
+// does what the loop of RFC 8289 does; and it never drops if no more than one
+// packet would be left.
 func TestCoDelIsTheRFCs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := CoDel{Target: 5 * ms, Interval: units.Time(rapid.IntRange(6, 100).Draw(t, "interval")) * ms, NotECT: DropNotECT}
@@ -256,8 +256,8 @@ func TestCoDelIsTheRFCs(t *testing.T) {
 	})
 }
 
-// TestCoDelBringsTheDelayDown: under a constant overload by packets that are
-// dropped the rate of drops grows until the excess is gone.
+// TestCoDelBringsTheDelayDown: under a constant overload by packets without ECN,
+// the rate of drops grows until the excess is gone.
 func TestCoDelBringsTheDelayDown(t *testing.T) {
 	config := defaultCoDel()
 	point := New(Config{Settings: config}, Env{})
@@ -268,7 +268,7 @@ func TestCoDelBringsTheDelayDown(t *testing.T) {
 	const seconds = 60
 	next := units.Time(0)
 	for now := units.Time(0); now < seconds*units.Second; now += ms { // a packet leaves each ms
-		for ; next <= now; next += ms * 10 / 11 { // and 1.1 come
+		for ; next <= now; next += ms * 10 / 11 { // and 1.1 arrive
 			p := ip(wire.NotECT)
 			p.At = next
 			queue.Push(p)

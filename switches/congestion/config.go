@@ -9,21 +9,21 @@ import (
 
 // Config is the congestion point of a queue. The zero Config is plain drop-tail.
 type Config struct {
-	Name     string   // of Points
-	Preset   string   // what the settings were before single ones were set; "" without presets
+	Name     string   // in Points
+	Preset   string   // the preset on which Settings is based; "" without presets
 	Settings Settings // nil for drop-tail; has passed Validate
 }
 
-// Step marks every packet that meets a queue longer than K bytes: the switch
+// Step marks every packet that finds a queue longer than K bytes. It is the switch
 // side of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1).
 type Step struct {
 	K      units.Bytes `yaml:"k" json:"k"`
 	NotECT NotECT      `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
-// RED marks with a probability that rises linearly from 0 at KMin to PMax at
-// KMax and is 1 above KMax, judged on the instantaneous queue: RED (Floyd and
-// Jacobson 1993) as DCQCN sets it (Zhu et al., SIGCOMM 2015, Fig. 5).
+// RED marks with a probability that rises linearly from 0 at KMin to PMax at KMax
+// and is 1 above KMax, using the instantaneous queue: RED (Floyd and Jacobson 1993)
+// as configured by DCQCN (Zhu et al., SIGCOMM 2015, Fig. 5).
 type RED struct {
 	KMin   units.Bytes    `yaml:"kmin" json:"kmin"`
 	KMax   units.Bytes    `yaml:"kmax" json:"kmax"`
@@ -31,55 +31,55 @@ type RED struct {
 	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
-// PI marks with a probability that a proportional-integral controller moves so
-// that the queue is Target bytes long: Hollot, Misra, Towsley and Gong, INFOCOM
-// 2001, §IV, in the form of RFC 8033 §4.2 but for the queue's length in place
-// of its delay, and without that RFC's tuning of the gains. After each period
-// the probability grows by
+// PI marks with a probability that a proportional-integral controller adjusts to
+// keep the queue at Target bytes: Hollot, Misra, Towsley and Gong, INFOCOM 2001,
+// §IV, in the form of RFC 8033 §4.2, but with the queue's length instead of its
+// delay, and without that RFC's tuning of the gains. After each period the
+// probability grows by
 //
 //	Alpha·(queue-Target)/Target + Beta·(queue-queue before)/Target
 //
-// Hollot's coefficients are a = (Alpha+Beta)/Target and b = Beta/Target. The
-// gains are shares of a target's length, so that they suit queues of any.
+// Hollot's coefficients are a = (Alpha+Beta)/Target and b = Beta/Target. The gains
+// are relative to the target, so that they suit any target.
 type PI struct {
 	Target units.Bytes    `yaml:"target" json:"target"`         // above 0
 	Alpha  units.Fraction `yaml:"alpha,omitempty" json:"alpha"` // above 0
-	Beta   units.Fraction `yaml:"beta,omitempty" json:"beta"`   // 0 is integral control alone
+	Beta   units.Fraction `yaml:"beta,omitempty" json:"beta"`   // 0 means integral control only
 	Every  units.Time     `yaml:"every,omitempty" json:"every"` // the period, above 0
 	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
-// CoDel marks or drops packets as they leave once all have waited for Target or
-// longer during Interval, and then ever more often until one has not: RFC
-// 8289. The last packet's worth of a queue is left alone.
+// CoDel (RFC 8289) marks or drops packets as they leave, once all packets have
+// waited for Target or longer during Interval, and then more and more often until
+// one has not. It does not touch a queue of one packet or less.
 type CoDel struct {
 	Target   units.Time `yaml:"target,omitempty" json:"target"`     // above 0
 	Interval units.Time `yaml:"interval,omitempty" json:"interval"` // above Target
 	NotECT   NotECT     `yaml:"not-ect,omitempty" json:"not-ect"`
 }
 
-// NotECT says what a marking queue does to a packet that it would mark but
-// that does not understand ECN.
+// NotECT says what a marking queue does to a packet that it would mark but that is
+// not ECN-capable.
 type NotECT uint8
 
-// What happens to packets that are not ECN-capable.
+// Treatments of packets that are not ECN-capable.
 const (
-	// PassNotECT lets them in until the queue is full.
+	// PassNotECT admits them until the queue is full.
 	PassNotECT NotECT = iota
-	// DropNotECT drops them where another would be marked (RFC 3168 §7), as
-	// switches with WRED do.
+	// DropNotECT drops them where an ECN-capable packet would be marked (RFC 3168
+	// §7), as switches with WRED do.
 	DropNotECT
 )
 
 var notECTNames = [...]string{"pass", "drop"}
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (n NotECT) String() string { return notECTNames[n] }
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (NotECT) Names() []string { return notECTNames[:] }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name that a lab file uses.
 func (n NotECT) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
 // UnmarshalText reads the name that a lab file uses.

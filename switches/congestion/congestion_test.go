@@ -16,12 +16,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ip gives an IPv4 packet with an ECN codepoint.
+// ip returns an IPv4 packet with an ECN codepoint.
 func ip(ecn uint8) *packet.Packet { return &packet.Packet{Version: 4, TOS: 0xb8 | ecn, Size: 1514} }
 
-// TestTranscript: a queue length and a packet in, what becomes of it out.
-// K, KMin and KMax are 10 and 10 to 20 KB; where RED's probability is neither
-// 0 nor 1 the transcript has nothing to say, see TestREDShare.
+// TestTranscript: the input is a queue length and a packet, the output its fate. K
+// is 10 KB, KMin and KMax are 10 and 20 KB. The transcript omits queue lengths at
+// which RED's probability is neither 0 nor 1; see TestREDShare.
 func TestTranscript(t *testing.T) {
 	points := []struct {
 		name   string

@@ -6,27 +6,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Points are the congestion points that a lab file can name. A package adds its own in an
-// init function; those of this package are here.
+// Points has the congestion points that a lab file can name. Packages register their
+// points in an init function; the points of this package are registered below.
 var Points = registry.New[Kind]("congestion point")
 
-// Kind is a congestion point as a lab file names it.
+// Kind is a kind of congestion point that a lab file can name.
 type Kind struct {
 	// Summary is one sentence for the schema and the documentation.
 	Summary string
-	// Presets are the names of known sets of parameters, the default first; nil where
-	// there is one set only.
+	// Presets has the names of known sets of parameters, the default first; nil if there
+	// is only one set.
 	Presets []string
-	// Settings gives the parameters of a preset, "" without presets, for a queue before
-	// a link at a rate, 0 for an unlimited one. Keys that must be in the file have no
-	// omitempty in their yaml tag.
+	// Settings returns the parameters of a preset, "" without presets, for a queue of a
+	// link with a rate; 0 means unlimited. Keys that must be in the file have no omitempty
+	// in their yaml tag.
 	Settings func(preset string, rate units.Rate) Settings
-	// Gauges describes what Point.Gauges gives.
+	// Gauges describes the values of Point.Gauges.
 	Gauges []gauge.Gauge
-	// ByRate means that the parameters of a preset depend on the rate of the link, so that
-	// others are judged beside them only where the rate is known.
+	// ByRate means that the parameters of a preset depend on the rate of the link, so
+	// other parameters can only be validated against them if the rate is known.
 	ByRate bool
-	// AtHosts means that the point may stand at a host's egress queue.
+	// AtHosts means that the point may be at a host's egress queue.
 	AtHosts bool
 	// NotFair is why the point cannot judge a class with order: fair; "" if it can.
 	NotFair string
@@ -34,21 +34,21 @@ type Kind struct {
 	NotRouted string
 }
 
-// Settings are the parameters of a point: a pointer to a struct whose fields have yaml,
+// Settings holds the parameters of a point: a pointer to a struct whose fields have yaml,
 // json and jsonschema_description tags.
 type Settings interface {
-	// Validate checks the parameters for a queue of at most limit bytes, 0 without a
-	// bound. The error joins a registry.RangeError for each that is wrong.
+	// Validate checks the parameters for a queue of at most limit bytes; 0 means no bound.
+	// The error joins a registry.RangeError for each invalid one.
 	Validate(limit units.Bytes) error
-	// New makes the point of a queue. The settings have passed Validate, do not change
-	// any more, and are shared by the queues that they are of.
+	// New returns the point of a queue. The settings have passed Validate, no longer
+	// change, and are shared by their queues.
 	New(env Env) Point
 }
 
-// MarksFrom is implemented by settings of points that mark from a length of the queue on.
+// MarksFrom is implemented by settings of points that mark above a certain queue length.
 type MarksFrom interface{ MarksFrom() units.Bytes }
 
-// known registers a point of this package that has one set of parameters.
+// known registers a point of this package with one set of parameters.
 func known[S Settings](name, summary string, defaults func() S, k Kind) {
 	k.Summary = summary
 	k.Settings = func(string, units.Rate) Settings { return defaults() }
@@ -66,13 +66,13 @@ func init() {
 			{Name: "dropping", Unit: gauge.YesNo, Help: "whether packets have waited for too long for an interval"},
 			{Name: "count", Help: "marks and drops since that began", Brief: true},
 		},
-		// It sees the short waits of sparse flows and takes the queue for empty (RFC
-		// 8290 §4.1 has one for each flow).
+		// The short waits of sparse flows would make the queue look empty (RFC 8290 §4.1
+		// has one CoDel for each flow).
 		NotFair: "CoDel judges a class as one queue",
 	})
 }
 
-// reach notes a length that a queue of at most limit bytes never has.
+// reach records an error for a length that a queue of at most limit bytes never reaches.
 func reach(c *registry.Check, key string, length, limit units.Bytes) {
 	if limit > 0 && length >= limit {
 		c.Bad(key, length, "less than %v, as the queue never grows beyond that", limit)
@@ -143,15 +143,15 @@ func (p *PI) New(env Env) Point { return &pi{PI: *p, rand: env.Rand} }
 // New implements Settings.
 func (c *CoDel) New(Env) Point { return &codel{CoDel: *c, longest: ethernetFrame} }
 
-// defaultPI gives the gains of RFC 8033 §4.2 and §5.2, 0.125 and 1.25 per
-// second of delay, at its target of 15 ms. The period is a hundredth of its
-// 15 ms, as that is for round trips of up to 100 ms and this for up to 1 ms.
+// defaultPI returns the gains of RFC 8033 §4.2 and §5.2, 0.125 and 1.25 per second of
+// delay, at its target of 15 ms. The period is a hundredth of its 15 ms, which are for
+// round trips of up to 100 ms; this is for up to 1 ms.
 func defaultPI() *PI {
 	return &PI{Alpha: 0.125 * 0.015, Beta: 1.25 * 0.015, Every: 150 * units.Microsecond}
 }
 
-// defaultCoDel gives the values of RFC 8289 §4.2 and §4.3, which are for the
-// Internet, and the drops of a queue manager that does not rely on ECN.
+// defaultCoDel returns the values of RFC 8289 §4.2 and §4.3, which are for the Internet,
+// with drops for packets without ECN, as in a queue manager that does not rely on ECN.
 func defaultCoDel() *CoDel {
 	return &CoDel{Target: 5 * units.Millisecond, Interval: 100 * units.Millisecond, NotECT: DropNotECT}
 }

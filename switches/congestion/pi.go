@@ -7,9 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// pi needs no timer: between two packets that come or go the queue is as long
-// as it was, so that the periods that have passed can be made up for then. An
-// idle queue costs nothing.
+// pi needs no timer: the queue length only changes when a packet arrives or leaves,
+// so pi can process the elapsed periods then. An idle queue costs nothing.
 type pi struct {
 	Passive
 	PI
@@ -36,15 +35,15 @@ func (c *pi) Removed(now units.Time, q Queue, p *packet.Packet, _ packet.Fate) {
 	c.catchUp(now, q.Bytes+p.Size)
 }
 
-// Gauges implements Point. The periods that have passed are made up for in a copy:
-// looking changes nothing.
+// Gauges implements Point. It processes the elapsed periods in a copy, so that it
+// changes nothing.
 func (c *pi) Gauges(now units.Time, q Queue, values []float64) []float64 {
 	x := *c
 	x.catchUp(now, q.Bytes)
 	return append(values, x.p)
 }
 
-// catchUp ends the periods until now, in which the queue was of a length.
+// catchUp processes the periods until now, in which the queue had the given length.
 func (c *pi) catchUp(now units.Time, length units.Bytes) {
 	if now < c.next {
 		return
@@ -55,8 +54,8 @@ func (c *pi) catchUp(now units.Time, length units.Bytes) {
 	c.move(length, periods-1)
 }
 
-// move moves the probability by some periods. It is the same on every
-// processor: a conversion keeps the compiler from joining product and sum (Go
+// move advances the probability by some periods. The result is the same on every
+// processor: a conversion keeps the compiler from fusing product and sum (Go
 // specification, "Floating-point operators").
 func (c *pi) move(length units.Bytes, periods units.Time) {
 	off := float64(length-c.Target) / float64(c.Target) * float64(periods)

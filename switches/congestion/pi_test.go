@@ -12,8 +12,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPITranscript follows the probability by hand: queue lengths in, the
-// probability after each period out. An eighth and a quarter are exact.
+// TestPITranscript compares the probability with values computed by hand: the input is the
+// queue length, the output the probability after each period. An eighth and a quarter are
+// exact.
 func TestPITranscript(t *testing.T) {
 	c := &pi{PI: PI{Target: 10 * units.KB, Alpha: 0.125, Beta: 0.25, Every: units.Millisecond}}
 	now := units.Time(0)
@@ -41,9 +42,8 @@ func TestPITranscript(t *testing.T) {
 	}
 }
 
-// TestPIIsHollots compares with the difference equation of Hollot et al.,
-// INFOCOM 2001, (10), under its coefficients at 160 Hz for 200 packets of 500
-// bytes.
+// TestPIIsHollots compares with the difference equation of Hollot et al., INFOCOM 2001,
+// (10), with its coefficients at 160 Hz for 200 packets of 500 bytes.
 func TestPIIsHollots(t *testing.T) {
 	const a, b, target = 1.822e-5, 1.816e-5, 200
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,8 +61,8 @@ func TestPIIsHollots(t *testing.T) {
 	})
 }
 
-// TestPIMakesUpForPeriods: however seldom packets come and go, the probability
-// is what a timer would have made of the queue's lengths.
+// TestPIMakesUpForPeriods: however rarely packets arrive and leave, the probability is
+// what a timer would have computed from the queue's lengths.
 func TestPIMakesUpForPeriods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := PI{Target: 50 * units.KB, Alpha: 0.002, Beta: 0.02, Every: 100 * units.Microsecond}
@@ -101,8 +101,8 @@ func TestPIMakesUpForPeriods(t *testing.T) {
 	})
 }
 
-// TestPIShowsTheInstant: the gauge has the periods that have passed since the last packet,
-// and looking changes nothing.
+// TestPIShowsTheInstant: the gauge includes the periods since the last packet, and reading
+// it changes nothing.
 func TestPIShowsTheInstant(t *testing.T) {
 	config := PI{Target: 10 * units.KB, Alpha: 0.125, Beta: 0.25, Every: units.Millisecond}
 	c, timed := &pi{PI: config, rand: sim.NewRand(1, "mark")}, &pi{PI: config}
@@ -148,9 +148,9 @@ func TestPIShare(t *testing.T) {
 	}
 }
 
-// TestPIHoldsItsTarget closes the loop with the windows of DCTCP, by round
-// trips: the queue comes to the target with the defaults, and again after the
-// link has become slower and faster.
+// TestPIHoldsItsTarget closes the loop with the windows of DCTCP, in steps of a round
+// trip: the queue reaches the target with the defaults, and again after the link has
+// become slower and faster.
 func TestPIHoldsItsTarget(t *testing.T) {
 	const flows, frame, target = 10, 1514, 45 * units.KB
 	config := *defaultPI()
@@ -173,8 +173,8 @@ func TestPIHoldsItsTarget(t *testing.T) {
 	}
 }
 
-// TestPIHearsOfRemovals: what a watchdog or another packet put out of the queue had
-// been in it until then.
+// TestPIHearsOfRemovals: a packet that a watchdog or another packet removes from the queue
+// counts until then.
 func TestPIHearsOfRemovals(t *testing.T) {
 	config := PI{Target: 10 * units.KB, Alpha: 0.1, Beta: 0.1, Every: ms}
 	point := New(Config{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)

@@ -14,8 +14,7 @@ type red struct {
 }
 
 func (r *red) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
-	// Where nothing is left to chance none is drawn: most packets find a short
-	// queue.
+	// Draw a random number only if needed: most packets find a short queue.
 	chance := r.Probability(q.Bytes)
 	if chance <= 0 || chance < 1 && r.rand.Float64() >= chance {
 		return packet.Fine
@@ -23,7 +22,7 @@ func (r *red) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 	return mark(p, r.NotECT)
 }
 
-// Probability is that of a mark at a queue of q bytes.
+// Probability returns the probability of a mark at a queue of q bytes.
 func (r RED) Probability(q units.Bytes) float64 {
 	switch {
 	case q <= r.KMin:
@@ -34,5 +33,5 @@ func (r RED) Probability(q units.Bytes) float64 {
 	return float64(r.PMax) * float64(q-r.KMin) / float64(r.KMax-r.KMin)
 }
 
-// ArrivalsOnly marks the point as one that judges arrivals alone.
+// ArrivalsOnly marks the point as one that only judges arrivals.
 func (*red) ArrivalsOnly() {}

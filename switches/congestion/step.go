@@ -17,5 +17,5 @@ func (s *step) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 	return mark(p, s.NotECT)
 }
 
-// ArrivalsOnly marks the point as one that judges arrivals alone.
+// ArrivalsOnly marks the point as one that only judges arrivals.
 func (*step) ArrivalsOnly() {}

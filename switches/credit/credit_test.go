@@ -11,7 +11,7 @@ import (
 
 const us = units.Microsecond
 
-// TestTranscript: a buffer of 39 blocks, packets of five, and updates by nine.
+// TestTranscript: a buffer of 39 blocks, packets of five, and updates of nine.
 func TestTranscript(t *testing.T) {
 	c := &Config{Buffer: 2500, Update: 625}
 	s, r := NewSender(c), NewReceiver(c)
@@ -50,8 +50,8 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// TestLostData: what is lost on the way takes its credit along until the receiver hears
-// how much was sent; copies that a link makes give credit until then.
+// TestLostData: lost data takes its credit away until the receiver learns how much was
+// sent; copies that a link makes give credit until then.
 func TestLostData(t *testing.T) {
 	c := &Config{Buffer: 640, Update: 64}
 	s, r := NewSender(c), NewReceiver(c)
@@ -77,7 +77,8 @@ func TestLostData(t *testing.T) {
 	}
 }
 
-// TestLongPacket: what is longer than the whole buffer goes when all of it is free.
+// TestLongPacket: a packet that is longer than the whole buffer leaves when all of it is
+// free.
 func TestLongPacket(t *testing.T) {
 	c := &Config{Buffer: 640, Update: 64}
 	s, r := NewSender(c), NewReceiver(c)
@@ -96,7 +97,7 @@ func TestLongPacket(t *testing.T) {
 	}
 }
 
-// TestWait: who had to wait until the line was free has not waited for credit.
+// TestWait: waiting until the line is free is not waiting for credit.
 func TestWait(t *testing.T) {
 	s := NewSender(&Config{Buffer: 64})
 	s.Wait(10*us, true)
@@ -116,9 +117,9 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestModel: a link that loses data and updates in either direction and brings copies of
-// updates late never has the receiver hold more than its buffer, and when it has ceased to,
-// one exchange of updates brings all credit back, wherever the counters have wrapped.
+// TestModel: with a link that loses data and updates in either direction and delivers late
+// copies of updates, the receiver never holds more than its buffer. Once the link works
+// again, one exchange of updates restores all credit, wherever the counters have wrapped.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &Config{
@@ -130,7 +131,7 @@ func TestModel(t *testing.T) {
 		s.sent, s.limit, r.received, r.told = s.sent+start, s.limit+start, r.received+start, r.told+start
 
 		type message struct {
-			size units.Bytes // of data; 0 is an update
+			size units.Bytes // of data; 0 means an update
 			says Counter
 		}
 		var there, back, lateThere, lateBack []message

@@ -1,8 +1,8 @@
-// Package fair is a queue that shares its bandwidth equally among flows:
-// deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) with the two lists
-// of FQ-CoDel (RFC 8290 §4.2; Linux net/sched/sch_fq_codel.c), which let flows
-// that send little pass those with a backlog. It is pure and allocates nothing
-// after New.
+// Package fair implements a queue that shares its bandwidth equally among flows:
+// deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) with the two lists of
+// FQ-CoDel (RFC 8290 §4.2; Linux net/sched/sch_fq_codel.c), which serve flows that
+// send little before those with a backlog. It is pure and allocates nothing after
+// New.
 package fair
 
 import (
@@ -10,21 +10,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flows is how many flows have a queue of their own at most. Beyond that some
+// Flows is the maximum number of flows with a separate queue. Beyond that some
 // share one.
 const (
 	Flows = 1024
 	ways  = 8
 )
 
-// Queue holds packets, which must not change their Size meanwhile. It knows
-// flows by packet.Packet.Hash.
+// Queue holds packets, whose Size must not change while they are in it. It
+// identifies flows by packet.Packet.Hash.
 //
-// Flows take turns. A turn lasts until the flow has sent a quantum, on the
-// wire. It may send more, by less than a packet, and then waits longer. A
-// flow that begins to send takes its first turn before all that have had one.
-// To begin again it must have let a turn pass, so that sending in bits and
-// pieces wins nothing.
+// Flows take turns. A turn lasts until the flow has sent a quantum, on the wire. A
+// flow may exceed it by less than a packet, and then waits longer. A flow that
+// begins to send has its first turn before all flows that have had one. To begin
+// again it must have let a turn pass, so that a flow gains nothing by sending in
+// small pieces.
 //
 // A flow finds its queue among eight by its hash, as in CAKE
 // (net/sched/sch_cake.c): two share one only if all eight are in use.
@@ -36,30 +36,30 @@ type Queue struct {
 	flows        [Flows]flow
 }
 
-// flow is the packets of a flow, first to last.
+// flow holds the packets of a flow, first to last.
 type flow struct {
 	first, last *packet.Packet
-	hash        uint64 // of the flow that it was given to
+	hash        uint64 // of the flow that the queue was assigned to
 	bytes       units.Bytes
-	credit      units.Bytes // on the wire; a turn ends when it is used up
+	credit      units.Bytes // on the wire; the turn ends when it is used up
 	next        *flow       // in its list
 	active      bool        // it is in a list
-	sent        bool        // in the turn that it has
+	sent        bool        // it has sent in this turn
 	shared      bool        // other flows than hash may have packets here
 }
 
-// New makes an empty queue. quantum is what a flow may send in a turn, with
-// preamble, FCS and gap; at least one byte. A full frame (RFC 8290 §5.2.4)
-// gives turns of a packet.
+// New returns an empty queue. quantum is the amount that a flow may send in a turn,
+// with preamble, FCS and gap; at least one byte. A full frame (RFC 8290 §5.2.4)
+// gives turns of one packet.
 func New(quantum units.Bytes) *Queue { return &Queue{quantum: max(quantum, 1)} }
 
-// Len is how many packets wait.
+// Len returns the number of packets in the queue.
 func (q *Queue) Len() int { return q.packets }
 
-// Bytes is the length of the frames that wait.
+// Bytes returns the length of the frames in the queue.
 func (q *Queue) Bytes() units.Bytes { return q.bytes }
 
-// Push adds a packet behind those of its flow.
+// Push appends a packet to those of its flow.
 func (q *Queue) Push(p *packet.Packet) {
 	f := q.flowOf(p.Hash)
 	if !f.active {
@@ -78,8 +78,7 @@ func (q *Queue) Push(p *packet.Packet) {
 	q.bytes += p.Size
 }
 
-// Head is the packet that Pop would give, nil when there is none. Looking
-// changes nothing.
+// Head returns the packet that Pop would return, or nil. It changes nothing.
 func (q *Queue) Head() *packet.Packet {
 	if f := q.serving(); f != nil {
 		return f.first
@@ -87,7 +86,7 @@ func (q *Queue) Head() *packet.Packet {
 	return nil
 }
 
-// Pop takes the packet that is to be sent, nil when there is none.
+// Pop removes and returns the packet to send, or nil.
 func (q *Queue) Pop() *packet.Packet {
 	f := q.serving()
 	if f == nil {
@@ -100,12 +99,12 @@ func (q *Queue) Pop() *packet.Packet {
 	return p
 }
 
-// DropFattest takes a packet from the flow that holds the most bytes, nil
-// when there is none. It is the first packet of that flow (RFC 8290 §4.1):
-// a flow learns of congestion sooner from the loss of its oldest packet. For
-// the limit of a queue, push the new packet first: its flow may be the one.
+// DropFattest removes and returns the first packet of the flow that holds the most
+// bytes, or nil (RFC 8290 §4.1): a flow learns of congestion sooner from the loss
+// of its oldest packet. To enforce the limit of a queue, push the new packet first:
+// its flow may be that flow.
 //
-// It takes time in proportion to the number of flows that wait.
+// Its running time is proportional to the number of flows that wait.
 func (q *Queue) DropFattest() *packet.Packet {
 	var fattest *flow
 	for _, f := range [...]*flow{q.begun.first, q.turns.first} {
@@ -123,7 +122,7 @@ func (q *Queue) DropFattest() *packet.Packet {
 	return p
 }
 
-// Walk shows all packets, flow by flow. See must not change the queue.
+// Walk calls see for all packets, flow by flow. see must not change the queue.
 func (q *Queue) Walk(see func(*packet.Packet)) {
 	for _, f := range [...]*flow{q.begun.first, q.turns.first} {
 		for ; f != nil; f = f.next {
@@ -134,8 +133,8 @@ func (q *Queue) Walk(see func(*packet.Packet)) {
 	}
 }
 
-// serving is the flow whose turn it is. It has a packet and credit: settle
-// sees to that, and a flow that begins has both.
+// serving returns the flow whose turn it is. It has a packet and credit: settle
+// ensures that, and a flow that begins has both.
 func (q *Queue) serving() *flow {
 	if q.begun.first != nil {
 		return q.begun.first
@@ -143,7 +142,7 @@ func (q *Queue) serving() *flow {
 	return q.turns.first
 }
 
-// take takes the first packet of a flow that has one.
+// take removes the first packet of a flow that has one.
 func (q *Queue) take(f *flow) *packet.Packet {
 	p := f.first
 	f.first, p.Next = p.Next, nil
@@ -153,9 +152,9 @@ func (q *Queue) take(f *flow) *packet.Packet {
 	return p
 }
 
-// settle ends the turns of flows that are empty or without credit, until it is
-// the turn of one that can send. A flow leaves the lists when its turn comes and
-// it has nothing to send. RFC 8290 lets it leave when it becomes empty: with good
+// settle ends the turns of flows that are empty or without credit, until it is the
+// turn of one that can send. A flow leaves the lists when its turn comes and it has
+// nothing to send. RFC 8290 lets it leave when it becomes empty: with the right
 // timing it could begin again at once and get two quanta in a round.
 func (q *Queue) settle() {
 	for {
@@ -181,9 +180,9 @@ func (q *Queue) settle() {
 	}
 }
 
-// flowOf finds the queue of a flow: the one that it has, or else one that
-// nobody uses, or else it shares the first of its set. It stays where it is
-// while it has packets, because packets of a flow keep their order.
+// flowOf finds the queue of a flow: the one that it has, or else an unused one, or
+// else the first of its set, which it shares. A flow does not move while it has
+// packets, because packets of a flow keep their order.
 func (q *Queue) flowOf(hash uint64) *flow {
 	set := q.flows[hash/ways%(Flows/ways)*ways:][:ways]
 	own := &set[hash%ways]
@@ -197,7 +196,7 @@ func (q *Queue) flowOf(hash uint64) *flow {
 			free = f
 		}
 	}
-	// In a shared queue there may be packets of this flow.
+	// A shared queue may hold packets of this flow.
 	if free == nil || own.shared {
 		own.shared = true
 		return own
@@ -206,7 +205,7 @@ func (q *Queue) flowOf(hash uint64) *flow {
 	return free
 }
 
-// list is flows in order.
+// list is an ordered list of flows.
 type list struct{ first, last *flow }
 
 func (l *list) push(f *flow) {

@@ -16,9 +16,9 @@ import (
 
 const mtu = 1538 // of Ethernet, on the wire
 
-// TestModel: whatever is pushed, popped and dropped, nothing is lost or
-// invented, packets of a flow keep their order, and Head tells what Pop gives.
-// The flows collide: many have the same place in the same set.
+// TestModel: whatever is pushed, popped and dropped, nothing is lost or invented,
+// packets of a flow keep their order, and Head returns what Pop will return. The
+// flows collide: many have the same slot in the same set.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New(units.Bytes(rapid.IntRange(0, 2*mtu).Draw(t, "quantum")))
@@ -82,17 +82,17 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// stream is packets of one flow, at times and in sizes of its own.
+// stream is the packets of one flow, with a size and an interval.
 type stream struct {
 	hash   uint64
 	size   units.Bytes // of a frame
-	every  float64     // between packets, in times of a byte on the wire; 0 is a backlog at all times
+	every  float64     // between packets, in byte times on the wire; 0 means always backlogged
 	next   float64
 	sent   units.Bytes // on the wire
-	waited float64     // the longest
+	waited float64     // longest wait
 }
 
-// run sends the streams over a link for a time, in bytes on the wire.
+// run sends the streams over a link until a time in byte times on the wire.
 func run(q *Queue, streams []*stream, until float64) {
 	arrived := map[*packet.Packet]float64{}
 	by := map[uint64]*stream{}
@@ -133,8 +133,8 @@ func run(q *Queue, streams []*stream, until float64) {
 	}
 }
 
-// TestBacklogs: flows that always have packets get the same, to a quantum and
-// a packet, whatever the sizes of their packets.
+// TestBacklogs: flows that always have packets get equal shares, to within a quantum
+// and a packet, whatever the sizes of their packets.
 func TestBacklogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := units.Bytes(rapid.IntRange(64, 3*mtu).Draw(t, "quantum"))
@@ -156,8 +156,8 @@ func TestBacklogs(t *testing.T) {
 	})
 }
 
-// TestMaxMin: flows that want less than their share get what they want, and
-// the others share what is left equally (max-min fairness).
+// TestMaxMin: flows that want less than their share get what they want, and the
+// others share the rest equally (max-min fairness).
 func TestMaxMin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const until = 3000 * mtu
@@ -181,7 +181,7 @@ func TestMaxMin(t *testing.T) {
 	})
 }
 
-// maxMin shares a capacity of 1 by filling up: the flow that wants least comes first.
+// maxMin shares a capacity of 1 by progressive filling, in ascending order of demand.
 func maxMin(demands []float64) []float64 {
 	shares := make([]float64, len(demands))
 	order := make([]int, len(demands))
@@ -202,15 +202,14 @@ func maxMin(demands []float64) []float64 {
 	return shares
 }
 
-// TestSparseFlowsDoNotWait: a packet of a flow that sends little waits for
-// the packet being sent and for other such flows, not for a round of those
-// with a backlog.
+// TestSparseFlowsDoNotWait: a packet of a flow that sends little waits for the packet
+// being sent and for other such flows, not for a round of the backlogged flows.
 func TestSparseFlowsDoNotWait(t *testing.T) {
 	var streams []*stream
 	for i := range 50 {
 		streams = append(streams, &stream{hash: uint64(i) * 7919, size: 1514})
 	}
-	// They come after the first turns of the others.
+	// They start after the first turns of the others.
 	sparse := []*stream{
 		{hash: 1, size: 60, every: 150 * mtu, next: 60 * mtu},
 		{hash: 2, size: 590, every: 170 * mtu, next: 60 * mtu},
@@ -224,9 +223,8 @@ func TestSparseFlowsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestOrder follows a queue packet by packet. f is the fattest's drop, a
-// digit a push of that flow, a dot a pop; packets are 1514 bytes, a quantum
-// two of them.
+// TestOrder follows a queue packet by packet. f is DropFattest, a digit is a push of
+// that flow, a dot is a pop. Packets are 1514 bytes, the quantum two of them.
 func TestOrder(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"111222....", "1122"},
@@ -265,7 +263,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOverflow: the flow that fills a limited queue pays for it, and others lose
+// TestOverflow: the flow that fills a limited queue bears the drops, and others lose
 // nothing.
 func TestOverflow(t *testing.T) {
 	q := New(mtu)
@@ -288,8 +286,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestFlowsAreApart: with far fewer flows than there are queues none shares
-// one.
+// TestFlowsAreApart: with far fewer flows than queues, no flows share one.
 func TestFlowsAreApart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, flows := range []int{8, 256} {

@@ -1,7 +1,6 @@
-// Package forward chooses among the ways that lead from a switch to a
-// destination: by a hash of the flow, at random, in turn, by flowlets, or as
-// the source asks. It is pure: it is told the time and gives the number of a
-// way.
+// Package forward chooses among the paths from a switch to a destination, which the code
+// calls ways: by a hash of the flow, at random, in turn, by flowlets, or as the source
+// asks. It is pure: it gets the time and returns the number of a path.
 package forward
 
 import (
@@ -11,30 +10,30 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Chooser chooses for one switch.
+// Chooser chooses the paths of packets at one switch.
 type Chooser interface {
-	// SetGroups says how many sets of ways there are, at the beginning and whenever
-	// the switch gets a new table. What was remembered of them is of others.
+	// SetGroups sets the number of groups of paths, at the beginning and whenever the
+	// switch gets a new table. It invalidates any state about earlier groups.
 	SetGroups(n int)
-	// Choose decides about a packet, whose ways are those of a group, 0 to n-1. It is
-	// asked once for each packet that has more than one.
+	// Choose makes the choice for a packet whose paths are those of a group, 0 to n-1. It
+	// is called once for each packet with more than one path.
 	Choose(now units.Time, p *packet.Packet, group uint16) Choice
-	// Stateful tells whether a choice depends on those before it and changes those
-	// behind it.
+	// Stateful reports whether a choice depends on earlier choices and affects later
+	// ones.
 	Stateful() bool
 }
 
-// Env is what a chooser has of its switch.
+// Env is what a switch provides to its chooser.
 type Env struct {
-	Seed uint64     // of hashes, the switch's own
-	Rand *rand.Rand // the switch's own
+	Seed uint64     // of hashes, specific to the switch
+	Rand *rand.Rand // specific to the switch
 }
 
-// Hash is the hash of a packet's flow with the switch's seed.
+// Hash returns the hash of a packet's flow with the switch's seed.
 func (e Env) Hash(p *packet.Packet) uint64 { return packet.Mix(p.Hash ^ e.Seed) }
 
-// New makes a chooser. Seed decides how flows fall on ways by their hash;
-// random draws what is drawn.
+// New returns a chooser. seed determines how hashes map flows to paths; random is the
+// source of random choices.
 func New(c Config, seed uint64, random *rand.Rand) Chooser {
 	if c.Settings == nil {
 		c.Settings = &ECMP{}
@@ -42,20 +41,21 @@ func New(c Config, seed uint64, random *rand.Rand) Chooser {
 	return c.Settings.New(Env{packet.Mix(seed), random})
 }
 
-// Choice is what decides the way of one packet, whatever the number of ways.
+// Choice determines the path of one packet for any number of paths.
 type Choice struct {
 	number uint64
-	modulo bool // the number counts; otherwise its bits are random
+	modulo bool // number is a counter; otherwise its bits are random
 }
 
-// Drawn is a choice by random bits, such as those of a hash: all ways are equally likely.
+// Drawn returns a choice by random bits, such as those of a hash: all paths are equally
+// likely.
 func Drawn(bits uint64) Choice { return Choice{bits, false} }
 
-// Numbered is a choice by a number that counts: the way is the number modulo that of the
-// ways.
+// Numbered returns a choice by a counter: the path is the number modulo the number of
+// paths.
 func Numbered(n uint64) Choice { return Choice{n, true} }
 
-// Among gives one of n ways, 0 to n-1.
+// Among returns one of n paths, 0 to n-1.
 func (c Choice) Among(n uint32) uint32 {
 	if c.modulo {
 		return uint32(c.number) % n
@@ -63,9 +63,9 @@ func (c Choice) Among(n uint32) uint32 {
 	return scale(uint32(c.number>>32), n)
 }
 
-// Others gives one of others ways, 0 to others-1, for a packet that cannot
-// take the one that Among has given it among n. It depends on what Among did
-// not look at, so such packets spread evenly over the rest.
+// Others returns one of others paths, 0 to others-1, for a packet that cannot take the
+// one of n paths that Among returned. It uses bits that Among does not, so such packets
+// spread evenly over the rest.
 func (c Choice) Others(n, others uint32) uint32 {
 	if c.modulo {
 		return uint32(c.number) / n % others
@@ -73,6 +73,6 @@ func (c Choice) Others(n, others uint32) uint32 {
 	return scale(uint32(c.number), others)
 }
 
-// scale makes a number from 0 to n-1 of 32 random bits, without the bias or
-// the cost of a division.
+// scale maps 32 random bits to a number from 0 to n-1, without the bias or the cost of a
+// division.
 func scale(bits, n uint32) uint32 { return uint32(uint64(bits) * uint64(n) >> 32) }

@@ -20,7 +20,7 @@ func chooser(s Settings) Chooser {
 	return h
 }
 
-// udp is a packet of flow number i.
+// udp returns a packet of flow number i.
 func udp(i int) *packet.Packet {
 	p := &packet.Packet{Version: 4, Proto: wire.ProtoUDP, SrcPort: uint16(i), DstPort: 4791}
 	p.Hash = packet.FlowHash(0x0a000001, 0x0a000002, p.Proto, p.SrcPort, p.DstPort)
@@ -44,8 +44,8 @@ func even(t *testing.T, what string, count []int) {
 	}
 }
 
-// TestRandom: each packet draws for itself, evenly, whatever its flow, and so
-// does the second choice, among all and among those of each first choice.
+// TestRandom: each packet draws independently and evenly, whatever its flow. So does
+// the second choice, overall and for each first choice.
 func TestRandom(t *testing.T) {
 	const draws = 100_000
 	for _, n := range []uint32{2, 3, 7, 16} {
@@ -77,8 +77,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestRoundRobin is exact: in turn, separately for each group; and a second
-// choice gives the rest the same numbers.
+// TestRoundRobin: paths are taken exactly in turn, separately for each group; and a
+// second choice gives the rest equal numbers.
 func TestRoundRobin(t *testing.T) {
 	h := chooser(&RoundRobin{})
 	var got []uint32
@@ -102,8 +102,8 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// TestECMPOthers: flows whose hash falls on a way they cannot take fall evenly
-// on the rest.
+// TestECMPOthers: flows whose hash selects a path that they cannot take spread evenly
+// over the rest.
 func TestECMPOthers(t *testing.T) {
 	h := chooser(&ECMP{})
 	count := make([]int, 3)
@@ -115,8 +115,8 @@ func TestECMPOthers(t *testing.T) {
 	even(t, "second choice", count)
 }
 
-// TestFlowlet is the transcript of one flow: it keeps its draw until a silence
-// of the gap, whatever else goes on.
+// TestFlowlet is the transcript of one flow: it keeps its draw until it is silent for
+// the gap, whatever other flows do.
 func TestFlowlet(t *testing.T) {
 	const gap = 100 * units.Microsecond
 	h := chooser(&Flowlet{Gap: gap, Table: DefaultTable})
@@ -156,8 +156,8 @@ func TestFlowletsSpread(t *testing.T) {
 	even(t, "flowlets of many flows", many)
 }
 
-// TestFlowletsShareEntries: with a table of one entry all flows are one, to
-// every group in its own number of ways; with a large one, flows are apart.
+// TestFlowletsShareEntries: with a table of one entry all flows are one, which each
+// group maps to its number of paths; with a large one, flows are separate.
 func TestFlowletsShareEntries(t *testing.T) {
 	const gap = units.Millisecond
 	one, large := chooser(&Flowlet{Gap: gap, Table: 1}), chooser(&Flowlet{Gap: gap, Table: DefaultTable})
@@ -173,8 +173,8 @@ func TestFlowletsShareEntries(t *testing.T) {
 }
 
 // TestFlowletsKeepOrder: whatever a flow's pattern and whatever other flow shares its
-// entry, with a gap beyond what the ways differ by no packet overtakes another
-// of its flow.
+// entry, if the gap exceeds the difference of the paths' delays, no packet overtakes
+// another of its flow.
 func TestFlowletsKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delays := rapid.SliceOfN(rapid.Int64Range(0, 1000), 2, 8).Draw(t, "delays of the ways")
@@ -199,7 +199,8 @@ func TestFlowletsKeepOrder(t *testing.T) {
 	})
 }
 
-// TestEntropy: the field says the way, in digits; without it the hash does.
+// TestEntropy: the digits of the field determine the path; without the field the hash
+// does.
 func TestEntropy(t *testing.T) {
 	label := func(l uint32) *packet.Packet {
 		return &packet.Packet{Version: 6, Proto: wire.ProtoTCP, Label: l, Hash: 99}
@@ -232,8 +233,8 @@ func TestEntropy(t *testing.T) {
 	}
 }
 
-// TestEntropyReachesEveryPath: two tiers of m ways with divisors 1 and m make
-// m*m consecutive values take all m*m paths.
+// TestEntropyReachesEveryPath: with two tiers of m paths and divisors 1 and m, m*m
+// consecutive values take all m*m paths.
 func TestEntropyReachesEveryPath(t *testing.T) {
 	for m := uint32(1); m <= 8; m++ {
 		edge, agg := chooser(&Entropy{Divide: 1}), chooser(&Entropy{Divide: int(m)})

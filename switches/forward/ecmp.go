@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ECMP gives each flow one way, by a hash of its addresses, protocol and
-// ports with a seed of the switch's own (RFC 2992).
+// ECMP gives each flow one path, by a hash of its addresses, protocol and ports
+// with a seed specific to the switch (RFC 2992).
 type ECMP struct{ always }
 
 func init() {

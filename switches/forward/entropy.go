@@ -11,16 +11,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Entropy lets the source choose: the number of the way is the field divided
-// by Divide, modulo the number of ways. With several tiers of m ways each,
-// Divide 1, m, m*m, ... at the first, the second, the third makes each tier
-// look at a digit of its own. Packets without the field go by ECMP.
+// Entropy lets the source choose: the number of the path is the field divided by
+// Divide, modulo the number of paths. With several tiers of m paths each, Divide 1,
+// m, m*m, ... at the first, the second, the third makes each tier use a different
+// digit. Packets without the field use ECMP.
 type Entropy struct {
 	Field  Field `yaml:"field" json:"field" jsonschema_description:"field of the header: the way is field / divide modulo the number of ways"`
 	Divide int   `yaml:"divide,omitempty" json:"divide" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"what the field is divided by, 1 to 1048576, so that tiers look at different digits; default 1"`
 }
 
-// MaxDivide is beyond the values of every field.
+// MaxDivide is larger than any value of a field.
 const MaxDivide = 1 << 20
 
 func init() {
@@ -48,20 +48,20 @@ type Field uint8
 
 // The fields.
 const (
-	// SourcePort is the UDP source port, as of RoCEv2 and of tunnels. Of
-	// packets that are not UDP, that are fragments, or whose port is 0 (RFC
-	// 768: none), there is none.
+	// SourcePort is the UDP source port, as of RoCEv2 and of tunnels. Packets that
+	// are not UDP, that are fragments, or whose port is 0 (RFC 768: none) do not
+	// have it.
 	SourcePort Field = iota
-	// FlowLabel is IPv6's (RFC 6437); 0 is none.
+	// FlowLabel is the flow label of IPv6 (RFC 6437); 0 means none.
 	FlowLabel
 )
 
 var fieldNames = []string{"udp-source-port", "flow-label"}
 
-// Names gives the names that a lab file uses.
+// Names returns the names that a lab file uses.
 func (Field) Names() []string { return fieldNames }
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (f Field) String() string { return fieldNames[f] }
 
 // UnmarshalText reads the name that a lab file uses.
@@ -88,7 +88,7 @@ func (c *entropy) Choose(_ units.Time, p *packet.Packet, _ uint16) Choice {
 	return Drawn(c.env.Hash(p))
 }
 
-// value is the field by which the source chooses, 0 where there is none.
+// value returns the field by which the source chooses, or 0 if there is none.
 func (c *entropy) value(p *packet.Packet) uint32 {
 	switch {
 	case c.field == FlowLabel && p.Version == 6:

@@ -6,16 +6,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flowlet lets a flow keep its path as long as its packets follow each other
-// closely. After a gap of at least Gap since its last packet at this switch a
-// new path is drawn (LetFlow: Vanini et al., NSDI 2017, §3). Where Gap is more
-// than what the delays of the paths differ by, no packet overtakes another of
-// its flow.
+// Flowlet keeps the path of a flow as long as its packets follow each other closely.
+// After a gap of at least Gap since its last packet at this switch a new path is drawn
+// (LetFlow: Vanini et al., NSDI 2017, §3). If Gap is more than the difference of the
+// paths' delays, no packet overtakes another of its flow.
 type Flowlet struct {
 	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"silence of a flow after which its path is drawn again, above 0"`
-	// Table is how many entries there are to remember flows by, 1 to MaxTable. A
-	// flow's hash says which is its own; flows that share one are a single flow to
-	// the switch, as in hardware.
+	// Table is the number of entries in the table of flowlets, 1 to MaxTable. A flow's
+	// hash selects its entry; flows that share one are a single flow to the switch, as
+	// in hardware.
 	Table int `yaml:"table,omitempty" json:"table" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"entries of the table of flowlets, 1 to 1048576; flows share them by their hash; default 4096"`
 }
 
@@ -25,7 +24,7 @@ const (
 	MaxTable     = 1 << 20
 )
 
-// maxGap bounds a silence, so that its end is an instant.
+// maxGap bounds gaps, so that their end does not overflow.
 const maxGap = 1_000_000 * units.Second
 
 func init() {
@@ -57,17 +56,18 @@ type flowlets struct {
 	table []flowlet // by hash
 }
 
-// flowlet is packets of a flow that follow each other closely.
+// flowlet is a series of packets of a flow that follow each other closely.
 type flowlet struct {
-	until units.Time // it ends unless a packet comes before
-	draw  uint64     // decides its way
+	until units.Time // it ends then unless a packet arrives before
+	draw  uint64     // determines its path
 }
 
 func (c *flowlets) SetGroups(int)  {}
 func (c *flowlets) Stateful() bool { return true }
 
-// Choose gives what the flowlet that a packet belongs to has drawn. What an entry keeps
-// is not a way but what decides it, so flows to different places may share one.
+// Choose returns the choice of the flowlet that a packet belongs to. An entry does not
+// store a path but the random bits that select it, so flows to different destinations
+// may share one.
 func (c *flowlets) Choose(now units.Time, p *packet.Packet, _ uint16) Choice {
 	f := &c.table[scale(uint32(c.env.Hash(p)>>32), uint32(len(c.table)))]
 	if now >= f.until {

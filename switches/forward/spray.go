@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Random draws a way for each packet (Dixit et al., INFOCOM 2013).
+// Random draws a path for each packet (Dixit et al., INFOCOM 2013).
 type Random struct{ always }
 
-// RoundRobin takes the ways in turn, packet by packet, separately for each
-// set of ways.
+// RoundRobin takes the paths in turn, packet by packet, separately for each group
+// of paths.
 type RoundRobin struct{ always }
 
 func init() {

@@ -27,7 +27,7 @@ func TestPauseTime(t *testing.T) {
 
 // TestSenderTranscript: two classes of one port, with pauses that overlap.
 func TestSenderTranscript(t *testing.T) {
-	s := NewSender(false, &Configs{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, asked for again after 2.56
+	s := NewSender(false, &Configs{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, refreshed after 2.56
 	if s.Due() != units.Never {
 		t.Fatalf("due at %v before anything", s.Due())
 	}
@@ -76,15 +76,15 @@ func TestReceiverTranscript(t *testing.T) {
 	if got := r.Got(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 2}) {
 		t.Errorf("%+v", got)
 	}
-	// A class that nobody has paused can be resumed.
+	// A class that is not paused can be resumed.
 	r.Frame(20*us, &wire.Pause{Classes: 0xff}, rate, 0)
 	if got := r.Got(20*us, 3); got.Resumes != 1 || got.Paused {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestWatchdogOnlyBitesTheStuck: a paused class without packets is left alone,
-// and one that gets on between its pauses as well.
+// TestWatchdogOnlyBitesTheStuck: the watchdog does not trigger for a paused class
+// without packets, or one that makes progress between pauses.
 func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	r := NewReceiver(&Configs{3: {Watchdog: Watchdog{Detect: 10 * us, Restore: 5 * us}}})
 	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
@@ -114,15 +114,15 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	if _, released := r.Expire(210 * us); released != 8 || r.Dropping() != 0 || r.Blocked() != 0 {
 		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
 	}
-	// A watchdog that has let go is on guard again.
+	// A watchdog that has released a class can trigger again.
 	r.Frame(300*us, &pause, rate, 8)
 	if bitten, _ := r.Expire(310 * us); bitten != 8 {
 		t.Error("it did not bite a second time")
 	}
 }
 
-// TestSenderKeepsReceiverPaused: whatever happens, a receiver that hears a
-// sender without delay is paused in exactly the classes that it asks for.
+// TestSenderKeepsReceiverPaused: whatever happens, a receiver that hears a sender
+// without delay is paused in exactly the classes that the sender pauses.
 func TestSenderKeepsReceiverPaused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var configs Configs

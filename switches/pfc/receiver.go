@@ -7,19 +7,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Receiver keeps what the peer of one port has asked for, and watches over it.
-// What is being sent when a frame comes is sent to its end (IEEE 802.1Q
-// §36.1.3); the time that the standard allows for reacting is not used.
+// Receiver tracks the pauses that the peer of one port has asked for, and runs the
+// watchdogs. A packet that is being sent when a frame arrives is sent to its end (IEEE
+// 802.1Q §36.1.3); the reaction time that the standard allows is not used.
 type Receiver struct {
 	configs *Configs
-	paused  uint8     // classes, a bit each
+	paused  uint8     // classes, one bit each
 	stormed uint8     // classes whose pause the watchdog has ended
 	stuck   uint8     // paused classes with packets that wait
-	pauses  [8]*pause // by priority; nil for a class that no frame has spoken of
+	pauses  [8]*pause // by priority; nil for a class that no frame has named
 }
 
-// pause is what the peer has asked for of one class. Most ports are never paused, so it
-// is made when that begins.
+// pause is the state of one class that the peer has asked to pause. Most ports are
+// never paused, so it is allocated on first use.
 type pause struct {
 	until   units.Time
 	since   units.Time // paused
@@ -28,20 +28,20 @@ type pause struct {
 	got     Got
 }
 
-// Got is what a Receiver has been through with one class.
+// Got has the statistics of a Receiver for one class.
 type Got struct {
 	Paused  bool
 	Storm   bool
-	Time    units.Time // paused altogether
+	Time    units.Time // total time paused
 	Pauses  uint64     // frames that asked for a pause
 	Resumes uint64     // frames that ended one
-	Storms  uint64     // times that the watchdog stepped in
+	Storms  uint64     // times that the watchdog triggered
 }
 
-// NewReceiver makes the receiver of a port. Of the configs it needs the watchdogs.
+// NewReceiver returns the receiver of a port. It uses the watchdogs of the configs.
 func NewReceiver(c *Configs) *Receiver { return &Receiver{configs: c} }
 
-// dog is the watchdog of a class.
+// dog returns the watchdog of a class.
 func (r *Receiver) dog(prio int) Watchdog {
 	if c := r.configs[prio]; c != nil {
 		return c.Watchdog
@@ -49,10 +49,11 @@ func (r *Receiver) dog(prio int) Watchdog {
 	return Watchdog{}
 }
 
-// Blocked tells which classes may not be sent now, a bit each.
+// Blocked returns the classes that must not be sent now, one bit each.
 func (r *Receiver) Blocked() uint8 { return r.paused &^ r.stormed }
 
-// Dropping tells for which classes the watchdog discards what waits and comes.
+// Dropping returns the classes for which the watchdog discards packets that wait or
+// arrive.
 func (r *Receiver) Dropping() (classes uint8) {
 	for m := r.stormed; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.dog(prio).Action == Drop {
@@ -62,8 +63,7 @@ func (r *Receiver) Dropping() (classes uint8) {
 	return classes
 }
 
-// Frame takes what a frame asks for. backlog has a bit for each class with
-// packets that wait.
+// Frame applies a frame. backlog has a bit for each class with waiting packets.
 func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) {
 	for m := f.Classes; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
@@ -96,8 +96,8 @@ func (r *Receiver) resume(now units.Time, prio int) {
 	}
 }
 
-// Backlog is told which classes have packets that wait, when that may have
-// changed for a class that is paused.
+// Backlog records which classes have waiting packets. It is called when that may have
+// changed for a paused class.
 func (r *Receiver) Backlog(now units.Time, backlog uint8) {
 	for m := r.paused & backlog &^ r.stuck &^ r.stormed; m != 0; m &= m - 1 {
 		r.pauses[bits.TrailingZeros8(m)].stuckAt = now
@@ -105,10 +105,10 @@ func (r *Receiver) Backlog(now units.Time, backlog uint8) {
 	r.stuck = r.paused & backlog &^ r.stormed
 }
 
-// Paused tells which classes the peer has asked to hold off, a bit each.
+// Paused returns the classes that the peer has paused, one bit each.
 func (r *Receiver) Paused() uint8 { return r.paused }
 
-// Due is when Expire is to be called; units.Never while nothing is to come.
+// Due returns when Expire must be called, or units.Never.
 func (r *Receiver) Due() units.Time {
 	due := units.Never
 	for m := r.paused; m != 0; m &= m - 1 {
@@ -127,9 +127,9 @@ func (r *Receiver) Due() units.Time {
 	return due
 }
 
-// Expire ends the pauses whose time is over, lets watchdogs bite, and ends
-// what they do when the peer has been quiet for long enough. It tells for
-// which classes a watchdog has stepped in, and for which it lets go.
+// Expire ends pauses whose time is over, triggers watchdogs, and releases them when
+// the peer has been quiet for long enough. It returns the classes for which a watchdog
+// has triggered, and those for which one was released.
 func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 	for m := r.paused; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.pauses[prio].until <= now {
@@ -154,7 +154,7 @@ func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 	return bitten, released
 }
 
-// Got tells what has happened to a class up to now.
+// Got returns the statistics of a class up to now.
 func (r *Receiver) Got(now units.Time, prio uint8) Got {
 	p := r.pauses[prio]
 	if p == nil {
@@ -169,7 +169,8 @@ func (r *Receiver) Got(now units.Time, prio uint8) Got {
 	return g
 }
 
-// StuckSince tells since when a class has been paused with packets that wait.
+// StuckSince returns since when a class has been paused with waiting packets, and
+// whether it is.
 func (r *Receiver) StuckSince(prio uint8) (since units.Time, stuck bool) {
 	if r.stuck&(1<<prio) == 0 {
 		return 0, false

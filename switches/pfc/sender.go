@@ -7,18 +7,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Sender asks the peer of one port to hold off. It keeps asking while a pause
-// lasts, because what the peer was told expires.
+// Sender pauses the peer of one port. It repeats the request while a pause lasts,
+// because pauses expire at the peer.
 type Sender struct {
 	global  bool
 	asking  uint8      // classes
-	refresh units.Time // when the next frame is due; units.Never while none is
+	refresh units.Time // when the next frame is due; units.Never if none is
 	configs *Configs
 	asked   [8]*asked // by priority; nil for a class that has never been paused
 }
 
-// asked is what has been asked of the peer for one class. Most ports never pause their
-// peer, so it is made when that begins.
+// asked is the state of the pauses of one class of the peer. Most ports never pause
+// their peer, so it is allocated on first use.
 type asked struct {
 	since   units.Time
 	time    units.Time
@@ -28,27 +28,27 @@ type asked struct {
 	causes  []units.Time // by port: time of pauses that it caused
 }
 
-// Sent is what a Sender has done for one class.
+// Sent has the statistics of a Sender for one class.
 type Sent struct {
 	Asking  bool
 	Time    units.Time // of all pauses
-	Pauses  uint64     // frames that asked for a pause, with refreshes
+	Pauses  uint64     // frames that asked for a pause, including refreshes
 	Resumes uint64
 	Causes  []units.Time // by port of the switch: Time of pauses that its queues caused
 }
 
-// NewSender makes the sender of a port.
+// NewSender returns the sender of a port.
 func NewSender(global bool, c *Configs) *Sender {
 	return &Sender{global: global, configs: c, refresh: units.Never}
 }
 
-// PauseTime is how long quanta last on a link.
+// PauseTime returns how long quanta last on a link.
 func PauseTime(quanta uint16, rate units.Rate) units.Time {
 	return rate.TimeOf(units.Bytes(quanta) * (wire.QuantumBits / 8))
 }
 
-// Xoff begins a pause of a class and gives the frame to send. cause is the
-// number of the port whose queue the last packet joined.
+// Xoff begins a pause of a class and returns the frame to send. cause is the number
+// of the port whose queue the last packet joined.
 func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
 	s.asking |= 1 << prio
 	if s.asked[prio] == nil {
@@ -63,7 +63,7 @@ func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wi
 	return s.frame(1<<prio, s.configs[prio].Quanta)
 }
 
-// Xon ends a pause of a class and gives the frame to send.
+// Xon ends a pause of a class and returns the frame to send.
 func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	s.asking &^= 1 << prio
 	a := s.asked[prio]
@@ -77,10 +77,10 @@ func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	return s.frame(1<<prio, 0)
 }
 
-// Due is when Refresh is to be called; units.Never while no pause lasts.
+// Due returns when Refresh must be called, or units.Never if no pause lasts.
 func (s *Sender) Due() units.Time { return s.refresh }
 
-// Refresh asks again for all pauses that last.
+// Refresh repeats the requests of all current pauses.
 func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 	s.refresh = units.Never
 	f := wire.Pause{Global: s.global, Classes: s.asking}
@@ -95,13 +95,13 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 	return f
 }
 
-// gap is the time between two frames of one pause.
+// gap returns the time between two frames of one pause.
 func (s *Sender) gap(prio uint8, rate units.Rate) units.Time {
 	c := s.configs[prio]
 	if c.Refresh > 0 {
 		return c.Refresh
 	}
-	// A frame that waits for another to be sent must still come in time.
+	// A frame that has to wait for another packet must still arrive in time.
 	return max(PauseTime(c.Quanta, rate)/2, 1)
 }
 
@@ -115,8 +115,7 @@ func (s *Sender) frame(classes uint8, quanta uint16) wire.Pause {
 	return f
 }
 
-// blame is the sum of the times of pauses of a class that have the cause of
-// the one now.
+// blame returns the total time of pauses with the same cause as the current one.
 func (a *asked) blame() *units.Time {
 	for len(a.causes) <= a.cause {
 		a.causes = append(a.causes, 0)
@@ -124,10 +123,10 @@ func (a *asked) blame() *units.Time {
 	return &a.causes[a.cause]
 }
 
-// Asking tells which classes of the peer are asked to hold off, a bit each.
+// Asking returns the classes of the peer that are paused, one bit each.
 func (s *Sender) Asking() uint8 { return s.asking }
 
-// Sent tells what was done for a class up to now.
+// Sent returns the statistics of a class up to now.
 func (s *Sender) Sent(now units.Time, prio uint8) Sent {
 	a := s.asked[prio]
 	if a == nil {

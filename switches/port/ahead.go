@@ -6,15 +6,15 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// departure is when a packet that waits begins to leave. Once it has, the packet
-// is no longer the port's.
+// departure records when a waiting packet begins to leave. After that the port no
+// longer owns the packet.
 type departure struct {
 	start  units.Time
 	size   units.Bytes
 	packet *packet.Packet
 }
 
-// departures is a ring of them in order, as many as wait.
+// departures is an ordered ring of the departures of all waiting packets.
 type departures struct {
 	ring       []departure // a power of two
 	head, tail uint32
@@ -22,7 +22,7 @@ type departures struct {
 
 func (d *departures) len() int { return int(d.tail - d.head) }
 
-// due tells whether the first begins to leave at now or before.
+// due reports whether the first packet begins to leave at now or before.
 func (d *departures) due(now units.Time) bool {
 	return d.head != d.tail && d.ring[d.head&uint32(len(d.ring)-1)].start <= now
 }
@@ -48,16 +48,16 @@ func (d *departures) push(x departure) {
 	d.tail++
 }
 
-// choose decides whether departures may be computed ahead of time: the link
-// must be predictable, nobody may want to see packets leave, and the queue's
-// congestion point must not judge them when they do.
+// choose decides whether departures may be computed ahead of time: the link must be
+// predictable, nothing may observe or stamp packets as they leave, and the queue's
+// congestion point must not judge departures.
 func (p *Port) choose(now units.Time) {
 	_, arrivalsOnly := p.point.(congestion.ArrivalsOnly)
 	p.mayAhead = p.classes == nil && p.link != nil && p.link.Predictable() && p.observer == nil && p.stamp == nil && (p.point == nil || arrivalsOnly)
 	p.goAhead(now)
 }
 
-// goAhead begins to compute departures ahead as soon as nothing waits any more.
+// goAhead begins to compute departures ahead of time if no packets wait.
 func (p *Port) goAhead(now units.Time) {
 	if p.mayAhead && !p.ahead && p.list.first == nil {
 		p.ahead = true
@@ -65,8 +65,9 @@ func (p *Port) goAhead(now units.Time) {
 	}
 }
 
-// sendAhead puts a packet under way, now or when those before it are out. It
-// leaves packets that the link will not carry to the ordinary way.
+// sendAhead launches a packet, to leave now or after the packets before it. It
+// returns false for packets that the link will not carry; they take the ordinary
+// path.
 func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
 	if k.Layer3() > p.link.MTU() {
 		return false
@@ -86,8 +87,8 @@ func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
 	return true
 }
 
-// stopAhead takes the packets that have not begun to leave back into the
-// queue, because something now has a say in what becomes of them.
+// stopAhead takes packets that have not begun to leave back into the queue, because
+// their departures are no longer determined.
 func (p *Port) stopAhead(now units.Time) {
 	if !p.ahead {
 		return
@@ -119,7 +120,7 @@ func (p *Port) stopAhead(now units.Time) {
 	p.list.timer.Arm(p.freeAt)
 }
 
-// unwait takes from c the time that packets are yet to wait after now.
+// unwait subtracts from c the time that packets will wait after now.
 func (p *Port) unwait(c *QueueCounters, now units.Time) {
 	for i := p.promised.head; i != p.promised.tail; i++ {
 		d := p.promised.at(i)

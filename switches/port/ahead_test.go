@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// step is one thing that happens to a port: a packet to send, new settings of
-// its link, or somebody who begins or ends to look.
+// step is one event at a port: a packet to send, new settings of its link, or an observer
+// that is added or removed.
 type step struct {
 	gap      units.Time
 	size     units.Bytes
@@ -46,8 +46,8 @@ func drawSteps(t *rapid.T) []step {
 	}), 1, 60).Draw(t, "steps")
 }
 
-// play runs steps on a port. Ports that are watched, always or from time to
-// time, do not compute departures ahead.
+// play runs steps on a port. Ports do not compute departures ahead of time while they are
+// observed.
 func play(steps []step, mark, watched, obey bool) (seen []any) {
 	r := newRig(units.Gbps, 6000)
 	if mark {
@@ -89,9 +89,8 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.Live())
 }
 
-// TestAheadIsTheSame: whether departures are computed ahead of time or each is
-// an event, and whenever the port changes from one to the other, everything
-// that can be seen is the same.
+// TestAheadIsTheSame: whether departures are computed ahead of time or each is an event, and
+// whenever the port changes between the two, all observable results are the same.
 func TestAheadIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps, mark := drawSteps(t), rapid.Bool().Draw(t, "mark")
@@ -106,7 +105,7 @@ func TestAheadIsTheSame(t *testing.T) {
 }
 
 // TestAheadOnAnInstantLink: a link that goes down and comes up without a rate while a packet
-// leaves, so that nothing is under way, keeps the next one until its port is free.
+// leaves, so that nothing is in flight, holds the next one until its port is free.
 func TestAheadOnAnInstantLink(t *testing.T) {
 	down, instant := links.Settings{MTU: 1500}, links.Settings{MTU: 1500, Up: true}
 	steps := []step{{size: 1514}, {link: &down}, {link: &instant}, {size: 60}, {snapshot: true}, {gap: 1_000, size: 60}}
@@ -115,7 +114,7 @@ func TestAheadOnAnInstantLink(t *testing.T) {
 	}
 }
 
-// TestOneEventAHop: a port of the common kind needs no event for a departure.
+// TestOneEventAHop: a plain port needs no event for a departure.
 func TestOneEventAHop(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)
 	r.from.Observe(0, nil)

@@ -19,7 +19,7 @@ type ClassCounters struct {
 
 	QueuePackets             int
 	QueueBytes               units.Bytes
-	Limit                    units.Bytes // at this moment; 0 is none
+	Limit                    units.Bytes // at this moment; 0 means none
 	MaxQueue                 units.Bytes
 	MeanQueue                float64 // bytes, since the start
 	TxPackets, TxBytes       uint64
@@ -29,14 +29,15 @@ type ClassCounters struct {
 	Gauges []float64 // of the congestion point, in the order of its Kind; nil without one
 
 	Got     pfc.Got
-	Sent    pfc.Sent      // with global PAUSE that of the whole port
-	Spent   *credit.Spent // nil for a class that needs no credit of the peer
+	Sent    pfc.Sent      // with global PAUSE those of the whole port
+	Spent   *credit.Spent // nil for a class that needs no credit from the peer
 	Given   *credit.Given // nil for one that gives none
 	Ingress buffer.Ingress
 	Egress  buffer.Egress
 }
 
-// Classes gives the classes of a port by rising priority, nil for a plain one.
+// Classes returns the classes of a port by ascending priority, nil for a plain
+// port.
 func (p *Port) Classes(now units.Time) []ClassCounters {
 	if p.classes == nil {
 		return nil
@@ -48,7 +49,7 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 	return out
 }
 
-// Class gives class number i of a port that has classes, by rising priority.
+// Class returns class number i, by ascending priority, of a port with classes.
 func (p *Port) Class(now units.Time, i int) ClassCounters {
 	c := p.classes
 	s, q := &c.settings[i], &c.queues[i]
@@ -77,7 +78,7 @@ func (p *Port) Class(now units.Time, i int) ClassCounters {
 	return x
 }
 
-// sum adds what the classes count to the counts of their port.
+// sum adds the counts of the classes to those of their port.
 func (c *classes) sum(now units.Time, to *Counters) {
 	to.since = now
 	for i := range c.queues {
@@ -88,7 +89,7 @@ func (c *classes) sum(now units.Time, to *Counters) {
 	}
 }
 
-// count is how many packets wait, with MAC control frames.
+// count returns the number of waiting packets, including MAC control frames.
 func (c *classes) count() (n int) {
 	for i := range c.queues {
 		n += int(c.queues[i].count)
@@ -99,7 +100,7 @@ func (c *classes) count() (n int) {
 	return n
 }
 
-// waited is for how long packets of a class have waited for credit.
+// waited returns how long packets of a class have waited for credit.
 func (q *classQueue) waited(now units.Time) units.Time {
 	if q.spends == nil {
 		return 0
@@ -107,14 +108,14 @@ func (q *classQueue) waited(now units.Time) units.Time {
 	return q.spends.Spent(now).Time
 }
 
-// Jam is a queue that is paused, or without credit, with packets that wait.
+// Jam is a queue with waiting packets that is paused or without credit.
 type Jam struct {
 	Priority uint8
 	Since    units.Time
-	In       []int // numbers of the ports by which its packets came in, sorted
+	In       []int // numbers of the ports that its packets came in through, sorted
 }
 
-// Jams gives the queues that are paused, or without credit, with packets in them.
+// Jams returns the queues with packets that are paused or without credit.
 func (p *Port) Jams() []Jam {
 	c := p.classes
 	if c == nil {
@@ -147,7 +148,7 @@ func (p *Port) Jams() []Jam {
 	return out
 }
 
-// walk shows every packet that waits.
+// walk calls f for every waiting packet.
 func (q *classQueue) walk(f func(*packet.Packet)) {
 	if q.fair != nil {
 		q.fair.Walk(f)
@@ -158,8 +159,8 @@ func (q *classQueue) walk(f func(*packet.Packet)) {
 	}
 }
 
-// Asking tells which classes the port's peer has been asked to hold off, a bit
-// each; with global PAUSE all of them.
+// Asking returns the classes of the peer that the port has paused, one bit each;
+// with global PAUSE all of them.
 func (p *Port) Asking() uint8 {
 	if p.classes == nil {
 		return 0

@@ -17,20 +17,20 @@ import (
 	"github.com/weftlab/weft/switches/sched"
 )
 
-// Chassis is what the ports of a node with traffic classes have in common.
+// Chassis is what the ports of a node with traffic classes share.
 type Chassis struct {
 	Map    class.Map
 	Buffer *buffer.Buffer
 	Ports  []*Port     // by Index
-	Pause  *pfc.Config // global PAUSE in place of PFC by class; may be nil
-	// CutThrough sends packets on before all of them has come, also damaged
-	// ones: what is wrong with them shows only in their last bytes.
+	Pause  *pfc.Config // global PAUSE instead of PFC per class; may be nil
+	// CutThrough forwards packets before they have arrived completely, including damaged
+	// ones: the damage shows only in their last bytes.
 	CutThrough bool
-	// Forward sends a packet that has been turned round on its way.
+	// Forward sends a packet that has been turned round.
 	Forward func(now units.Time, p *packet.Packet)
 }
 
-// Classify gives a packet its priority at this node.
+// Classify sets a packet's priority at this node.
 func (c *Chassis) Classify(p *packet.Packet) {
 	switch {
 	case p.Version != 0:
@@ -42,8 +42,8 @@ func (c *Chassis) Classify(p *packet.Packet) {
 	}
 }
 
-// quantum is the DWRR credit for a unit of weight and round: just enough that
-// every turn can send a packet. With more, classes would send in long bursts.
+// quantum returns the DWRR credit per unit of weight and round: just enough for a packet
+// in every turn. With more, classes would send in long bursts.
 func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
 	least := 0
 	for _, w := range weights {
@@ -58,37 +58,38 @@ func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
 	return packet.OnWire(frame)/units.Bytes(max(least, 1)) + 1
 }
 
-// fairQuantum is what a flow of a fair queue may send in a turn: a frame of
-// the usual MTU (RFC 8290 §5.2.4).
+// fairQuantum is the amount that a flow of a fair queue may send in a turn: a frame of the
+// usual MTU (RFC 8290 §5.2.4).
 const fairQuantum = 1538
 
-// classes is the egress of a port with a queue for each of several classes,
-// and its flow control. Nothing is computed ahead here: others have a say in
-// what leaves when.
+// classes is the egress of a port with a queue for each of several classes, and its flow
+// control. It does not compute departures ahead of time, because they depend on other
+// classes and the peer.
 type classes struct {
 	*Chassis
-	ready    uint8                    // classes with a packet to send, in the queue or the feeder's, a bit each
-	blocked  uint8                    // classes that may not be sent
+	ready    uint8                    // classes with a packet to send, queued or fed, one bit each
+	blocked  uint8                    // classes that must not be sent
 	dropping uint8                    // classes that the watchdog discards
-	fed      uint8                    // classes of which the feeder has a packet, and
-	turn     uint8                    // classes in which it goes before the queue
-	gated    uint8                    // classes that need credit of the peer
-	lacking  uint8                    // classes that have too little of it; they are blocked
-	known    uint8                    // classes of which first is right
+	fed      uint8                    // classes for which the feeder has a packet, and
+	turn     uint8                    // classes in which it precedes the queue
+	gated    uint8                    // classes that need credit from the peer
+	lacking  uint8                    // classes with too little credit; they are blocked
+	known    uint8                    // classes whose first is valid
 	first    [class.Count]units.Bytes // on the wire, of the next packet of each class
 	sched    sched.Scheduler
-	control  packet.List // MAC control frames: they go before all others and are never paused
-	// queue has the queue of each priority. Those without a class have that of the lowest.
+	control  packet.List // MAC control frames: they precede all others and are never paused
+	// queue has the queue of each priority. Priorities without a class use the queue of
+	// the lowest class.
 	queue    [class.Count]*classQueue
 	queues   []classQueue  // of each class
 	settings []class.Class // likewise
 
 	flow    flowControl // in pause.go
-	credits *credits    // in credit.go; nil for a link without
+	credits *credits    // in credit.go; nil for a link without credits
 
 	feeder Feeder // in feed.go; nil for most ports
 
-	rand *rand.Rand // of trimming
+	rand *rand.Rand // for trimming
 	full func(now units.Time, prio uint8, full bool)
 }
 
@@ -98,18 +99,18 @@ type classQueue struct {
 	fair    *fair.Queue // nil for first come, first served
 	bytes   units.Bytes
 	point   congestion.Point
-	limit   units.Bytes // most that may wait, for the point: the static limit, or the buffer's size
+	limit   units.Bytes // maximum length, for the point: the static limit or the buffer's size
 	count   int32
-	leaving uint8 // what else is done when a packet leaves
+	leaving uint8 // additional work when a packet leaves: judged, credited
 	prio    uint8
-	isFull  bool        // since the queue grew beyond high
-	high    units.Bytes // who is told when the queue grows beyond it, and
-	low     units.Bytes // falls below it again; 0 is nobody
+	isFull  bool        // the queue grew beyond high
+	high    units.Bytes // full is called when the queue grows beyond it, and
+	low     units.Bytes // falls to it again; high 0 means never
 
-	feeds units.Bytes // on the wire, of what the feeder has of the class
+	feeds units.Bytes // on the wire, of the feeder's packet of the class
 
 	spends *credit.Sender   // nil for a class that needs no credit
-	gives  *credit.Receiver // of what came in through the port; nil without credits
+	gives  *credit.Receiver // for packets that came in through the port; nil without credits
 
 	received                 uint64 // packets that came in
 	tx                       traffic
@@ -120,31 +121,32 @@ type classQueue struct {
 	since                    units.Time // of the last change of bytes
 }
 
-// What may be in leaving.
+// Bits of classQueue.leaving.
 const (
-	judged   uint8 = 1 << iota // the point judges departures as well
-	credited                   // credit is spent
+	judged   uint8 = 1 << iota // the point also judges departures
+	credited                   // sending costs credit
 )
 
 // ClassEnv is what the classes of a port need.
 type ClassEnv struct {
 	Engine *sim.Engine
-	Rand   *rand.Rand // of trimming
-	// Point makes the congestion point of a queue; nil is plain drop-tail. wake is
+	Rand   *rand.Rand // for trimming
+	// Point returns the congestion point of a queue; nil means plain drop-tail. wake is
 	// congestion.Env.Wake.
 	Point func(c class.Class, wake func(units.Time)) congestion.Point
-	MAC   wire.MAC // the source of the port's MAC control frames
-	// Peer has what the classes of the peer offer, by priority.
+	MAC   wire.MAC // source of the port's MAC control frames
+	// Peer has the credit configs of the peer's classes, by priority.
 	Peer credit.Configs
-	// Storm is told when a watchdog begins and ceases to give up a class. May be nil.
+	// Storm is called when a watchdog triggers for a class and when it releases it. It may
+	// be nil.
 	Storm func(now units.Time, prio uint8, begins bool)
-	// Paused is told when a pause of a class by the peer begins and when it ends. May be
+	// Paused is called when the peer's pause of a class begins and when it ends. It may be
 	// nil.
 	Paused func(now units.Time, prio uint8, begins bool)
 }
 
-// SetClasses gives the port a queue for each class, in place of its single
-// one. It is called before the run, when all ports of the node are there.
+// SetClasses replaces the port's single queue by one for each class. It is called before
+// the run, when all ports of the node exist.
 func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: list, rand: env.Rand}
 	for i := range k.queue {
@@ -176,8 +178,8 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 	k.flow.start(p, env)
 }
 
-// Watch has f called when the queue of any class grows beyond high bytes, and
-// when it has fallen to low again.
+// Watch sets f to be called when the queue of any class grows beyond high bytes, and when
+// it has fallen to low again.
 func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
 	p.classes.full = f
 	for i := range p.classes.queues {
@@ -194,7 +196,7 @@ func (p *Port) Came(k *packet.Packet) {
 	}
 }
 
-// settingsOf gives the settings of a class.
+// settingsOf returns the settings of a class.
 func (c *classes) settingsOf(prio uint8) *class.Class {
 	for i := range c.settings {
 		if c.settings[i].Priority == prio {
@@ -204,7 +206,7 @@ func (c *classes) settingsOf(prio uint8) *class.Class {
 	return nil
 }
 
-// classView is what a point sees of its queue.
+// classView returns what a point sees of its queue.
 func (p *Port) classView(q *classQueue) congestion.Queue {
 	v := congestion.Queue{Bytes: q.bytes, Packets: int(q.count), Limit: q.limit}
 	if p.link != nil {
@@ -213,13 +215,13 @@ func (p *Port) classView(q *classQueue) congestion.Queue {
 	return v
 }
 
-// idle tells whether a packet of a class may leave at once.
+// idle reports whether a packet of a class may leave at once.
 func (p *Port) idle(now units.Time, prio uint8) bool {
 	c := p.classes
 	return p.freeAt <= now && c.ready&^c.blocked == 0 && c.blocked>>prio&1 == 0 && c.control.Empty()
 }
 
-// sendClass takes a packet that is to leave through this port.
+// sendClass sends a packet through this port.
 func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 	c := p.classes
 	q := c.queue[k.Prio]
@@ -292,14 +294,14 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	}
 }
 
-// take takes the first packet out of a queue.
+// take removes the first packet of a queue.
 func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
 	k := q.pop()
 	p.gone(now, q, k)
 	return k
 }
 
-// gone accounts for a packet that has left its queue.
+// gone updates the accounts after a packet has left its queue.
 func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 	c := p.classes
 	q.change(now, -k.Size)
@@ -317,7 +319,7 @@ func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 	}
 }
 
-// push adds a packet to those that wait.
+// push adds a packet to the queue.
 func (q *classQueue) push(k *packet.Packet) {
 	q.count++
 	if q.fair != nil {
@@ -327,7 +329,7 @@ func (q *classQueue) push(k *packet.Packet) {
 	}
 }
 
-// head is the packet that leaves next; there is one.
+// head returns the packet that leaves next. There is one.
 func (q *classQueue) head() *packet.Packet {
 	if q.fair != nil {
 		return q.fair.Head()
@@ -335,7 +337,7 @@ func (q *classQueue) head() *packet.Packet {
 	return q.packets.First()
 }
 
-// pop takes it.
+// pop removes the packet that leaves next.
 func (q *classQueue) pop() *packet.Packet {
 	q.count--
 	if q.fair != nil {
@@ -344,7 +346,7 @@ func (q *classQueue) pop() *packet.Packet {
 	return q.packets.Pop()
 }
 
-// startClasses puts on the link what may be sent now.
+// startClasses puts packets on the link that may be sent now.
 func (p *Port) startClasses(now units.Time) {
 	c := p.classes
 	for p.freeAt <= now {
@@ -356,7 +358,7 @@ func (p *Port) startClasses(now units.Time) {
 		if ready == 0 {
 			return
 		}
-		// A class that is alone takes nothing from others, and is not charged.
+		// A class that is alone takes nothing from others and is not charged.
 		i, shared := bits.TrailingZeros8(ready), ready&(ready-1) != 0
 		if shared {
 			c.look(ready)
@@ -376,7 +378,7 @@ func (p *Port) startClasses(now units.Time) {
 			p.freeAt = at
 			break
 		}
-		// What is sent into this port on the way waits.
+		// Packets sent into this port meanwhile wait.
 		p.freeAt = units.Never
 		c.turn |= 1 << i
 		c.known &^= 1 << i
@@ -389,8 +391,8 @@ func (p *Port) startClasses(now units.Time) {
 	p.armNext()
 }
 
-// sendable gives the classes among which the scheduler chooses. What the
-// watchdog discards, which only the feeder still has, comes last.
+// sendable returns the classes among which the scheduler chooses. Classes that the
+// watchdog discards, of which only the feeder still has packets, come last.
 func (c *classes) sendable() uint8 {
 	ready := c.ready &^ c.blocked
 	if rest := ready &^ c.dropping; rest != 0 {
@@ -399,8 +401,7 @@ func (c *classes) sendable() uint8 {
 	return ready
 }
 
-// armNext has the port go on when the packet being sent is out, if anything
-// waits.
+// armNext arms the timer for the end of the packet being sent, if anything waits.
 func (p *Port) armNext() {
 	c := p.classes
 	if (c.ready&^c.blocked != 0 || !c.control.Empty()) && p.freeAt != units.Never {
@@ -408,9 +409,9 @@ func (p *Port) armNext() {
 	}
 }
 
-// whole is the earliest time at which a packet may begin to leave so that its
-// end has come in when it goes out: a link that is faster than the one that it
-// came by would run out of bits.
+// whole returns the earliest time at which a packet may begin to leave such that its end
+// arrives in time: on a link faster than the one that it came in on, the port would
+// otherwise run out of bits.
 func (p *Port) whole(k *packet.Packet) units.Time {
 	if !p.classes.CutThrough || k.In == buffer.Own {
 		return 0
@@ -418,8 +419,8 @@ func (p *Port) whole(k *packet.Packet) units.Time {
 	return k.Tail - p.txTime(k)
 }
 
-// begin puts a packet's first bit on the link, unless the congestion point
-// drops it. It tells whether it was sent.
+// begin puts a packet's first bit on the link, unless the congestion point drops it. It
+// reports whether the packet was sent.
 func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
 	if q.leaving != 0 {
 		return p.leave(now, q, k)
@@ -429,7 +430,7 @@ func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool
 	return true
 }
 
-// leave is begin where somebody has a say in it or keeps count.
+// leave is begin for queues whose departures are judged or cost credit.
 func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
 	if q.leaving&judged != 0 {
 		p.freeAt = units.Never
@@ -439,7 +440,7 @@ func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool
 		case fate.Dropped():
 			p.dropClass(now, q, k, fate)
 			if q.leaving&credited != 0 {
-				p.judge(now, q.prio) // what comes next may be longer
+				p.judge(now, q.prio) // the next packet may be longer
 			}
 			return false
 		case fate == packet.Marked:
@@ -455,15 +456,15 @@ func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool
 	return true
 }
 
-// removed tells the congestion point of a packet that has left its queue without
-// being sent.
+// removed informs the congestion point of a packet that has left its queue without being
+// sent.
 func (p *Port) removed(now units.Time, q *classQueue, k *packet.Packet, why packet.Fate) {
 	if q.leaving&judged != 0 {
 		q.point.Removed(now, p.classView(q), k, why)
 	}
 }
 
-// dropClass ends a packet that a queue does not take.
+// dropClass drops a packet that a queue does not accept.
 func (p *Port) dropClass(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) {
 	q.dropped++
 	if p.observer != nil {
@@ -472,14 +473,14 @@ func (p *Port) dropClass(now units.Time, q *classQueue, k *packet.Packet, fate p
 	p.lose(now, k, fate)
 }
 
-// mark remembers a mark for the capture and counts it.
+// mark records a mark for the capture and counts it.
 func (q *classQueue) mark(p *Port, k *packet.Packet) {
 	k.Fate, k.Depth = packet.Marked, uint32(q.bytes)
 	q.marked++
 	p.counters.Marked++
 }
 
-// change accounts for n bytes more in the queue.
+// change accounts for n more bytes in the queue.
 func (q *classQueue) change(now units.Time, n units.Bytes) {
 	q.area.add(q.bytes, now-q.since)
 	q.since = now

@@ -9,25 +9,26 @@ import (
 
 // Counters counts what a port did since the start of the run.
 type Counters struct {
-	RxPackets, RxBytes uint64 // received, also those with a bad FCS
-	TxPackets, TxBytes uint64 // begun to be sent, also those lost on the link
+	RxPackets, RxBytes uint64 // received, including those with a bad FCS
+	TxPackets, TxBytes uint64 // whose sending has begun, including those lost on the link
 	QueueCounters
 	Losses
 }
 
-// QueueCounters counts what happened in a port's queue, and its own frames.
+// QueueCounters counts events in a port's queue, and frames that the port sends and
+// consumes itself.
 type QueueCounters struct {
 	Marked     uint64
 	Trimmed    uint64
 	Returned   uint64      // trimmed and sent back
-	Originated uint64      // MAC control frames that the port made
-	Consumed   uint64      // MAC control frames that it took
-	MaxQueue   units.Bytes // the longest the queue has been
+	Originated uint64      // MAC control frames that the port generated
+	Consumed   uint64      // MAC control frames that it consumed
+	MaxQueue   units.Bytes // maximum length of the queue
 	area       area
 	since      units.Time // of the last change of the queue
 }
 
-// Losses counts packets that ended at a port or on the link behind it.
+// Losses counts packets that were lost at a port or on its link.
 type Losses struct {
 	Drops     [packet.FateCount]uint64 // by reason
 	DropBytes uint64
@@ -57,7 +58,7 @@ func (a *area) join(b area) {
 	a.high += b.high + carry
 }
 
-// over is the mean in bytes over a time; 0 for none.
+// over returns the mean in bytes over a time, or 0 if t is 0.
 func (a area) over(t units.Time) float64 {
 	if t <= 0 {
 		return 0
@@ -65,15 +66,14 @@ func (a area) over(t units.Time) float64 {
 	return (float64(a.high)*(1<<64) + float64(a.low)) / float64(t)
 }
 
-// queued accounts for a queue that has been n bytes long since the last
-// change.
+// queued accounts for a queue length of n bytes since the last change.
 func (c *QueueCounters) queued(now units.Time, n units.Bytes) {
 	c.area.add(n, now-c.since)
 	c.since = now
 }
 
-// MeanQueue is the time average of the queue's length in bytes between two
-// snapshots of one port's counters, the earlier being from.
+// MeanQueue returns the time average of the queue's length in bytes between two
+// snapshots of one port's counters; from is the earlier one.
 func (c Counters) MeanQueue(from Counters) float64 {
 	if c.since <= from.since {
 		return 0
@@ -83,7 +83,7 @@ func (c Counters) MeanQueue(from Counters) float64 {
 	return area{high, low}.over(c.since - from.since)
 }
 
-// Dropped is the sum of Drops.
+// Dropped returns the sum of Drops.
 func (c *Counters) Dropped() (n uint64) {
 	for _, d := range c.Drops {
 		n += d
@@ -91,7 +91,7 @@ func (c *Counters) Dropped() (n uint64) {
 	return n
 }
 
-// Counters gives a copy as of now.
+// Counters returns a copy as of now.
 func (p *Port) Counters(now units.Time) Counters {
 	p.settle(now)
 	c := Counters{QueueCounters: p.counters}
@@ -108,7 +108,7 @@ func (p *Port) Counters(now units.Time) Counters {
 		c.queued(now, p.bytes)
 		return c
 	}
-	// What was computed ahead of time has not happened yet.
+	// Departures computed ahead of time have not happened yet.
 	p.unwait(&c.QueueCounters, now)
 	c.since = now
 	c.TxPackets -= uint64(p.promised.len())
@@ -116,24 +116,25 @@ func (p *Port) Counters(now units.Time) Counters {
 	return c
 }
 
-// trace is a sum of hashes of everything a port did and when. Each port has
-// its own, and a sum has no order, so neither the order in which the ports of
-// different parts of a fabric come to act nor the time at which something is
-// known that happens later changes it.
+// trace is a sum of hashes of all actions of a port and their times. Each port has
+// a separate sum, and a sum has no order. So it depends neither on the order in
+// which ports of different parts of a fabric act nor on when the port computes a
+// later event.
 type trace uint64
 
 func (t *trace) add(at units.Time, k *packet.Packet, fate packet.Fate) { *t += act(at, k, fate) }
 
 func (t *trace) remove(at units.Time, k *packet.Packet, fate packet.Fate) { *t -= act(at, k, fate) }
 
-// act is the hash of one thing done.
+// act returns the hash of one action.
 func act(at units.Time, k *packet.Packet, fate packet.Fate) trace {
 	x := (uint64(at) ^ k.ID<<20 ^ k.ID>>44) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>32 ^ uint64(k.Size)<<40 ^ uint64(fate)<<56) * 0xd6e8feb86659fd93
 	return trace(x ^ x>>32)
 }
 
-// Trace is the hash of what the port has sent and dropped up to now, and when.
+// Trace returns the hash of all packets that the port has sent and dropped up to
+// now, with times.
 func (p *Port) Trace(now units.Time) uint64 {
 	p.settle(now)
 	t := p.trace

@@ -9,16 +9,16 @@ import (
 	"github.com/weftlab/weft/switches/credit"
 )
 
-// credits is what the port of a link with credits needs beside those of each class, which
-// are in its classQueue.
+// credits is the state of a port with credits, apart from the state of each class, which
+// is in its classQueue.
 type credits struct {
-	gives  uint8          // classes that offer credit to the peer, a bit each
-	frame  *packet.Packet // a credit frame that waits to be sent; what it says is put in when it leaves
-	asks   bool           // it says what was sent
-	period units.Time     // of the classes that need credit, the shortest
+	gives  uint8          // classes that offer credit to the peer, one bit each
+	frame  *packet.Packet // a waiting credit frame; it is filled in when it leaves
+	asks   bool           // the frame reports what was sent
+	period units.Time     // shortest period of the classes that need credit
 }
 
-// startCredits makes the credits of a port. peer has the configs of the peer's classes.
+// startCredits sets up the credits of a port. peer has the configs of the peer's classes.
 func (p *Port) startCredits(peer *credit.Configs) {
 	c := p.classes
 	c.flow.asks = units.Never
@@ -43,14 +43,14 @@ func (p *Port) startCredits(peer *credit.Configs) {
 	}
 }
 
-// giver stands between a port that gives credits and its owner: most packets leave without
-// having waited, and their credit is free when the owner is done with them.
+// giver wraps the owner of a port that gives credits: most packets leave without waiting,
+// and their credit is free when the owner is done with them.
 type giver struct {
 	Owner
 	port *Port
 }
 
-// Input hands a packet on, and tells the peer if enough has left.
+// Input passes a packet to the owner, and updates the peer if enough has left.
 func (g *giver) Input(now units.Time, in *Port, k *packet.Packet) {
 	g.Owner.Input(now, in, k)
 	c := g.port.classes
@@ -68,14 +68,14 @@ func (c *classes) haveCredits() {
 	}
 }
 
-// offers tells whether the port gives credits of a class to its peer.
+// offers reports whether the port gives credits of a class to its peer.
 func (c *classes) offers(prio uint8) bool { return c.credits != nil && c.credits.gives>>prio&1 != 0 }
 
-// maxFrame is the longest frame of the link, with two VLAN tags.
+// maxFrame returns the longest frame of the link, including two VLAN tags.
 func (p *Port) maxFrame() units.Bytes { return p.link.MTU() + wire.EthernetHeader + 8 }
 
-// judge finds out whether there is credit for the next packet of a class; while there is
-// none, for the longest that may come, because an idle port does not look.
+// judge checks whether there is credit for the next packet of a class. If no packet waits,
+// it checks for the longest possible one, because an idle port does not check again.
 func (p *Port) judge(now units.Time, prio uint8) {
 	c, bit := p.classes, uint8(1)<<prio
 	q := c.queue[prio]
@@ -97,19 +97,19 @@ func (p *Port) judge(now units.Time, prio uint8) {
 	c.blocked = c.flow.rx.Blocked() | c.lacking
 	waits := lacks && c.ready&bit != 0
 	if at := p.freeAt; waits && at != units.Never {
-		now = max(now, at) // until then the line is busy
+		now = max(now, at) // the line is busy until then
 	}
 	q.spends.Wait(now, waits)
 }
 
-// affords tells whether there is credit for the next packet of a class that may be sent
-// otherwise, and notes when there is none.
+// affords reports whether there is credit for the next packet of a class that is otherwise
+// ready to send, and blocks the class if there is none.
 func (p *Port) affords(now units.Time, prio uint8) bool {
 	p.judge(now, prio)
 	return p.classes.lacking>>prio&1 == 0
 }
 
-// spend takes the credit of a packet that begins to leave.
+// spend spends the credit of a packet that begins to leave.
 func (p *Port) spend(now units.Time, q *classQueue, n units.Bytes) {
 	q.spends.Spend(n)
 	p.judge(now, q.prio)
@@ -119,7 +119,7 @@ func (p *Port) spend(now units.Time, q *classQueue, n units.Bytes) {
 	}
 }
 
-// ask says what was sent, and will again, as long as not all credit is back.
+// ask reports what was sent, and repeats the report while not all credit has returned.
 func (p *Port) ask(now units.Time) {
 	c := p.classes
 	if c.flow.asks = c.nextAsk(now); c.flow.asks != units.Never {
@@ -137,8 +137,8 @@ func (c *classes) nextAsk(now units.Time) units.Time {
 	return units.Never
 }
 
-// sendCredits sends a credit frame as soon as the packet being sent is out. One that waits
-// already will do.
+// sendCredits sends a credit frame after the packet being sent. A frame that already waits
+// is enough.
 func (p *Port) sendCredits(now units.Time) {
 	c := p.classes
 	if p.link == nil || c.credits.frame != nil {
@@ -158,7 +158,7 @@ func (p *Port) sendCredits(now units.Time) {
 	p.armNext()
 }
 
-// startControl puts the first MAC control frame that waits on the link.
+// startControl puts the first waiting MAC control frame on the link.
 func (p *Port) startControl(now units.Time) {
 	c := p.classes
 	k := c.control.Pop()
@@ -168,8 +168,8 @@ func (p *Port) startControl(now units.Time) {
 	p.transmit(now, k)
 }
 
-// fillCredits writes into a frame what is true now. A capture shows with it how much has
-// come in, in the classes that give credit, and waits.
+// fillCredits fills in a frame with the current values. A capture shows with it how much
+// has come in and waits in the classes that give credit.
 func (p *Port) fillCredits(k *packet.Packet) {
 	c := p.classes
 	says := wire.Credits{Grants: c.credits.gives}
@@ -220,7 +220,7 @@ func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
 	}
 }
 
-// heldUp is told of a class that may not be sent and now has something to send.
+// heldUp handles a blocked class that now has something to send.
 func (p *Port) heldUp(now units.Time, prio uint8) {
 	c := p.classes
 	if c.gated>>prio&1 != 0 && p.affords(now, prio) && c.blocked>>prio&1 == 0 {

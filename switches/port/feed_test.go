@@ -36,13 +36,13 @@ type fedRig struct {
 
 	log     []string // what left or was dropped
 	quiet   bool
-	ends    units.Time // of what was sent last
+	ends    units.Time // of the last packet sent
 	arrived []uint64
 }
 
 const fed = 1000
 
-// newFedRig makes a port of 8 Gb/s, so that a byte takes a nanosecond.
+// newFedRig returns a port of 8 Gb/s, so that a byte takes a nanosecond.
 func newFedRig(list ...class.Class) *fedRig {
 	r := &fedRig{}
 	r.port = New(&r.engine, &r.pool, "h:1", 0, r, 0)
@@ -106,8 +106,8 @@ func (r *fedRig) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// feed gives the feeder n packets more; frames of size bytes take 24 more on
-// the wire.
+// feed gives the feeder n more packets; frames of size bytes take 24 more on the
+// wire.
 func (r *fedRig) feed(prio uint8, n int, size units.Bytes) {
 	r.left[prio] += n
 	r.size[prio] = size
@@ -123,7 +123,7 @@ func (r *fedRig) send(prio uint8, n int, size units.Bytes) {
 	}
 }
 
-// pause has the peer hold off a class for a time in quanta of 64 ns.
+// pause makes the peer pause a class for a time in quanta of 64 ns.
 func (r *fedRig) pause(prio uint8, quanta uint16) {
 	frame := wire.Pause{Classes: 1 << prio}
 	frame.Quanta[prio] = quanta
@@ -161,7 +161,7 @@ func (r *fedRig) class(prio uint8) ClassCounters {
 }
 
 // TestFeedStartsAtOnce: an idle port needs no event to begin, and a busy one
-// goes on when it is done.
+// continues when it is done.
 func TestFeedStartsAtOnce(t *testing.T) {
 	r := newFedRig(class.Class{})
 	r.until(50)
@@ -181,7 +181,7 @@ func TestFeedStartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFeedSetsFields: a fed packet is one of its class and of the host's own.
+// TestFeedSetsFields: a fed packet belongs to its class and originates at the host.
 func TestFeedSetsFields(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 2}, class.Class{Priority: 5})
 	far := r.port.link
@@ -204,8 +204,8 @@ func (f observe) Observe(_ units.Time, _ *Port, _ Direction, p *packet.Packet, _
 	f(p)
 }
 
-// TestFedStrict: strict priority holds between queues and the feeder, either
-// way, and among classes of the feeder.
+// TestFedStrict: strict priority holds between queues and the feeder, in both
+// directions, and among classes of the feeder.
 func TestFedStrict(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 1}, class.Class{Priority: 2}, class.Class{Priority: 3}, class.Class{Priority: 4})
 	r.send(1, 2, 76)
@@ -232,7 +232,8 @@ func TestFedWeights(t *testing.T) {
 	}
 }
 
-// TestFedPacketOfAnotherSize: what leaves is charged, not what was told.
+// TestFedPacketOfAnotherSize: the scheduler charges the actual size, not the
+// announced one.
 func TestFedPacketOfAnotherSize(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 1, Weight: 1}, class.Class{Priority: 2, Weight: 1})
 	r.quiet = true
@@ -246,8 +247,8 @@ func TestFedPacketOfAnotherSize(t *testing.T) {
 	}
 }
 
-// TestFedTakesTurns: in one class the queue and the feeder take turns, also
-// when the feeder is done with each packet before it has the next.
+// TestFedTakesTurns: in one class the queue and the feeder take turns, also if the
+// feeder announces its next packet only after the previous one.
 func TestFedTakesTurns(t *testing.T) {
 	r := newFedRig(class.Class{})
 	r.feed(0, 4, 76)
@@ -294,8 +295,8 @@ func TestFedTurnsWithFlows(t *testing.T) {
 	r.want(t, "0 1000, 100 0, 200 1001, 300 1, 400 1002, 500 2, 600 3")
 }
 
-// TestFedPaused: a pause holds up a fed class and no other, counts its time,
-// and ends by itself or by the peer.
+// TestFedPaused: a pause blocks a fed class and no other, its time is counted, and
+// it ends by expiry or by the peer.
 func TestFedPaused(t *testing.T) {
 	guard := &pfc.Config{Xoff: 1 << 20, Quanta: pfc.DefaultQuanta}
 	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 3, PFC: guard})
@@ -317,8 +318,8 @@ func TestFedPaused(t *testing.T) {
 	r.want(t, "0 1000, 100 1001, 200 1002, 300 1003, 1000 1004, 1690 1005, 1790 1006")
 }
 
-// TestFedWhilePaused: what is fed in a pause waits from then on, and what is
-// taken back no longer does: the watchdog goes by that.
+// TestFedWhilePaused: a packet fed during a pause waits from then on, and one that
+// is withdrawn no longer waits: the watchdog uses that.
 func TestFedWhilePaused(t *testing.T) {
 	guard := &pfc.Config{Xoff: 1 << 20, Quanta: 1, Watchdog: pfc.Watchdog{Detect: 500 * units.Nanosecond, Restore: units.Microsecond, Action: pfc.Forward}}
 	r := newFedRig(class.Class{Priority: 3, PFC: guard})
@@ -337,15 +338,15 @@ func TestFedWhilePaused(t *testing.T) {
 	r.until(2000)
 	r.feed(3, 1, 76)
 	r.finish()
-	// 500 ns behind 2000, not behind 1000.
+	// 500 ns after 2000, not after 1000.
 	r.want(t, "2500 1000")
 	if got := r.class(3).Got; got.Storms != 1 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestFedWatchdogDrops: what the watchdog discards goes when nothing else is
-// to be sent, one packet at a time, and in no time there is an end to it.
+// TestFedWatchdogDrops: packets that the watchdog discards go when nothing else can
+// be sent, one packet at a time, each taking time.
 func TestFedWatchdogDrops(t *testing.T) {
 	guard := &pfc.Config{Xoff: 1 << 20, Quanta: 1, Watchdog: pfc.Watchdog{Detect: 500 * units.Nanosecond, Restore: 300 * units.Nanosecond}}
 	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 3, PFC: guard})
@@ -365,8 +366,8 @@ func TestFedWatchdogDrops(t *testing.T) {
 	}
 }
 
-// TestFeederHasNone: a port that gets nothing goes on with others, asks no
-// more, and does not believe what it was told meanwhile.
+// TestFeederHasNone: a port that gets no packet continues with others, does not ask
+// again, and ignores what was announced meanwhile.
 func TestFeederHasNone(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 1})
 	r.send(0, 2, 76)
@@ -382,7 +383,7 @@ func TestFeederHasNone(t *testing.T) {
 	r.finish()
 	r.want(t, "0 0, 100 1, 200 1000")
 
-	// Alone, too, with a packet of the same class behind it.
+	// Also alone, with a packet of the same class behind it.
 	r = newFedRig(class.Class{})
 	r.port.Feed(0, 0, 76)
 	r.send(0, 1, 76)
@@ -391,8 +392,8 @@ func TestFeederHasNone(t *testing.T) {
 	r.want(t, "0 0, 100 1000")
 }
 
-// TestNextFeedsAndSends: what Next feeds or sends into the port waits for the
-// packet that it gives, and then goes by its class.
+// TestNextFeedsAndSends: packets that Next feeds or sends into the port wait for
+// the packet that it returns, and then leave by class.
 func TestNextFeedsAndSends(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 1}, class.Class{Priority: 2})
 	once := true
@@ -409,8 +410,8 @@ func TestNextFeedsAndSends(t *testing.T) {
 	r.want(t, "0 1000, 100 1001, 200 0, 300 1002")
 }
 
-// TestFedIsJudged: the congestion point judges a fed packet by what waits in
-// the queue of its class, and a drop takes time.
+// TestFedIsJudged: the congestion point judges a fed packet by the queue of its
+// class, and a drop takes time.
 func TestFedIsJudged(t *testing.T) {
 	r := newFedRig(class.Class{Mark: congestion.Config{Settings: &congestion.Step{K: 100}}})
 	r.send(0, 3, 76)
@@ -435,7 +436,7 @@ func TestFedIsJudged(t *testing.T) {
 	}
 }
 
-// refuser drops all packets, when they come or when they leave.
+// refuser drops all packets, when they arrive or when they leave.
 type refuser struct {
 	leaving       bool
 	entered, left int
@@ -459,7 +460,7 @@ func (*refuser) Removed(units.Time, congestion.Queue, *packet.Packet, packet.Fat
 func (*refuser) Tick(units.Time, congestion.Queue) units.Time                        { return units.Never }
 func (*refuser) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 { return values }
 
-// TestFedLinkDown: fed packets are lost like others, each in its time.
+// TestFedLinkDown: fed packets are lost like others, each at its time.
 func TestFedLinkDown(t *testing.T) {
 	r := newFedRig(class.Class{})
 	set := func(up bool) {
@@ -479,7 +480,7 @@ func TestFedLinkDown(t *testing.T) {
 	}
 }
 
-// TestFeedWithoutLink: nobody is asked for what cannot leave.
+// TestFeedWithoutLink: a port without a link never asks the feeder.
 func TestFeedWithoutLink(t *testing.T) {
 	r := newFedRig(class.Class{})
 	r.port.link = nil
@@ -490,7 +491,7 @@ func TestFeedWithoutLink(t *testing.T) {
 	}
 }
 
-// TestControlGoesBeforeFed: MAC control frames go before fed packets.
+// TestControlGoesBeforeFed: MAC control frames precede fed packets.
 func TestControlGoesBeforeFed(t *testing.T) {
 	guard := &pfc.Config{Xoff: 100, Quanta: 100}
 	r := newFedRig(class.Class{Priority: 3, PFC: guard})
@@ -502,8 +503,7 @@ func TestControlGoesBeforeFed(t *testing.T) {
 	r.want(t, "0 1000, 100 1 xon, 184 1001")
 }
 
-// TestFeedDoesNotAllocate: neither does the port for what it sends nor for what
-// it is fed.
+// TestFeedDoesNotAllocate: the port does not allocate for sent or fed packets.
 func TestFeedDoesNotAllocate(t *testing.T) {
 	r := newFedRig(class.Class{Priority: 0, Weight: 1}, class.Class{Priority: 3, Weight: 1})
 	r.quiet = true
@@ -519,7 +519,7 @@ func TestFeedDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// checkNext compares what the scheduler goes by with what there is.
+// checkNext compares the scheduler's inputs with the actual packets.
 func (r *fedRig) checkNext(t *rapid.T) {
 	c := r.port.classes
 	for i := range c.queues {
@@ -574,7 +574,7 @@ func TestFeedConserves(t *testing.T) {
 				r.send(prio, rapid.IntRange(1, 9).Draw(t, "packets"), sizes.Draw(t, "size"))
 			case 3:
 				r.pause(prio, uint16(rapid.SampledFrom([]int{0, 3, 90}).Draw(t, "quanta")))
-			case 4: // it has lost what it had
+			case 4: // the feeder has lost its packets
 				fedAll -= r.left[prio]
 				r.left[prio] = 0
 				if rapid.Bool().Draw(t, "told") {

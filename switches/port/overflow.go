@@ -6,14 +6,14 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// overflow handles a packet that does not fit into its queue. It gives the
-// packet that goes on in its place, into the queue of its Prio, where it fits;
-// nil when there is none.
+// overflow handles a packet that does not fit into its queue. It returns the packet
+// that continues instead, into the queue of its Prio, where it fits; nil if there
+// is none.
 func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
 	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
-		// The flow that takes most of the queue makes room, not the one that comes
-		// last (RFC 8290 §4.1).
+		// The flow with the most bytes in the queue makes room, not the one that
+		// arrives last (RFC 8290 §4.1).
 		q.count--
 		victim := q.fair.DropFattest()
 		p.gone(now, q, victim)
@@ -58,9 +58,10 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 	return nil
 }
 
-// exchange lets a packet take the place of the last one in its queue, if it
-// fits there. Then k is what was the last. It is false if the congestion point
-// has dropped k. Full is why k does not fit into the queue beside the last.
+// exchange replaces the last packet in the queue by k, if k fits there. k is then
+// the former last packet. It returns false if the congestion point has dropped k.
+// full is the reason why k does not fit into the queue in addition to the last
+// packet.
 func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet, full packet.Fate) bool {
 	if !p.fitsForLast(now, q, k) {
 		return true
@@ -85,8 +86,7 @@ func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet, full pa
 	c.Buffer.Add(now, k.In, p.Index, q.prio, k.Size)
 	q.change(now, k.Size-last.Size)
 	p.bytes += k.Size - last.Size
-	// They change places by changing what they are: the one before the last
-	// keeps pointing to it.
+	// Swap the contents: the packet before the last one keeps pointing to it.
 	*last, *k = *k, *last
 	last.Next, k.Next = nil, nil
 	if q.count == 1 {
@@ -96,7 +96,7 @@ func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet, full pa
 	return true
 }
 
-// fitsForLast tells whether a packet fits into its queue in place of the last one.
+// fitsForLast reports whether a packet fits into its queue instead of the last one.
 func (p *Port) fitsForLast(now units.Time, q *classQueue, k *packet.Packet) bool {
 	if q.count == 0 {
 		return false
@@ -108,8 +108,8 @@ func (p *Port) fitsForLast(now units.Time, q *classQueue, k *packet.Packet) bool
 	return fits
 }
 
-// leftover is what becomes of a packet for which there is no place: it is trimmed,
-// if it can be.
+// leftover returns the fate of a packet for which there is no room: it is trimmed
+// if possible.
 func (p *Port) leftover(k *packet.Packet, full packet.Fate) packet.Fate {
 	if trim.Cuts(k, p.classes.settingsOf(k.Prio).Trim) {
 		return packet.Trimmed

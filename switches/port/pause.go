@@ -10,21 +10,20 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 )
 
-// flowControl is how a port is paused by its peer and pauses it. Its timer
-// comes up when a pause expires, is to be asked for again, or has lasted too
-// long.
+// flowControl handles the pauses by the peer of a port and of that peer. Its timer fires
+// when a pause expires, must be refreshed, or has lasted too long.
 type flowControl struct {
 	port  *Port
 	timer sim.Timer
 	rx    *pfc.Receiver
 	tx    *pfc.Sender
-	mac   wire.MAC // the source of the port's MAC control frames
+	mac   wire.MAC // source of the port's MAC control frames
 	storm func(now units.Time, prio uint8, begins bool)
 
 	paused func(now units.Time, prio uint8, begins bool)
-	was    uint8 // classes that were paused when paused was told last
+	was    uint8 // classes that were paused when paused was last called
 
-	asks units.Time // when the port says what it has sent (credit.go); units.Never while it need not
+	asks units.Time // when the port reports what it has sent (credit.go); units.Never if never
 }
 
 func (f *flowControl) start(p *Port, env ClassEnv) {
@@ -43,8 +42,8 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 	p.startCredits(&env.Peer)
 }
 
-// nominalRate stands in for that of a link without one, where a pause time in
-// bit times would mean nothing.
+// nominalRate is used for a link without a rate, where a pause time in bit times would mean
+// nothing.
 const nominalRate = 100 * units.Gbps
 
 func (p *Port) bitRate() units.Rate {
@@ -54,9 +53,9 @@ func (p *Port) bitRate() units.Rate {
 	return nominalRate
 }
 
-// held is told of a packet that came in through the port and makes the account of its class
-// report: one with credits of each, one that pauses of that at which the peer is to hold
-// off. cause is the port whose queue the packet has joined.
+// held handles a packet that came in through the port and for which Buffer.Add returned
+// true: with credits, each packet; with pauses, the one that must pause the peer. cause is
+// the port whose queue the packet has joined.
 func (p *Port) held(now units.Time, prio uint8, size units.Bytes, cause int) {
 	if p.classes.offers(prio) {
 		p.classes.queue[prio].gives.Hold(size)
@@ -68,7 +67,7 @@ func (p *Port) held(now units.Time, prio uint8, size units.Bytes, cause int) {
 	f.arm()
 }
 
-// freed is told of one that leaves and makes the account report.
+// freed handles a packet that leaves and for which Buffer.Remove returned true.
 func (p *Port) freed(now units.Time, prio uint8, size units.Bytes) {
 	if p.classes.offers(prio) {
 		r := p.classes.queue[prio].gives
@@ -83,8 +82,8 @@ func (p *Port) freed(now units.Time, prio uint8, size units.Bytes) {
 	f.arm()
 }
 
-// pauseClass is what stands for a class in flow control: with global PAUSE the
-// first does for all.
+// pauseClass returns the class that represents a class in flow control: with global PAUSE
+// the first one represents all.
 func (p *Port) pauseClass(prio uint8) uint8 {
 	if p.classes.Pause != nil {
 		return 0
@@ -92,9 +91,8 @@ func (p *Port) pauseClass(prio uint8) uint8 {
 	return prio
 }
 
-// sendPause sends a MAC control frame as soon as the packet being sent is out.
-// A capture shows with it how much has come in, in the classes that it speaks
-// of, and waits.
+// sendPause sends a MAC control frame after the packet being sent. A capture shows with it
+// how much has come in and waits in the classes that it names.
 func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 	if p.link == nil {
 		return
@@ -115,12 +113,12 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 	p.armNext()
 }
 
-// waiting is what has come in through the port, in the classes that a frame
-// speaks of, and waits.
+// waiting returns how much has come in through the port and waits in the classes that a
+// frame names.
 func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
 	classes := frame.Classes
 	if frame.Global {
-		classes = 1 // one account has them all
+		classes = 1 // one account covers all classes
 	}
 	for m := classes; m != 0; m &= m - 1 {
 		a := p.classes.Buffer.Ingress(uint16(p.Index), uint8(bits.TrailingZeros8(m)))
@@ -129,7 +127,7 @@ func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
 	return n
 }
 
-// takeControl acts on a MAC control frame, which goes no further.
+// takeControl acts on a MAC control frame and consumes it.
 func (p *Port) takeControl(now units.Time, k *packet.Packet) {
 	p.counters.Consumed++
 	if c := p.classes; c != nil {
@@ -143,7 +141,7 @@ func (p *Port) takeControl(now units.Time, k *packet.Packet) {
 	p.pool.Free(k)
 }
 
-// permit goes by what the receiver of flow control now says.
+// permit applies the current state of the flow control's receiver.
 func (p *Port) permit(now units.Time) {
 	c := p.classes
 	c.flow.changed(now)
@@ -156,7 +154,7 @@ func (p *Port) permit(now units.Time) {
 	}
 }
 
-// changed tells of the pauses that have begun or ended.
+// changed reports pauses that have begun or ended.
 func (f *flowControl) changed(now units.Time) {
 	is := f.rx.Paused()
 	if f.paused != nil {
@@ -168,7 +166,7 @@ func (f *flowControl) changed(now units.Time) {
 	f.was = is
 }
 
-// backlog tells the receiver which classes have packets that wait.
+// backlog tells the receiver which classes have waiting packets.
 func (f *flowControl) backlog(now units.Time, ready uint8) {
 	f.rx.Backlog(now, ready)
 	f.arm()
@@ -182,7 +180,7 @@ func (f *flowControl) arm() {
 	}
 }
 
-// Fire does what is due.
+// Fire handles all events that are due.
 func (f *flowControl) Fire(now units.Time) {
 	p := f.port
 	if f.asks <= now {
@@ -205,7 +203,7 @@ func (f *flowControl) Fire(now units.Time) {
 	f.arm()
 }
 
-// tell says what the watchdog does with some classes.
+// tell reports that the watchdog has triggered for some classes, or released them.
 func (f *flowControl) tell(now units.Time, classes uint8, begins bool) {
 	if f.storm == nil {
 		return
@@ -215,7 +213,7 @@ func (f *flowControl) tell(now units.Time, classes uint8, begins bool) {
 	}
 }
 
-// discard empties a queue that the watchdog gives up.
+// discard empties a queue whose class the watchdog discards.
 func (p *Port) discard(now units.Time, q *classQueue) {
 	for q.count > 0 {
 		k := p.take(now, q)

@@ -2,9 +2,9 @@ package port
 
 import "github.com/weftlab/weft/sim/units"
 
-// TakeMaxQueue gives the longest that the queue has been since the last call,
-// or since the start, and starts over with what waits now. Counters are not
-// touched by it. There is one caller: the series of the run.
+// TakeMaxQueue returns the maximum length of the queue since the last call, or
+// since the start, and restarts from the current length. It does not affect
+// Counters. There is one caller: the series of the run.
 func (p *Port) TakeMaxQueue(now units.Time) units.Bytes {
 	p.settle(now)
 	longest := p.counters.MaxQueue
@@ -13,17 +13,17 @@ func (p *Port) TakeMaxQueue(now units.Time) units.Bytes {
 	return longest
 }
 
-// ClassSample is one class of a port as the series of a run wants it: counts
+// ClassSample is a sample of one class of a port for the series of a run: counts
 // since the start, and the longest queue since the last sample.
 type ClassSample struct {
 	Queue, QueueMax          units.Bytes
 	TxBytes                  uint64
 	Dropped, Marked, Trimmed uint64
-	Paused                   units.Time // by the peer, or without its credit
+	Paused                   units.Time // by the peer, or without credit from it
 }
 
-// SampleClass samples class number i of a port that has classes, by rising
-// priority. Like TakeMaxQueue it has one caller. It does not allocate.
+// SampleClass samples class number i, by ascending priority, of a port with
+// classes. Like TakeMaxQueue it has one caller. It does not allocate.
 func (p *Port) SampleClass(now units.Time, i int) ClassSample {
 	c := p.classes
 	q := &c.queues[i]

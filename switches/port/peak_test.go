@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTakeMaxQueue: the maxima of intervals are those of the queue seen after
-// every arrival, the counter's maximum is that of the whole run, and a port
-// that is asked does the same as one that is not.
+// TestTakeMaxQueue: the maxima of intervals are those of the queue after every
+// arrival, the counter's maximum is that of the whole run, and sampling does not
+// change the behaviour of a port.
 func TestTakeMaxQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked, quiet := newRig(units.Gbps, 6000), newRig(units.Gbps, 6000)

@@ -1,10 +1,10 @@
-// Package port is the port of a switch or a host: an egress queue with its
-// congestion point, the serialiser that puts packets on a link, and the
-// receiving side that checks what comes in.
+// Package port implements the port of a switch or a host: an egress queue with its
+// congestion point, the serialiser that puts packets on a link, and the receiving side that
+// checks arriving packets.
 //
-// A plain port has one queue. A port of a node with traffic classes has one for
-// each, a scheduler among them, a part in the node's buffer, and is paused and
-// pauses (classes.go, pause.go, overflow.go). A NIC may feed it (feed.go).
+// A plain port has one queue. A port of a node with traffic classes has a queue for each
+// class, a scheduler among them, accounts in the node's buffer, and flow control
+// (classes.go, pause.go, overflow.go). A NIC may feed it (feed.go).
 package port
 
 import (
@@ -20,14 +20,14 @@ import (
 
 // Owner is the switch or host that a port belongs to.
 type Owner interface {
-	// Input is given every good packet that the port receives, and owns it.
+	// Input takes every good packet that the port receives, and owns it.
 	Input(now units.Time, in *Port, p *packet.Packet)
-	// Foresee tells what Input would do with p: Fine, or the reason why it
-	// would Discard it. Only ports that are watched ask.
+	// Foresee returns what Input would do with p: Fine, or the reason why it would Discard
+	// it. Only observed ports call it.
 	Foresee(in *Port, p *packet.Packet) packet.Fate
 }
 
-// Direction tells packets that come in from those that go out.
+// Direction distinguishes packets that come in from those that go out.
 type Direction uint8
 
 // The directions of a port.
@@ -36,21 +36,21 @@ const (
 	Out
 )
 
-// Observer sees every packet of a port, for a capture. The packet is lent.
+// Observer sees every packet of a port, for a capture. The packet is valid only during the
+// call.
 type Observer interface {
 	Observe(now units.Time, at *Port, dir Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes)
 }
 
-// Port is one port. Its fields are set up by New and Connect.
+// Port is one port. New and Connect set its fields.
 //
-// What a packet finds in the queue decides when it leaves. Where nothing else
-// can have a say in that, the port computes the departure at once and puts the
-// packet under way ahead of time: a hop is then a single event (ahead.go).
-// Otherwise packets wait in a list, and a timer starts each (queue.go). The
-// two give the same results to the picosecond.
+// The packets in the queue determine when a new packet leaves. If nothing else can affect
+// that, the port computes the departure at once and launches the packet ahead of time: a hop
+// is then a single event (ahead.go). Otherwise packets wait in a list, and a timer starts
+// each (queue.go). Both give the same results to the picosecond.
 //
-// The fields lie in the order in which a packet needs them: a cache line for
-// one that comes in, two for one that goes out.
+// The fields are in the order in which a packet needs them: one cache line for a packet that
+// comes in, two for one that goes out.
 type Port struct {
 	owner    Owner
 	observer Observer
@@ -59,7 +59,7 @@ type Port struct {
 	Index    int // among its owner's ports
 
 	link     *links.Link // leaving this port
-	freeAt   units.Time  // when the last packet begun, or promised, is out
+	freeAt   units.Time  // end of the last packet begun, or promised
 	limit    units.Bytes
 	bytes    units.Bytes // waiting: packets that have not begun to leave
 	point    congestion.Point
@@ -70,18 +70,18 @@ type Port struct {
 	tx       traffic
 	trace    trace
 	ahead    bool // departures are computed ahead of time
-	mayAhead bool // they are again when the list is empty
+	mayAhead bool // they will be again when the list is empty
 
 	classes  *classes // in classes.go; nil for a plain port
 	stamp    *stamp   // in stamp.go; nil for a port that writes no telemetry
 	list     queue    // in queue.go
 	counters QueueCounters
 	losses   *Losses     // nil until a packet has ended here
-	longest  units.Bytes // the queue has been before counters.MaxQueue was reset
+	longest  units.Bytes // maximum queue before counters.MaxQueue was reset
 
 	Name string // "s1:3"
 
-	_ [32]byte // whole cache lines, at whose beginning ports then lie
+	_ [32]byte // pads to whole cache lines, so that ports are aligned to them
 }
 
 // traffic counts packets and the bytes of their frames.
@@ -92,24 +92,24 @@ func (t *traffic) add(n units.Bytes) {
 	t.bytes += uint64(n)
 }
 
-// New makes a port with a queue of limit bytes.
+// New returns a port with a queue of limit bytes.
 func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, limit units.Bytes) *Port {
 	p := &Port{Name: name, Index: index, owner: owner, pool: pool, limit: limit}
 	p.list.timer = e.NewTimer(p)
 	return p
 }
 
-// Prefetch asks for what receiving and sending a packet needs.
+// Prefetch prefetches the fields that receiving and sending a packet needs.
 func (p *Port) Prefetch() { prefetch.Head(p, unsafe.Offsetof(p.classes)) }
 
-// SetPoint puts a congestion point on the queue, which make makes; nil is plain
-// drop-tail. It is called before the run. wake is congestion.Env.Wake.
+// SetPoint sets the congestion point of the queue to the one that make returns; nil means
+// plain drop-tail. It is called before the run. wake is congestion.Env.Wake.
 func (p *Port) SetPoint(e *sim.Engine, make func(wake func(units.Time)) congestion.Point) {
 	p.point = newTicker(e, make, p.view)
 }
 
-// Gauges appends the values of the gauges of a plain port's congestion point, none if it
-// has no point.
+// Gauges appends the values of the gauges of a plain port's congestion point, or nothing if
+// it has none.
 func (p *Port) Gauges(now units.Time, values []float64) []float64 {
 	if p.point == nil {
 		return values
@@ -117,7 +117,7 @@ func (p *Port) Gauges(now units.Time, values []float64) []float64 {
 	return p.point.Gauges(now, p.view(now), values)
 }
 
-// ClassGauges is Gauges of class number i of a port that has classes, by rising priority.
+// ClassGauges is Gauges for class number i, by ascending priority, of a port with classes.
 func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 	c := p.classes
 	q := &c.queues[i]
@@ -127,24 +127,24 @@ func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 	return q.point.Gauges(now, p.classView(q), values)
 }
 
-// Connect gives the port the link that leaves it.
+// Connect sets the link that leaves the port.
 func (p *Port) Connect(l *links.Link) {
 	p.link = l
 	p.stamp.follow(p)
 	p.choose(0)
 }
 
-// InFlight is how many packets are under way on the link.
+// InFlight returns the number of packets in flight on the link.
 func (p *Port) InFlight(now units.Time) int {
 	p.settle(now)
 	return p.link.InFlight() - p.promised.len()
 }
 
-// Link is the link that leaves the port, nil when there is none.
+// Link returns the link that leaves the port, or nil.
 func (p *Port) Link() *links.Link { return p.link }
 
-// SetLink changes what the link that leaves the port does to packets that
-// begin to leave from now on.
+// SetLink changes the settings of the port's link for packets that begin to leave from now
+// on.
 func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.stopAhead(now)
 	p.link.Set(s)
@@ -153,17 +153,17 @@ func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.choose(now)
 }
 
-// Observe sets who sees the port's packets from now on; nil ends that.
+// Observe sets the observer of the port's packets from now on; nil removes it.
 func (p *Port) Observe(now units.Time, o Observer) {
 	p.stopAhead(now)
 	p.observer = o
 	p.choose(now)
 }
 
-// Limit is the byte limit of the queue of a plain port.
+// Limit returns the byte limit of the queue of a plain port.
 func (p *Port) Limit() units.Bytes { return p.limit }
 
-// Queued is what waits in the queue, without the packet being sent.
+// Queued returns the packets and bytes in the queue, without the packet being sent.
 func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	if p.classes != nil {
 		return p.classes.count(), p.bytes
@@ -172,7 +172,8 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	return p.list.packets + p.promised.len(), p.bytes
 }
 
-// Waiting is how many packets wait in the queue of a priority's class, or in the only queue.
+// Waiting returns the number of packets in the queue of a priority's class, or in the only
+// queue.
 func (p *Port) Waiting(now units.Time, prio uint8) int {
 	if p.classes != nil {
 		return int(p.classes.queue[prio].count)
@@ -190,7 +191,7 @@ func (p *Port) view(now units.Time) congestion.Queue {
 	return q
 }
 
-// Send takes a packet that is to leave through this port.
+// Send sends a packet through this port.
 func (p *Port) Send(now units.Time, k *packet.Packet) {
 	k.Fate, k.Depth = packet.Fine, 0
 	if p.link == nil {
@@ -234,13 +235,12 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 	p.push(now, k)
 }
 
-// settle counts as gone whatever begins to leave at now or before. Events of
-// one instant have no order of their own: whether a packet that begins to
-// leave at now is still in the queue must not depend on whether the timer or
-// somebody else comes first.
+// settle removes packets from the queue that begin to leave at now or before. Events of one
+// instant have no inherent order: whether a packet that begins to leave at now is still in
+// the queue must not depend on whether the timer or another event comes first.
 func (p *Port) settle(now units.Time) {
 	if p.classes != nil {
-		return // it never runs ahead, so there is nothing to catch up with
+		return // it never computes ahead, so there is nothing to settle
 	}
 	for p.promised.due(now) {
 		p.bytes -= p.promised.pop().size
@@ -250,7 +250,7 @@ func (p *Port) settle(now units.Time) {
 	}
 }
 
-// txTime is how long k's serialisation takes.
+// txTime returns how long k's serialisation takes.
 func (p *Port) txTime(k *packet.Packet) units.Time {
 	if k.Size != p.lastSize {
 		p.lastSize = k.Size
@@ -259,7 +259,7 @@ func (p *Port) txTime(k *packet.Packet) units.Time {
 	return p.lastTime
 }
 
-// note remembers a mark for the capture and counts it.
+// note records a mark for the capture and counts it.
 func (p *Port) note(k *packet.Packet, fate packet.Fate) {
 	if fate == packet.Marked {
 		k.Fate, k.Depth = fate, uint32(p.bytes)
@@ -267,7 +267,7 @@ func (p *Port) note(k *packet.Packet, fate packet.Fate) {
 	}
 }
 
-// Receive is given a packet by the link that ends at this port.
+// Receive takes a packet from the link that ends at this port.
 func (p *Port) Receive(now units.Time, k *packet.Packet) {
 	p.rx.add(k.Size)
 	if p.observer != nil {
@@ -293,15 +293,14 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 	p.owner.Input(now, p, k)
 }
 
-// Discard ends a packet that came in through this port and that its owner
-// cannot use.
+// Discard drops a packet that came in through this port and that its owner cannot use.
 func (p *Port) Discard(now units.Time, k *packet.Packet, fate packet.Fate) { p.lose(now, k, fate) }
 
-// Refused counts a packet that came in through this port and that its host did
-// not take in the end. The packet stays the caller's.
+// Refused counts a packet that came in through this port and that its host finally did not
+// accept. The caller keeps the packet.
 func (p *Port) Refused(now units.Time, k *packet.Packet) { p.count(now, k, packet.HostRefused) }
 
-// drop ends a packet that the queue does not take.
+// drop drops a packet that the queue does not accept.
 func (p *Port) drop(now units.Time, k *packet.Packet, fate packet.Fate) {
 	if p.observer != nil {
 		p.observer.Observe(now, p, Out, k, fate, p.bytes)
@@ -315,7 +314,7 @@ func (p *Port) lose(now units.Time, k *packet.Packet, fate packet.Fate) {
 	p.pool.Free(k)
 }
 
-// count counts the end of a packet.
+// count counts a lost packet.
 func (p *Port) count(now units.Time, k *packet.Packet, fate packet.Fate) {
 	if p.losses == nil {
 		p.losses = new(Losses)

@@ -29,7 +29,7 @@ type rig struct {
 	refuse   packet.Fate
 }
 
-// event is something that happened to a packet.
+// event is an event of a packet.
 type event struct {
 	At units.Time
 	ID uint64
@@ -93,8 +93,8 @@ func (r *rig) rate(rate units.Rate) {
 	r.from.SetLink(r.engine.Now(), s)
 }
 
-// TestSerialisation: a frame occupies the link for its bytes, at least 60,
-// and 24 more. The times are worked out by hand.
+// TestSerialisation: a frame occupies the link for its bytes, at least 60, and 24
+// more. The times are computed by hand.
 func TestSerialisation(t *testing.T) {
 	for _, c := range []struct {
 		size units.Bytes
@@ -103,7 +103,7 @@ func TestSerialisation(t *testing.T) {
 	}{
 		{1514, 10 * units.Gbps, 1_230_400}, {1514, 100 * units.Gbps, 123_040}, {1514, 25 * units.Gbps, 492_160},
 		{60, 10 * units.Gbps, 67_200}, {61, 10 * units.Gbps, 68_000}, {42, 10 * units.Gbps, 67_200}, {1, 10 * units.Gbps, 67_200},
-		{60, 9 * units.Gbps, 74_667}, // 74666.6 ps, and a packet is not out before its end
+		{60, 9 * units.Gbps, 74_667}, // 74666.6 ps, rounded up, as a packet does not end early
 		{60, units.Mbps, 672 * units.Microsecond}, {9014, 400 * units.Gbps, 180_760}, {1514, 0, 0},
 	} {
 		r := newRig(c.rate, units.MB)
@@ -115,8 +115,8 @@ func TestSerialisation(t *testing.T) {
 	}
 }
 
-// TestBackToBack: waiting packets leave exactly one serialisation apart, and
-// an idle port sends at once: also at the very end of the packet before.
+// TestBackToBack: waiting packets leave exactly one serialisation apart, and an
+// idle port sends at once, also exactly at the end of the previous packet.
 func TestBackToBack(t *testing.T) {
 	const tx = 1_230_400
 	r := newRig(10*units.Gbps, units.MB)
@@ -149,8 +149,8 @@ func TestUnlimitedRate(t *testing.T) {
 	}
 }
 
-// TestLimit: the queue takes exactly its limit, without the packet that is
-// being sent, and not a byte more.
+// TestLimit: the queue holds exactly its limit, without the packet being sent, and
+// not a byte more.
 func TestLimit(t *testing.T) {
 	r := newRig(units.Gbps, 3000)
 	for _, size := range []units.Bytes{1514, 1514, 1486, 1} {
@@ -162,7 +162,7 @@ func TestLimit(t *testing.T) {
 	if _, b := r.from.Queued(r.engine.Now()); b != 3000 {
 		t.Errorf("%d bytes wait, want 3000", b)
 	}
-	// What waits stays when the limit falls, and nothing joins it.
+	// Waiting packets stay when the limit falls, and nothing joins them.
 	r.from.limit = 1000
 	r.send(0, 60)
 	r.finish()
@@ -182,8 +182,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestRateChange: the packet being sent ends as it began; the next has the
-// new rate.
+// TestRateChange: the packet being sent keeps its rate; the next has the new rate.
 func TestRateChange(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)
 	for range 4 {
@@ -203,7 +202,7 @@ func TestRateChange(t *testing.T) {
 	}
 }
 
-// model is a drop-tail queue before a server, as simple as can be.
+// model is a minimal drop-tail queue before a server.
 type model struct {
 	limit   units.Bytes
 	waiting []struct {
@@ -225,7 +224,7 @@ func (m *model) integrate(now units.Time) {
 	m.last = now
 }
 
-// until lets go what leaves up to and including now.
+// until removes packets that leave up to and including now.
 func (m *model) until(now units.Time) {
 	for len(m.waiting) > 0 && m.freeAt <= now {
 		k := m.waiting[0]
@@ -361,7 +360,7 @@ func TestMeanQueueOfALongRun(t *testing.T) {
 	}
 }
 
-// TestNoLink: a port without a link drops what it is to send.
+// TestNoLink: a port without a link drops packets to send.
 func TestNoLink(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)
 	r.from.Connect(nil)
@@ -387,7 +386,7 @@ func (w *watcher) Observe(now units.Time, at *Port, dir Direction, p *packet.Pac
 	*w = append(*w, sighting{now, at.Name, dir, p.ID, fate, depth})
 }
 
-// TestObserver brings every fate about that a port knows, one after another.
+// TestObserver produces every fate at a port, one after another.
 func TestObserver(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
@@ -403,8 +402,8 @@ func TestObserver(t *testing.T) {
 	}
 	const us = units.Microsecond
 	const tx = 12_304_000 // of 1514 bytes
-	// A packet is sent, one waits, one is marked, one is not capable of a
-	// mark, one finds the queue full.
+	// A packet is sent, one waits, one is marked, one is not ECN-capable, one finds
+	// the queue full.
 	r.send(0, 1514)
 	r.send(0, 1400)
 	r.send(0, 1514)
@@ -470,8 +469,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestMarkIsOfOnePort: what was done to a packet at another port is not shown
-// at this one.
+// TestMarkIsOfOnePort: a mark at another port does not show at this one.
 func TestMarkIsOfOnePort(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
@@ -484,9 +482,9 @@ func TestMarkIsOfOnePort(t *testing.T) {
 	}
 }
 
-// TestObserverAgreesWithCounters: under random load, marking, loss and damage
-// an observer sees each packet once where it leaves and once where it comes
-// in, and tallies what the counters count.
+// TestObserverAgreesWithCounters: under random load, marking, loss and damage an
+// observer sees each packet once where it leaves and once where it comes in, and
+// its counts agree with the counters.
 func TestObserverAgreesWithCounters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(units.Gbps, 6000)
@@ -549,7 +547,7 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 	})
 }
 
-// TestTrace: the hash of what a port did tells runs apart.
+// TestTrace: the hash of a port's actions distinguishes runs.
 func TestTrace(t *testing.T) {
 	run := func(gap units.Time, size, limit units.Bytes) uint64 {
 		r := newRig(units.Gbps, limit)

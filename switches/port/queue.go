@@ -6,14 +6,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// queue is the packets that wait to be started one by one.
+// queue holds packets that wait to be started one by one.
 type queue struct {
 	first, last *packet.Packet
 	packets     int
-	timer       sim.Timer // end of the packet being sent, armed only while others wait
+	timer       sim.Timer // fires at the end of the packet being sent; armed only while others wait
 }
 
-// push adds a packet to those that wait.
+// push adds a packet to the queue.
 func (p *Port) push(now units.Time, k *packet.Packet) {
 	q := &p.list
 	p.counters.queued(now, p.bytes)
@@ -30,7 +30,7 @@ func (p *Port) push(now units.Time, k *packet.Packet) {
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 }
 
-// Fire is the end of one packet: the next begins.
+// Fire is called at the end of a packet and begins the next.
 func (p *Port) Fire(now units.Time) {
 	if p.classes != nil {
 		p.startClasses(now)
@@ -39,7 +39,7 @@ func (p *Port) Fire(now units.Time) {
 	p.settle(now)
 }
 
-// startNext begins the first of those that wait.
+// startNext begins the first waiting packet.
 func (p *Port) startNext(now units.Time) {
 	q := &p.list
 	k := q.first
@@ -50,13 +50,14 @@ func (p *Port) startNext(now units.Time) {
 	p.start(now, k)
 }
 
-// start puts a packet's first bit on the link, unless the congestion point
-// drops it, and arms for the next.
+// start puts a packet's first bit on the link, unless the congestion point drops
+// it, and arms the timer for the next packet.
 func (p *Port) start(now units.Time, k *packet.Packet) {
 	if p.point == nil {
 		p.transmit(now, k)
 	} else {
-		// What the point sends into this queue waits until k is on its way.
+		// Packets that the point sends into this queue wait until k has begun to
+		// leave.
 		p.freeAt = units.Never
 		fate := p.point.Dequeue(now, p.view(now), k)
 		if fate.Dropped() {

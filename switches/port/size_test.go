@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestSize: ports, and the queues of a port, begin at cache lines.
+// TestSize: the sizes of ports, and of the queues of a port, are whole cache lines.
 func TestSize(t *testing.T) {
 	const line = 64
 	if n := unsafe.Sizeof(Port{}); n != 6*line {

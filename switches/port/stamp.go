@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// stamp is what a port needs to write in-band telemetry. It is not a congestion point:
-// a queue has one of those at most, and may have telemetry beside it.
+// stamp is what a port needs to write in-band telemetry. It is not a congestion point: a
+// queue has at most one of those, and may have telemetry in addition.
 type stamp struct {
 	number uint16 // of the port, for telemetry.Stack.Path
 	code   uint8  // of the link's rate; 0 if it has none
@@ -16,16 +16,15 @@ type stamp struct {
 
 // Stamp makes the port write in-band telemetry into packets that have room for it, as
 // their first bit leaves: the time, the bytes that it has sent before, and the bytes that
-// wait behind the packet in all its queues. The number tells the port from others. It is
-// called before the run. A link whose rate has no telemetry.RateCode is written as one
-// with rate 0.
+// wait behind the packet in all its queues. number identifies the port. Stamp is called
+// before the run. A link whose rate has no telemetry.RateCode is written with rate 0.
 func (p *Port) Stamp(number uint16) {
 	p.stamp = &stamp{number: number}
 	p.stamp.follow(p)
 	p.mayAhead, p.ahead = false, false
 }
 
-// follow notes the rate of the port's link.
+// follow records the rate of the port's link.
 func (s *stamp) follow(p *Port) {
 	if s != nil && p.link != nil {
 		s.code, _ = telemetry.RateCode(p.link.Rate())
@@ -38,7 +37,8 @@ func (s *stamp) write(now units.Time, p *Port, k *packet.Packet) {
 	if t == nil {
 		return
 	}
-	// Bytes are those on the wire, but for padding, as the rate is of those.
+	// Bytes are those on the wire, except padding, because the rate counts bytes on the
+	// wire.
 	sent := units.Bytes(p.tx.bytes + p.tx.packets*wire.EthernetOverhead)
 	t.Push(s.number, telemetry.NewHop(s.code, now, sent, p.bytes))
 }

@@ -11,11 +11,11 @@ type ticker struct {
 	point congestion.Point
 	view  func(now units.Time) congestion.Queue
 	timer sim.Timer
-	next  units.Time // when it is armed for; units.Never if it is not
+	next  units.Time // time for which it is armed; units.Never if it is not
 }
 
-// newTicker makes a point, whose first tick comes at the start of the run. view is its
-// queue.
+// newTicker returns a point whose first tick is at the start of the run. view returns
+// its queue.
 func newTicker(e *sim.Engine, make func(wake func(units.Time)) congestion.Point, view func(units.Time) congestion.Queue) congestion.Point {
 	t := &ticker{view: view, next: units.Never}
 	if t.point = make(t.wake); t.point == nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// AppendAnswer appends to b the frame with which the router answers a request
-// for the Ethernet address of one of its IP addresses, or nil when frame asks
-// for none of them: ARP (RFC 826) and neighbour solicitation (RFC 4861 §7.2.4).
-// L3 is where the packet begins in frame, mac the address of the port that it
-// came in by.
+// AppendAnswer appends to b the frame with which the router answers a request for
+// the Ethernet address of one of its IP addresses: ARP (RFC 826) and neighbour
+// solicitation (RFC 4861 §7.2.4). It returns nil if frame is no such request. l3 is
+// where the packet begins in frame, mac the address of the port that it came in
+// through.
 func (t *Table) AppendAnswer(b, frame []byte, l3 int, ether uint16, mac wire.MAC) []byte {
 	switch ether {
 	case wire.EtherTypeARP:
@@ -22,8 +22,8 @@ func (t *Table) AppendAnswer(b, frame []byte, l3 int, ether uint16, mac wire.MAC
 	return nil
 }
 
-// Lengths of a request in ARP for Ethernet and IPv4, and of a neighbour
-// solicitation without options.
+// Lengths of an ARP request for Ethernet and IPv4, and of a neighbour solicitation
+// without options.
 const (
 	arpLength          = 28
 	solicitationLength = 24
@@ -42,14 +42,14 @@ func (t *Table) answerARP(b, frame, arp []byte, mac wire.MAC) []byte {
 	b = append(b, 2) // reply
 	b = appendMAC(b, mac)
 	b = append(b, arp[24:28]...)
-	return append(b, arp[8:18]...) // who asked
+	return append(b, arp[8:18]...) // sender of the request
 }
 
 func (t *Table) answerNeighbour(b, frame, ip []byte, mac wire.MAC) []byte {
 	const (
 		solicitation, advertisement = 135, 136
 		targetLinkLayer             = 2
-		// A router that was asked, and that knows better than the cache.
+		// A router, in response to a request, overriding the cache.
 		router, solicited, override = 0x80, 0x40, 0x20
 	)
 	ip, h, ok := trim(ip)
@@ -66,7 +66,7 @@ func (t *Table) answerNeighbour(b, frame, ip []byte, mac wire.MAC) []byte {
 	}
 	src, _, _ := addresses(ip)
 	to, flags := wire.ReadMAC(frame[wire.MACLen:]), uint8(router|solicited|override)
-	if src.IsUnspecified() { // from somebody without an address yet: to all nodes
+	if src.IsUnspecified() { // from a node without an address yet: to all nodes
 		src, to, flags = netip.IPv6LinkLocalAllNodes(), 0x333300000001, router|override
 	}
 	b = appendEthernet(b, to, mac, wire.EtherTypeIPv6)

@@ -7,19 +7,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Fragmenter cuts an IPv4 packet into fragments (RFC 791 §3.2); Fragment makes
-// it.
+// Fragmenter cuts an IPv4 packet into fragments (RFC 791 §3.2). Fragment returns
+// one.
 type Fragmenter struct {
 	ip     []byte
 	header int
 	at     int // of the next fragment's payload in ip
-	most   int // payload bytes of each fragment but the last
+	most   int // payload bytes of each fragment except the last
 }
 
-// Fragment begins to cut ip for a link of this MTU. It reports false when ip
-// is not to be cut: it is IPv6 or no whole packet, it says so itself (DF), or
-// the MTU leaves no room behind its header. Ip may be a fragment itself, and
-// may be longer than the packet is.
+// Fragment begins to cut ip for a link with this MTU. It returns false if ip must
+// not be cut: it is IPv6 or incomplete, its DF bit is set, or the MTU leaves no
+// room after its header. ip may be a fragment itself, and may be longer than the
+// packet.
 func Fragment(ip []byte, mtu units.Bytes) (Fragmenter, bool) {
 	const dontFragment = 0x4000
 	if len(ip) < wire.IPv4Header || ip[0]>>4 != 4 {
@@ -36,7 +36,7 @@ func Fragment(ip []byte, mtu units.Bytes) (Fragmenter, bool) {
 	return Fragmenter{ip: ip, header: h.Header, at: h.Header, most: most}, most > 0
 }
 
-// Next appends the next fragment to b; it gives nil after the last.
+// Next appends the next fragment to b. It returns nil after the last.
 func (f *Fragmenter) Next(b []byte) []byte {
 	if f.at >= len(f.ip) {
 		return nil
@@ -45,8 +45,8 @@ func (f *Fragmenter) Next(b []byte) []byte {
 	start := len(b)
 	b = append(append(b, f.ip[:f.header]...), payload...)
 	ip := b[start:]
-	// The offset of the packet itself, if it is a fragment, and its More
-	// Fragments, which then holds for its last.
+	// If the packet is itself a fragment, its offset counts, and its More Fragments
+	// bit applies to its last fragment.
 	offset := binary.BigEndian.Uint16(ip[6:])&0x3fff + uint16((f.at-f.header)/8)
 	if f.at+len(payload) < len(f.ip) {
 		offset |= 0x2000
@@ -62,8 +62,8 @@ func (f *Fragmenter) Next(b []byte) []byte {
 	return b
 }
 
-// dropOptions puts no-operations in place of the options that belong into the
-// first fragment only (RFC 791 §3.1; ip_options_fragment in Linux).
+// dropOptions replaces options that belong only into the first fragment by
+// no-operations (RFC 791 §3.1; ip_options_fragment in Linux).
 func dropOptions(options []byte) {
 	const end, nop, copied = 0, 1, 0x80
 	for len(options) > 0 && options[0] != end {

@@ -8,20 +8,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Problem is why a router does not forward a packet.
+// Problem is the reason why a router does not forward a packet.
 type Problem uint8
 
-// The problems that routers tell senders of.
+// The problems that routers report to senders.
 const (
 	TimeExceeded    Problem = iota // its TTL or hop limit is used up
 	NetUnreachable                 // there is no route
-	HostUnreachable                // nobody on the last link has the address
-	PortUnreachable                // it is for the router, which has no such UDP port
-	TooBig                         // it is longer than the next link's MTU, and not to be cut
+	HostUnreachable                // no host on the last link has the address
+	PortUnreachable                // it is to the router, which has no such UDP port
+	TooBig                         // it is longer than the next link's MTU and must not be cut
 )
 
-// messages are type and code of each problem, in ICMP (RFC 792, RFC 1191) and
-// in ICMPv6 (RFC 4443).
+// messages has type and code of each problem, in ICMP (RFC 792, RFC 1191) and in
+// ICMPv6 (RFC 4443).
 var messages = [...]struct{ v4, v6 [2]byte }{
 	TimeExceeded:    {[2]byte{11, 0}, [2]byte{3, 0}},
 	NetUnreachable:  {[2]byte{3, 0}, [2]byte{1, 0}},
@@ -34,10 +34,10 @@ const (
 	icmpHeader = 8
 	// maxProblem4 is the longest ICMP error (RFC 1812 §4.3.2.3), in bytes.
 	maxProblem4 = 576
-	// maxProblem6 is the longest ICMPv6 error, the least MTU of IPv6
-	// (RFC 4443 §2.4 c).
+	// maxProblem6 is the longest ICMPv6 error, the minimum MTU of IPv6 (RFC 4443
+	// §2.4 c).
 	maxProblem6 = 1280
-	// ownTTL is the TTL of what a router sends.
+	// ownTTL is the TTL of packets that a router generates.
 	ownTTL = 64
 	// internetControl is the precedence of ICMP errors (RFC 1812 §4.3.2.5).
 	internetControl = 0xc0
@@ -46,15 +46,15 @@ const (
 	echoRequest6, echoReply6 = 128, 129
 )
 
-// AppendProblem appends to b the IP packet that tells the sender of ip of a
-// problem. from is the router's address, of the version of ip; mtu that of the
-// next link where the problem is TooBig; id goes into the header of IPv4.
-// Ip may be longer than the packet is.
+// AppendProblem appends to b the IP packet that reports a problem to the sender of
+// ip. from is the router's address, of the same version as ip; mtu is that of the
+// next link if the problem is TooBig; id goes into the IPv4 header. ip may be
+// longer than the packet.
 //
-// It gives nil where nothing may be said (RFC 1812 §4.3.2.7, RFC 4443 §2.4 e):
-// about an ICMP error or what may be one, about a fragment other than the
-// first, about what goes to or comes from anything but one host, and about
-// what is no IP packet.
+// It returns nil for packets about which no message may be sent (RFC 1812 §4.3.2.7,
+// RFC 4443 §2.4 e): ICMP errors and what may be one, fragments other than the
+// first, packets to or from anything except a single host, and packets other than
+// IP.
 func AppendProblem(b, ip []byte, what Problem, from netip.Addr, mtu units.Bytes, id uint16) []byte {
 	ip, h, ok := trim(ip)
 	if !ok || h.Fragment || isError(ip, h) {
@@ -83,9 +83,9 @@ func AppendProblem(b, ip []byte, what Problem, from netip.Addr, mtu units.Bytes,
 	return b
 }
 
-// AppendEchoReply appends to b the answer to ip, an echo request to an address
-// of the router. It gives nil when ip is none, or a fragment of one. A request
-// with a wrong checksum gets an answer with a wrong checksum.
+// AppendEchoReply appends to b the answer to ip, an echo request to an address of
+// the router. It returns nil if ip is not an echo request, or a fragment of one. A
+// request with a wrong checksum gets an answer with a wrong checksum.
 func AppendEchoReply(b, ip []byte, id uint16) []byte {
 	ip, h, ok := trim(ip)
 	if !ok || h.Fragment || h.Version == 4 && moreFragments(ip) {
@@ -112,8 +112,7 @@ func AppendEchoReply(b, ip []byte, id uint16) []byte {
 	return b
 }
 
-// appendIP appends an IP header for n bytes behind it and tells where it
-// begins.
+// appendIP appends an IP header for n following bytes and returns where it begins.
 func appendIP(b []byte, src, dst netip.Addr, proto, tos uint8, n int, id uint16) (_ []byte, at int) {
 	at = len(b)
 	if src.Is4() {
@@ -133,8 +132,8 @@ func appendIP(b []byte, src, dst netip.Addr, proto, tos uint8, n int, id uint16)
 	return append(append(b, s[:]...), d[:]...), at
 }
 
-// sumICMP fills in the checksum, which is 0 so far, of the ICMP message behind
-// the header of an IP packet.
+// sumICMP fills in the checksum, so far 0, of the ICMP message after the header of
+// an IP packet.
 func sumICMP(ip []byte, header int) {
 	var pseudo uint32
 	if ip[0]>>4 == 6 { // RFC 8200 §8.1
@@ -143,14 +142,13 @@ func sumICMP(ip []byte, header int) {
 	binary.BigEndian.PutUint16(ip[header+2:], wire.Checksum(ip[header:], pseudo))
 }
 
-// isError tells whether ip is an ICMP message that is not known to be a query
-// or an answer to one.
+// isError reports whether ip is an ICMP message that is, or may be, an error.
 func isError(ip []byte, h wire.IP) bool {
 	if h.Proto != wire.ProtoICMP && h.Proto != wire.ProtoICMPv6 {
 		return false
 	}
 	if len(ip) <= h.Header {
-		return true // what it is cannot be seen
+		return true // the type is missing
 	}
 	kind := ip[h.Header]
 	if h.Proto == wire.ProtoICMPv6 {
@@ -164,7 +162,7 @@ func isError(ip []byte, h wire.IP) bool {
 	return false
 }
 
-// oneHost tells whether an address is that of a single host.
+// oneHost reports whether an address belongs to a single host.
 func oneHost(a netip.Addr) bool {
 	if a.Is4() {
 		first := a.As4()[0]
@@ -175,8 +173,8 @@ func oneHost(a netip.Addr) bool {
 
 func moreFragments(ip []byte) bool { return binary.BigEndian.Uint16(ip[6:])&0x2000 != 0 }
 
-// hasFragment tells whether an IPv6 packet has a fragment header, which is the
-// last that wire.ParseIP reads.
+// hasFragment reports whether an IPv6 packet has a fragment header, which is the
+// last header that wire.ParseIP reads.
 func hasFragment(ip []byte, h wire.IP) bool {
 	const fragment = 44
 	next, at := ip[6], wire.IPv6Header

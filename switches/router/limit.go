@@ -2,12 +2,12 @@ package router
 
 import "github.com/weftlab/weft/sim/units"
 
-// Limit holds back ICMP messages (RFC 1812 §4.3.2.8, RFC 4443 §2.4 f): a
-// router says at most a thousand a second, and fifty at once, as Linux does
+// Limit limits the rate of ICMP messages (RFC 1812 §4.3.2.8, RFC 4443 §2.4 f): a
+// router sends at most a thousand per second, and fifty at once, as in Linux
 // (net.ipv4.icmp_msgs_per_sec, icmp_msgs_burst). The zero Limit has let none
 // through yet.
 type Limit struct {
-	spent units.Time // what has been said and not yet made up for, as time
+	spent units.Time // cost of messages sent and not yet recovered, as time
 	last  units.Time
 }
 
@@ -16,8 +16,8 @@ const (
 	burst       = 50
 )
 
-// Allow tells whether the router may say something at now, and counts it as
-// said then.
+// Allow reports whether the router may send a message at now. If so, it counts the
+// message.
 func (l *Limit) Allow(now units.Time) bool {
 	l.spent = max(l.spent-(now-l.last), 0)
 	l.last = now

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Prefixes is a set of prefixes with a number each. It finds the longest that
-// covers an address by trying the lengths that occur, which are few.
+// Prefixes is a set of prefixes with a number each. It finds the longest prefix
+// that covers an address by trying the lengths that occur, which are few.
 type Prefixes struct {
 	numbers map[netip.Prefix]int32
-	lengths [2][]int // those of IPv4 and of IPv6, falling
+	lengths [2][]int // of IPv4 and IPv6, descending
 }
 
-// Set gives a masked prefix its number, in place of one that it had.
+// Set sets the number of a masked prefix, replacing any earlier one.
 func (s *Prefixes) Set(p netip.Prefix, number int32) {
 	if s.numbers == nil {
 		s.numbers = map[netip.Prefix]int32{}
@@ -25,14 +25,14 @@ func (s *Prefixes) Set(p netip.Prefix, number int32) {
 	}
 }
 
-// Get gives the number of a prefix itself.
+// Get returns the number of exactly this prefix.
 func (s *Prefixes) Get(p netip.Prefix) (number int32, ok bool) {
 	number, ok = s.numbers[p]
 	return number, ok
 }
 
-// Find gives the number and the length of the longest prefix that covers a;
-// the length is -1 when none does.
+// Find returns the number and the length of the longest prefix that covers a. The
+// length is -1 if none does.
 func (s *Prefixes) Find(a netip.Addr) (number int32, bits int) {
 	for _, bits := range s.lengths[family(a)] {
 		p, _ := a.Prefix(bits)

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestFindIsTheLongest: Prefixes finds what trying all of them finds, however
-// they lie in each other.
+// TestFindIsTheLongest: Prefixes finds the same prefix as a linear search, however
+// prefixes overlap.
 func TestFindIsTheLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ipv6 := rapid.Bool().Draw(t, "ipv6")
@@ -39,7 +39,7 @@ func TestFindIsTheLongest(t *testing.T) {
 			s.Set(p, i)
 			all[p] = i
 		}
-		// Those of the other version are never found.
+		// Prefixes of the other version are never found.
 		s.Set(netip.MustParsePrefix(map[bool]string{true: "0.0.0.0/0", false: "::/0"}[ipv6]), 99)
 		for range 20 {
 			a := address("address")
@@ -59,8 +59,8 @@ func TestFindIsTheLongest(t *testing.T) {
 	})
 }
 
-// TestStaticRoutesGoFirst: a static route holds against a subnet of equal
-// length, not against a longer one.
+// TestStaticRoutesGoFirst: a static route precedes a subnet of equal length, but
+// not a longer one.
 func TestStaticRoutesGoFirst(t *testing.T) {
 	table := Table{Own: []netip.Addr{ip("10.0.1.1")}, Subnets: &Prefixes{}, Ways: []uint16{2, 3}}
 	table.Subnets.Set(netip.MustParsePrefix("10.0.1.0/24"), 0)
@@ -83,7 +83,7 @@ func TestStaticRoutesGoFirst(t *testing.T) {
 
 func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// build makes the bytes of layers.
+// build returns the bytes of layers.
 func build(t testing.TB, l ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	buf := gopacket.NewSerializeBuffer()
@@ -120,8 +120,8 @@ func udp(over gopacket.NetworkLayer) *layers.UDP {
 	return u
 }
 
-// TestProblems: gopacket reads what is said of each problem, in both versions
-// of IP, with good checksums, and finds the packet quoted as far as it may be.
+// TestProblems: gopacket reads the message about each problem, in both versions of
+// IP, with correct checksums, and finds the packet quoted up to the limit.
 func TestProblems(t *testing.T) {
 	type said struct {
 		Type, Code uint8
@@ -143,7 +143,7 @@ func TestProblems(t *testing.T) {
 		}
 		for _, short := range []bool{false, true} {
 			about4, about6, quote4, quote6 := packet4, packet6, 576-20-8, 1280-40-8
-			if short { // with the padding of a short frame behind it
+			if short { // followed by the padding of a short frame
 				about4 = append(build(t, v4, udp(v4)), make([]byte, 18)...)
 				about6 = append(build(t, v6, udp(v6)), 1, 2, 3)
 				quote4, quote6 = 28, 48
@@ -195,8 +195,8 @@ func checkICMPv6(t testing.TB, b []byte) {
 	}
 }
 
-// TestSilence: nothing is said about what RFC 1812 §4.3.2.7 and RFC 4443 §2.4
-// name.
+// TestSilence: no message is sent about packets that RFC 1812 §4.3.2.7 and RFC 4443
+// §2.4 name.
 func TestSilence(t *testing.T) {
 	icmp4 := func(kind uint8) []byte {
 		return build(t, ip4(layers.IPProtocolICMPv4, nil), &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(kind, 0)})
@@ -273,7 +273,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestEcho: requests are answered as hosts do, by gopacket's reading.
+// TestEcho: requests are answered as by hosts, according to gopacket.
 func TestEcho(t *testing.T) {
 	payload := gopacket.Payload("abcdefg")
 	request := build(t, ip4(layers.IPProtocolICMPv4, nil), &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(8, 0), Id: 3, Seq: 4}, payload)
@@ -312,7 +312,7 @@ func TestEcho(t *testing.T) {
 }
 
 // TestAnswers: gopacket reads the answers to ARP requests and neighbour
-// solicitations; nobody else's addresses are answered for.
+// solicitations; there are no answers for other addresses.
 func TestAnswers(t *testing.T) {
 	table := &Table{Own: []netip.Addr{ip("10.255.0.1"), own4, own6}}
 	mine, theirs := net.HardwareAddr{2, 0, 0, 0, 0, 1}, net.HardwareAddr{2, 0, 0, 0, 0, 9}
@@ -370,9 +370,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreThePacket: put together by gopacket's reading of them,
-// fragments of any packet, cut once or twice, are the packet again; none is
-// longer than the MTU, and options stand where they belong.
+// TestFragmentsAreThePacket: fragments of any packet, cut once or twice and read by
+// gopacket, reassemble to the packet; none is longer than the MTU, and options are
+// where they belong.
 func TestFragmentsAreThePacket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload := rapid.SliceOfN(rapid.Byte(), 0, 9000).Draw(t, "payload")
@@ -413,7 +413,7 @@ func TestFragmentsAreThePacket(t *testing.T) {
 				t.Fatalf("fragment %d of %d: %+v", i, len(parts), v4)
 			}
 			end = at + copy(got[at:], v4.Payload)
-			// Only options with the copied flag stand in all fragments.
+			// Only options with the copied flag are in all fragments.
 			if i > 0 && len(options) > 0 && p[20] == 7 {
 				t.Fatalf("fragment %d records the route", i)
 			}
@@ -439,8 +439,8 @@ func TestFragmentsAreThePacket(t *testing.T) {
 	}
 }
 
-// TestLimit: fifty at once, then a thousand a second, and never more than
-// fifty later.
+// TestLimit: fifty at once, then a thousand per second, and never more than fifty
+// at once later.
 func TestLimit(t *testing.T) {
 	var l Limit
 	count := func(now units.Time) (n int) {
@@ -459,8 +459,9 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// FuzzProblem: whatever bytes a packet has, nothing panics, and what is said
-// is a whole packet with good checksums to the packet's sender, about no error.
+// FuzzProblem: whatever bytes a packet has, nothing panics, and any message is a
+// complete packet with correct checksums to the packet's sender, and not about an
+// error.
 func FuzzProblem(f *testing.F) {
 	v4, v6 := ip4(layers.IPProtocolUDP, nil), ip6(layers.IPProtocolUDP, nil)
 	f.Add(build(f, v4, udp(v4), gopacket.Payload(make([]byte, 100))), uint8(0), uint16(1280))
@@ -500,8 +501,8 @@ func FuzzProblem(f *testing.F) {
 	})
 }
 
-// judgeICMP holds a message to be whole, with good checksums, from one to the
-// other.
+// judgeICMP checks that a message is complete, with correct checksums and the given
+// addresses.
 func judgeICMP(t *testing.T, b []byte, from, to netip.Addr) {
 	src, dst, ok := addresses(b)
 	whole, h, ok2 := trim(b)

@@ -1,12 +1,11 @@
-// Package router is what a router knows and says, beside the switch that
-// carries it out: the table of its ways, the answers to those who look for it
-// (ARP, neighbour discovery, echo), the ICMP messages about what it cannot
-// forward, and the cutting of IPv4 packets into fragments. It has no clock, no
-// ports and no pool.
+// Package router implements the parts of a router that do not depend on the switch:
+// the routing table, the answers to requests (ARP, neighbour discovery, echo), the
+// ICMP messages about packets that it cannot forward, and the fragmentation of IPv4
+// packets. It has no clock, no ports and no pool.
 //
-// Not done: redirects, source routes and the other options of IPv4, putting
-// fragments together, and whatever a router would say of its own accord
-// (router advertisements, routing protocols).
+// Not implemented: redirects, source routes and the other options of IPv4,
+// reassembly of fragments, and unsolicited messages of routers (router
+// advertisements, routing protocols).
 package router
 
 import (
@@ -18,47 +17,47 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// Indices of Table.Routes that are the same for every router.
+// Indices of Table.Routes that every router shares.
 const (
-	NoRoute uint16 = iota // there is no way
+	NoRoute uint16 = iota // there is no route
 	Local                 // the router itself is the destination
-	Routes                // the first of the others
+	Routes                // the first other route
 )
 
-// Table is what a router knows of its ways.
+// Table is the routing table of a router.
 type Table struct {
-	Own    []netip.Addr // its addresses: those of the router itself, then those of its ports
+	Own    []netip.Addr // addresses of the router itself, then of its ports
 	Routes []Route
 
-	// Known gives the index of the route to each address that the fabric
-	// knows, by packet.To. Known[0] is NoRoute.
+	// Known has the index of the route to each address that the fabric knows, by
+	// packet.To. Known[0] is NoRoute.
 	Known []uint16
-	// Addresses tells who has those addresses. All routers share it.
+	// Addresses has the owners of those addresses. All routers share it.
 	Addresses []Address
 
-	// Subnets numbers the prefixes of the fabric, for addresses that nobody is
-	// known to have; all routers share it. Ways gives the index of the route to
-	// each by that number.
+	// Subnets numbers the prefixes of the fabric, for addresses without a known
+	// owner; all routers share it. Ways has the index of the route to each prefix,
+	// by that number.
 	Subnets *Prefixes
 	Ways    []uint16
-	// Static has the indices of routes that go before those of Subnets, except
-	// where a subnet is longer and there is a way to it.
+	// Static has the indices of static routes. They precede those of Subnets,
+	// except where the prefix of a subnet is longer and there is a route to it.
 	Static Prefixes
 }
 
-// Address is the station or the port of a router that has an address. Those of
-// a router itself have neither, and Endpoint is negative.
+// Address is the station or router port that has an address. Addresses of a router
+// itself have neither, and Endpoint is negative.
 type Address struct {
 	Endpoint packet.Endpoint
 	MAC      wire.MAC
 }
 
-// Route is one way.
+// Route is one route.
 type Route struct {
 	Group  uint16 // of the switch's ports, in switches.Table
-	Direct bool   // the destination itself is behind these ports
-	Via    []Hop  // else who is next, by the ways of the group
-	Static bool   // the lab file says so
+	Direct bool   // the destination is directly connected to these ports
+	Via    []Hop  // otherwise the next hops, by the ports of the group
+	Static bool   // it comes from the lab file
 }
 
 // Hop is a port of the next router.
@@ -67,11 +66,10 @@ type Hop struct {
 	MAC      wire.MAC
 }
 
-// Owns tells whether a is an address of the router.
+// Owns reports whether a is an address of the router.
 func (t *Table) Owns(a netip.Addr) bool { return slices.Contains(t.Own, a) }
 
-// Find gives the index of the route to an address by the longest prefix that
-// covers it.
+// Find returns the index of the route to an address, by longest prefix match.
 func (t *Table) Find(a netip.Addr) uint16 {
 	if t.Owns(a) {
 		return Local
@@ -86,10 +84,10 @@ func (t *Table) Find(a netip.Addr) uint16 {
 	return index
 }
 
-// Destination is where the IP packet ip goes. It is not valid when ip is no IP
-// packet, or when routers do not forward to that address: to groups, to
-// everybody, to nobody, and to what is on one link or in one host only
-// (RFC 1812 §5.3.7, RFC 4291 §2.5.6).
+// Destination returns the destination of the IP packet ip. It is not valid if ip is
+// not an IP packet, or if routers do not forward to that address: multicast,
+// broadcast, unspecified, link-local and loopback addresses (RFC 1812 §5.3.7, RFC
+// 4291 §2.5.6).
 func Destination(ip []byte) netip.Addr {
 	_, dst, ok := addresses(ip)
 	if !ok || !dst.IsGlobalUnicast() || dst.Is4() && dst.As4()[0] == 0 {
@@ -109,8 +107,8 @@ func addresses(ip []byte) (src, dst netip.Addr, ok bool) {
 	return src, dst, false
 }
 
-// trim cuts what is behind the end of an IP packet, such as the padding of a
-// short frame. It reports false when the packet is not whole.
+// trim removes bytes after the end of an IP packet, such as the padding of a short
+// frame. It returns false if the packet is incomplete.
 func trim(ip []byte) ([]byte, wire.IP, bool) {
 	h, ok := wire.ParseIP(ip)
 	if !ok {

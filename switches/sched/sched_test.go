@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// queues are the lengths of the packets that wait, by queue.
+// queues has the lengths of waiting packets, by queue.
 type queues [8][]units.Bytes
 
 func (q *queues) backlogged() (mask uint8) {
@@ -24,8 +24,8 @@ func (q *queues) backlogged() (mask uint8) {
 	return mask
 }
 
-// send lets the scheduler choose a packet among the queues that are not
-// paused, and takes it.
+// send lets the scheduler choose a packet among the queues that are not paused, and
+// removes it.
 func (q *queues) send(s *Scheduler, paused uint8) (queue int, size units.Bytes) {
 	var first [8]units.Bytes
 	for i := range q {
@@ -44,9 +44,9 @@ func (q *queues) send(s *Scheduler, paused uint8) (queue int, size units.Bytes) 
 	return queue, size
 }
 
-// TestTranscript: the queues in, the order out. The first case begins as
-// figures 2 and 3 of Shreedhar and Varghese: 200 bytes leave, 300 of the
-// quantum stay and do for a packet of 750 in the next round.
+// TestTranscript: the input is the queues, the output the order. The first case
+// begins like figures 2 and 3 of Shreedhar and Varghese: 200 bytes leave, 300 of
+// the quantum remain and suffice for a packet of 750 in the next round.
 func TestTranscript(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -84,8 +84,8 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// TestPause: a queue that is paused in its turn goes on with what is left of
-// it, however long that was and however often it happens, and one that becomes
+// TestPause: a queue that is paused in its turn continues with the rest of it,
+// however long the pause and however often it happens, and a queue that becomes
 // empty starts over.
 func TestPause(t *testing.T) {
 	s := New([8]int{4, 1}, 1000)
@@ -98,8 +98,8 @@ func TestPause(t *testing.T) {
 	}
 	q := queues{packets(20), packets(20)}
 	var order strings.Builder
-	// A digit is a queue that sends, p and r pause queue 0 and let it go, e
-	// empties it for a moment.
+	// A digit is a queue that sends, p and r pause and resume queue 0, e empties it
+	// for a moment.
 	var paused uint8
 	for _, step := range "s psss r s psss r ssss ssss pss r s e sssss" {
 		switch step {
@@ -152,7 +152,7 @@ func draw(t *rapid.T) *drawn {
 	return d
 }
 
-// send sends from one of the queues in ready, and puts a packet behind.
+// send sends from one of the queues in ready, and appends a packet to it.
 func (d *drawn) send(t *rapid.T, ready, backlogged uint8) (queue int, size units.Bytes) {
 	queue = d.Next(ready, backlogged, &d.first)
 	if ready>>queue&1 == 0 {
@@ -172,14 +172,14 @@ func (d *drawn) send(t *rapid.T, ready, backlogged uint8) (queue int, size units
 	return queue, size
 }
 
-// share is what a queue has sent for a unit of its weight.
+// share returns how much a queue has sent per unit of its weight.
 func (d *drawn) share(sent [8]units.Bytes, i int) float64 {
 	return float64(sent[i]) / float64(d.weights[i])
 }
 
 // TestShares: queues that are never empty get shares in proportion to their
-// weights, to one quantum and one packet (Shreedhar and Varghese, theorem 2),
-// whatever their packets and however often strict ones come between.
+// weights, to within one quantum and one packet (Shreedhar and Varghese, theorem
+// 2), whatever their packets and however often strict queues send in between.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)
@@ -207,15 +207,14 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestSharesUnderPause: as long as two queues are both ready they get their
-// shares, whatever came before and whichever others are paused, empty or
-// strict. So a queue that was paused gets its share when it returns, and no
-// more.
+// TestSharesUnderPause: as long as two queues are both ready they get their shares,
+// whatever happened before and whichever others are paused, empty or strict. So a
+// queue that was paused gets its share when it resumes, and no more.
 func TestSharesUnderPause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)
 		var sent [8]units.Bytes
-		// The lead of i over j since both are ready: its least and its most.
+		// Minimum and maximum of the lead of i over j since both are ready.
 		var low, high [8][8]float64
 		lead := func(i, j int) float64 { return d.share(sent, i) - d.share(sent, j) }
 		var together [8][8]bool

@@ -9,20 +9,19 @@ import "github.com/weftlab/weft/sim/units"
 // Config is how the packets of a class are trimmed when they do not fit into
 // its queue.
 type Config struct {
-	// Keep is how much is left behind the IP header, in bytes. A packet that
-	// has no more than that is dropped.
+	// Keep is the number of bytes left after the IP header. A packet that has no
+	// more than that is dropped.
 	Keep units.Bytes
-	// DSCP is given to trimmed packets, and decides their class by the
-	// switch's map; that class's queue is where they go.
+	// DSCP is the DSCP of trimmed packets. It determines their class by the
+	// switch's map, and so their queue.
 	DSCP uint8
-	// Tail is the probability that not the arriving packet is trimmed but the
-	// last one in the queue, whose place it then takes (NDP: 50%).
+	// Tail is the probability that the last packet in the queue is trimmed instead
+	// of the arriving one, which then takes its place (NDP: 50%).
 	Tail units.Fraction
-	// Return sends a trimmed packet that does not fit into the queue of
-	// trimmed ones back to its sender (NDP §3.2.4); otherwise it is dropped.
+	// Return sends a trimmed packet back to its sender if it does not fit into the
+	// queue of trimmed packets (NDP §3.2.4); otherwise it is dropped.
 	Return bool
-	// FixLength adjusts the length in the IP header to what is left. UEC
-	// leaves all lengths as they were, so that the receiver knows how much
-	// was cut.
+	// FixLength adjusts the length in the IP header to the trimmed packet. UEC
+	// leaves all lengths unchanged, so that the receiver knows how much was cut.
 	FixLength bool
 }

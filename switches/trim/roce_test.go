@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRoCE: a NIC's packet, which has no bytes, is cut and sent back in its
-// fields; what it carries stays whole, and a mended length shows in Whole.
+// TestRoCE: a NIC's packet, which has no bytes, is cut and returned in its fields;
+// its payload stays complete, and a fixed length shows in Whole.
 func TestRoCE(t *testing.T) {
 	for _, c := range []struct {
 		version     uint8

@@ -8,20 +8,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Cut leaves of a packet its headers and what c keeps behind the IP header,
-// and gives it the trimmed DSCP. It gives the packet that goes on in place of
-// p, or nil when p stays as it is because it cannot be trimmed: it is not IP,
-// is trimmed already, or is no longer than what would be kept or than the
-// shortest frame.
+// Cut trims a packet to its headers and what c keeps after the IP header, and sets
+// the trimmed DSCP. It returns the packet that continues instead of p, or nil and
+// leaves p unchanged if p cannot be trimmed: it is not IP, is already trimmed, or
+// is no longer than the part to keep or the shortest frame.
 //
-// The transport checksum stays that of the whole packet.
+// The transport checksum remains that of the whole packet.
 func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 	if !Cuts(p, c) {
 		return nil
 	}
 	size := left(p, c)
 	if p.Piece.Of != nil || p.Sum != 0 {
-		// Its bytes are made now: the checksum covers what will be cut.
+		// Materialise the bytes now: the checksum covers what will be cut.
 		p = pool.Materialise(p)
 	}
 	p.Trimmed, p.Whole, p.Size = true, p.Size, size
@@ -34,23 +33,23 @@ func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 			setLength(ip, p.Version)
 		}
 	} else if c.FixLength {
-		p.Whole = size // the code that makes its bytes goes by this
+		p.Whole = size // used by the code that makes its bytes
 	}
 	return p
 }
 
-// Cuts tells whether Cut would trim a packet.
+// Cuts reports whether Cut would trim a packet.
 func Cuts(p *packet.Packet, c *Config) bool {
-	// Otherwise what is on the wire would be no shorter.
+	// Otherwise the packet would be no shorter on the wire.
 	return p.Version != 0 && !p.Trimmed && p.Size > max(left(p, c), wire.EthernetMin)
 }
 
-// left is how long a packet is without what c cuts off.
+// left returns the length of a packet after trimming by c.
 func left(p *packet.Packet, c *Config) units.Bytes {
 	return units.Bytes(p.L3) + ipHeader(p) + c.Keep
 }
 
-// ipHeader is the length of a packet's IP header without extension headers.
+// ipHeader returns the length of a packet's IP header without extension headers.
 func ipHeader(p *packet.Packet) units.Bytes {
 	switch {
 	case p.Version == 6:
@@ -61,7 +60,7 @@ func ipHeader(p *packet.Packet) units.Bytes {
 	return units.Bytes(p.Ethernet()[p.L3]&15) * 4
 }
 
-// setLength makes the IP header say how long the packet is now.
+// setLength sets the length in the IP header to the current length of the packet.
 func setLength(ip []byte, version uint8) {
 	if version == 6 {
 		binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header))
@@ -70,9 +69,8 @@ func setLength(ip []byte, version uint8) {
 	wire.SetIPv4Length(ip, uint16(len(ip)))
 }
 
-// Return turns a packet round: it goes back to where it came from. Where
-// routers are on the way, Origin, Dest and To are then still to be found: they
-// become those of its last hop.
+// Return turns a packet round to go back to its source. With routers on the path,
+// Origin, Dest and To remain to be determined: they become those of its last hop.
 func Return(p *packet.Packet) {
 	p.Returned = true
 	p.Origin, p.Dest = p.Dest, p.Origin
@@ -96,8 +94,8 @@ func Return(p *packet.Packet) {
 	} else {
 		swap(ip[8:24], ip[24:40])
 	}
-	// The ports of TCP and UDP, as NDP's header has them. IPv6 extension
-	// headers before them are left alone.
+	// The ports of TCP and UDP, as in NDP's header. IPv6 extension headers before
+	// them do not change.
 	header := ipHeader(p)
 	first := ip[6]
 	if p.Version == 4 {

@@ -18,7 +18,7 @@ var (
 	macB = net.HardwareAddr{2, 0, 0, 0, 0, 2}
 )
 
-// datagram makes a packet with a UDP payload of n bytes.
+// datagram returns a packet with a UDP payload of n bytes.
 func datagram(t *testing.T, pool *packet.Pool, v6 bool, n int) *packet.Packet {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: macA, DstMAC: macB, EthernetType: layers.EthernetTypeIPv4}
@@ -46,15 +46,15 @@ func datagram(t *testing.T, pool *packet.Pool, v6 bool, n int) *packet.Packet {
 	return p
 }
 
-// TestCut: what is left, what the headers then say, and gopacket as judge of
-// the header checksum.
+// TestCut checks the remaining bytes, the headers, and the header checksum with
+// gopacket.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		v6     bool
 		config Config
 		size   units.Bytes
-		length uint16 // that the IP header gives
+		length uint16 // in the IP header
 	}{
 		{"IPv4", false, Config{Keep: 24, DSCP: 10}, 14 + 20 + 24, 20 + 8 + 1000},
 		{"IPv4, length mended", false, Config{Keep: 24, DSCP: 10, FixLength: true}, 14 + 20 + 24, 20 + 24},
@@ -93,7 +93,7 @@ func TestCut(t *testing.T) {
 		if length != c.length || tos != got.TOS {
 			t.Errorf("%s: length %d, ToS %#x; want %d", c.name, length, tos, c.length)
 		}
-		// Behind the IP header everything is as it was.
+		// Nothing changes after the IP header.
 		header := 34
 		if c.v6 {
 			header = 54
@@ -111,7 +111,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestNotCut: what has nothing to spare, and what is not IP.
+// TestNotCut: packets with nothing to cut, and packets other than IP.
 func TestNotCut(t *testing.T) {
 	pool := packet.NewPools(1)[0]
 	p := datagram(t, pool, false, 24-8)
@@ -127,14 +127,14 @@ func TestNotCut(t *testing.T) {
 	}
 }
 
-// TestCutPartialChecksum: the checksum that a host left to be made is that of
-// the whole packet.
+// TestCutPartialChecksum: a checksum that a host left to be computed is that of the
+// whole packet.
 func TestCutPartialChecksum(t *testing.T) {
 	pool := packet.NewPools(1)[0]
 	pool.Render = gso.Render
 	p := datagram(t, pool, false, 1000)
 	want := bytes.Clone(p.Frame[40:42])
-	// The sum of the pseudo-header alone, as a device with offload gives it.
+	// The sum of the pseudo-header only, as with checksum offload.
 	sum := uint32(0x0a00+1) + uint32(0x0a00+2) + 17 + 1008
 	p.Frame[40], p.Frame[41] = byte(sum>>8), byte(sum)
 	p.Sum = 40
@@ -148,7 +148,7 @@ func TestCutPartialChecksum(t *testing.T) {
 	}
 }
 
-// TestReturn: addresses and ports change places, and a second time back.
+// TestReturn: addresses and ports are swapped, and a second time swapped back.
 func TestReturn(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		pool := packet.NewPools(1)[0]

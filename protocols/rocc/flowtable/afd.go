@@ -7,22 +7,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// afd is AFD-FT, the flow table of AFD (Pan, Breslau, Prabhakar and Shenker, "Approximate
-// Fairness through Differential Dropping", CCR 2003).
+// afd implements AFD-FT, the flow table of AFD (Pan, Breslau, Prabhakar and Shenker,
+// "Approximate Fairness through Differential Dropping", CCR 2003).
 //
 // This is from memory. AFD keeps a shadow buffer of the headers of sampled packets; once it
-// is full, each sample takes the place of a random one. What counts is how many packets a
-// flow has there, which is its share of the traffic. AFD-FT has these counts alone: a sample
-// increments that of its flow, and, in place of the packet that would be overwritten, the
-// count of a random flow is decremented. A flow whose count comes to 0 is forgotten.
+// is full, each sample overwrites a random one. The number of packets that a flow has there
+// measures its share of the traffic. AFD-FT keeps only these counts: a sample increments the
+// count of its flow, and instead of overwriting a packet, AFD-FT decrements the count of a
+// random flow. A flow whose count reaches 0 is forgotten.
 //
 // Our choices: the flow to decrement is drawn in proportion to the counts, which is exactly
 // what overwriting a random packet does; packets are sampled whatever their length; a flow
-// becomes known when its count is 2. Nothing ages while no packets come.
+// becomes known when its count reaches 2. Nothing ages while no packets arrive.
 type afd struct {
 	store
 	sampler
-	size   int // of the shadow buffer that there would be, in packets
+	size   int // of the shadow buffer that AFD would have, in packets
 	sum    int // of all counts
 	counts weights
 	slots  []*entry
@@ -62,7 +62,7 @@ func (t *afd) change(e *entry, by int) {
 	}
 }
 
-// Depart implements Table. It changes nothing: samples alone count.
+// Depart implements Table. It does nothing: only samples count.
 func (*afd) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.
@@ -71,21 +71,22 @@ func (t *afd) Feedback(_ units.Time, tell func(f *Flow)) { t.tell(tell) }
 // Len implements Table.
 func (t *afd) Len(units.Time) int { return t.known.n }
 
-// weights draws from numbered things by their weights: a Fenwick tree (Software: Practice
-// and Experience, 1994), whose sums take a logarithm of steps.
+// weights draws from numbered items by their weights. It is a Fenwick tree (Software:
+// Practice and Experience, 1994), which computes sums in logarithmic time.
 type weights []int32
 
-// newWeights is for n things that weigh nothing.
+// newWeights returns the weights of n items, all 0.
 func newWeights(n int) weights { return make(weights, n+1) }
 
-// add makes a thing heavier.
+// add adds to the weight of an item.
 func (w weights) add(i, by int) {
 	for i++; i < len(w); i += i & -i {
 		w[i] += int32(by)
 	}
 }
 
-// find is the thing that x falls on when they lie in a row. x is from 0 to below their sum.
+// find returns the item that x falls on when all items lie in a row. x is at least 0 and
+// less than the sum of the weights.
 func (w weights) find(x int) int {
 	at := 0
 	for step := 1 << (bits.Len(uint(len(w)-1)) - 1); step > 0; step /= 2 {

@@ -5,20 +5,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// bounded is Bounded. No flow is told less than Fmin, so that there are not more than
-// Fmax/Fmin that use a link, and a table of that size holds them. The paper leaves the age
-// and what happens when the table is full.
+// bounded implements Bounded. No flow gets less than Fmin, so at most Fmax/Fmin flows use a
+// link, and a table of that size holds them. The paper leaves open the age and what happens
+// when the table is full.
 //
-// A new flow always finds room: in a full table it takes the place of the one that has been
-// silent longest, were it only since this instant. So with too many flows each is known some
-// of the time, and none is left out for good. Whether a flow still has packets in the queue
-// makes no difference: behind a port that is paused for longer than the age, all are
-// forgotten.
+// A new flow always finds room: in a full table it replaces the flow that has been silent
+// longest, even if that is only since this instant. So with too many flows each is known
+// some of the time, and none is left out forever. Packets in the queue make no difference:
+// at a port that is paused for longer than the age, all flows are forgotten.
 type bounded struct {
 	store
 	size  int
 	age   units.Time
-	quiet ring // all flows, the one that has been silent longest first
+	quiet ring // all flows, the longest silent first
 }
 
 // Arrive implements Table.
@@ -48,13 +47,13 @@ func (t *bounded) forgetOld(now units.Time) {
 	}
 }
 
-// end takes a flow out of everything.
+// end removes a flow from all structures.
 func (t *bounded) end(e *entry) {
 	t.quiet.remove(e)
 	t.forget(e)
 }
 
-// Depart implements Table. It changes nothing: arrivals alone count.
+// Depart implements Table. It does nothing: only arrivals count.
 func (*bounded) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.

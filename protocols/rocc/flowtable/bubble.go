@@ -5,38 +5,38 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// bubble is BubbleCache (Ros-Giralt, Commike, Maji and Veeraraghavan, "High Speed Elephant
-// Flow Detection Under Partial Information", ISNCC 2018, arXiv 1701.01683).
+// bubble implements BubbleCache (Ros-Giralt, Commike, Maji and Veeraraghavan, "High Speed
+// Elephant Flow Detection Under Partial Information", ISNCC 2018, arXiv 1701.01683).
 //
 // The abstract says that it samples packets at a rate that follows the traffic's cutoff: the
-// lowest at which the elephants still stand out. That flows are in a cache in which those
-// with more samples rise, and that housekeeping removes inactive ones and sets the rate, is
-// from memory. Our choices:
+// lowest rate at which the elephants still stand out. The rest is from memory: flows are in a
+// cache in which those with more samples rise, and housekeeping removes inactive ones and
+// sets the rate. Our choices:
 //
-//   - A sample increments the count of its flow, which then changes places with the one
-//     above it, if that has less. A new flow comes in at the bottom, in a full cache in place
-//     of the one there.
-//   - Housekeeping is once in an age, with a feedback. It forgets flows without a sample in
-//     that age, and halves the counts of the others, so that an elephant that has become a
-//     mouse sinks.
-//   - The paper finds the cutoff by the statistics of the samples. We take the size of the
-//     cache for it: the rate is halved if it was too small for the flows that were sampled in
-//     an age, and doubled, up to every packet, if they took less than a quarter. So there
-//     are Size/4 samples in an age or more, and a flow with a share of 8/Size of the
-//     packets has two of them.
-//   - A flow is known while its count is 2 or more, and a sample of it is not older than
-//     the age.
+//   - A sample increments the count of its flow, which then swaps places with the flow above
+//     it, if that has fewer. A new flow enters at the bottom; in a full cache it replaces the
+//     flow there.
+//   - Housekeeping runs once per age, with a feedback. It forgets flows without a sample in
+//     that age, and halves the counts of the others, so that an elephant that becomes a mouse
+//     sinks.
+//   - The paper finds the cutoff by the statistics of the samples. We use the size of the
+//     cache instead: the rate is halved if the cache was too small for the flows sampled in
+//     an age, and doubled, up to every packet, if they took less than a quarter. So there are
+//     at least Size/4 samples in an age, and a flow with a share of 8/Size of the packets has
+//     two of them.
+//   - A flow is known while its count is 2 or more and its last sample is not older than the
+//     age.
 type bubble struct {
 	store
 	sampler
 	size     int
 	age      units.Time
-	order    []*entry // the highest first; an entry's slot is its place
+	order    []*entry // highest count first; an entry's slot is its index
 	next     units.Time
-	overflow bool // a flow has lost its place to another since the last housekeeping
+	overflow bool // a flow was evicted for another since the last housekeeping
 }
 
-// bubbleKnown is the count of samples from which on a flow is known.
+// bubbleKnown is the number of samples at which a flow becomes known.
 const bubbleKnown = 2
 
 // Arrive implements Table.
@@ -65,10 +65,10 @@ func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
 	}
 }
 
-// place gives an entry a place in the order.
+// place puts an entry at a position in the order.
 func (t *bubble) place(e *entry, at int) { t.order[at], e.slot = e, at }
 
-// Depart implements Table. It changes nothing: samples alone count.
+// Depart implements Table. It does nothing: only samples count.
 func (*bubble) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.
@@ -96,7 +96,7 @@ func (t *bubble) Len(now units.Time) int {
 	return n
 }
 
-// active tells whether a flow was sampled within the age.
+// active reports whether a flow was sampled within the age.
 func (t *bubble) active(now units.Time, e *entry) bool { return now-e.last < t.age }
 
 // clean forgets inactive flows and halves the counts of the others, which keeps their order.
@@ -116,7 +116,7 @@ func (t *bubble) clean(now units.Time) {
 	t.order = kept
 }
 
-// tune sets the rate of sampling.
+// tune sets the sampling rate.
 func (t *bubble) tune() {
 	switch {
 	case t.overflow:

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Kind is a flow table by the name that a lab file uses.
+// Kind is the name of a flow table in a lab file.
 type Kind string
 
 // The tables, in the order of the paper.
@@ -21,7 +21,7 @@ const (
 	BubbleCache  Kind = "bubble-cache"
 )
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (Kind) Names() []string {
 	var names []string
 	for _, k := range Kinds {
@@ -30,10 +30,10 @@ func (Kind) Names() []string {
 	return names
 }
 
-// Kinds are the tables that there are, the default first.
+// Kinds lists all tables, the default first.
 var Kinds = []Kind{Queued, Recent, Bounded, AFD, ElephantTrap, BubbleCache}
 
-// The parameters by the keys that a lab file uses.
+// Keys of the parameters in a lab file.
 const (
 	KeyKind   = "table"
 	KeySize   = "table_size"
@@ -41,17 +41,17 @@ const (
 	KeySample = "table_sample"
 )
 
-// Config is a table with its parameters. One that is 0 has the table's default; one that
-// the table has not is 0.
+// Config is a table with its parameters. 0 means the table's default; a parameter that the
+// table does not have is 0.
 type Config struct {
 	Kind Kind
-	// Size is the most flows that the table has, known or not yet; of AFD, the samples that
-	// it counts, so that it has as many flows at most. A table that samples finds few of
-	// the flows if more than that share the queue alike: there is no elephant among them.
-	// 1 to 65536.
+	// Size is the maximum number of flows in the table, known or not yet; for AFD, the number
+	// of samples that it counts, which also bounds its flows. A table that samples finds few
+	// flows if more than Size of them share the queue equally: none is an elephant. 1 to
+	// 65536.
 	Size int
-	// Age is for how long a flow is remembered: of Bounded, after its last packet came; of
-	// BubbleCache, after its last sample. Above 0, up to 1 h.
+	// Age is how long a flow is remembered: in Bounded after its last packet arrived, in
+	// BubbleCache after its last sample. Above 0, up to 1 h.
 	Age units.Time
 	// Sample is the sampling interval in packets; for BubbleCache, the initial one. 1
 	// to 65536.
@@ -64,7 +64,7 @@ const (
 	maxSample = 1 << 16
 )
 
-// summaries are one sentence for each table.
+// summaries has one sentence for each table.
 var summaries = map[Kind]string{
 	Queued:       "the flows that have packets in the queue now (the paper's default)",
 	Recent:       "the flows that have packets in the queue, or had one come since the last feedback",
@@ -74,12 +74,12 @@ var summaries = map[Kind]string{
 	BubbleCache:  "BubbleCache: counts of packets that are sampled as rarely as the table's size demands (Ros-Giralt et al., ISNCC 2018)",
 }
 
-// defaults are the parameters that a table has, by values that suit a queue of 40 to 400 Gb/s.
+// defaults has the parameters of each table, with values that suit a queue of 40 to 400 Gb/s.
 //
-// The paper gives none but the bound of Bounded: Fmax/Fmin, 1000 at 100 Gb/s (§6). A flow at
-// that Fmin, 100 Mb/s, has a full packet every 123 us, so that it is remembered over eight.
-// One packet in 8 is 40 samples in an interval of 40 us at 100 Gb/s, six of them of a flow
-// with 15% of it.
+// The paper only gives the bound of Bounded: Fmax/Fmin, 1000 at 100 Gb/s (§6). A flow at that
+// Fmin, 100 Mb/s, sends a full packet every 123 us, so it is remembered for eight of them.
+// One packet in 8 is 40 samples in an interval of 40 us at 100 Gb/s, six of them from a flow
+// with 15% of the rate.
 var defaults = map[Kind]Config{
 	Bounded:      {Size: 1000, Age: units.Millisecond},
 	AFD:          {Size: 256, Sample: 8},
@@ -87,17 +87,17 @@ var defaults = map[Kind]Config{
 	BubbleCache:  {Size: 256, Age: units.Millisecond, Sample: 8},
 }
 
-// Summary is one sentence on a table for the documentation.
+// Summary returns one sentence on a table for the documentation.
 func (k Kind) Summary() string { return summaries[k] }
 
-// Defaults are the parameters that a table has, with their defaults. The others are 0.
+// Defaults returns the parameters of a table with their defaults. The others are 0.
 func (k Kind) Defaults() Config {
 	c := defaults[k]
 	c.Kind = k
 	return c
 }
 
-// Keys are those of the parameters that a table has.
+// Keys returns the keys of the parameters that a table has.
 func (k Kind) Keys() []string {
 	c, keys := defaults[k], []string(nil)
 	if c.Size != 0 {
@@ -112,8 +112,7 @@ func (k Kind) Keys() []string {
 	return keys
 }
 
-// WithDefaults gives the parameters that are 0 their defaults, and takes Queued if there is
-// no Kind.
+// WithDefaults replaces parameters that are 0 by their defaults, and an empty Kind by Queued.
 func (c Config) WithDefaults() Config {
 	if c.Kind == "" {
 		c.Kind = Kinds[0]
@@ -132,7 +131,7 @@ func (c Config) WithDefaults() Config {
 }
 
 // Validate checks the parameters. The error joins a registry.RangeError for each that is out
-// of its range, and a registry.UnfitError for each that the table has not.
+// of range, and a registry.UnfitError for each that the table does not have.
 func (c Config) Validate() error {
 	var check registry.Check
 	kind := c.WithDefaults().Kind
@@ -141,7 +140,7 @@ func (c Config) Validate() error {
 		return check.Err()
 	}
 	has := kind.Keys()
-	// fits tells whether there is a value to check.
+	// fits reports whether there is a value to check.
 	fits := func(key string, given bool) bool {
 		if given && !slices.Contains(has, key) {
 			check.Unfit(key, key+" has no effect on table: "+string(kind), "leave it out, or choose "+join(with(key)))
@@ -161,7 +160,7 @@ func (c Config) Validate() error {
 	return check.Err()
 }
 
-// with are the tables that have a parameter.
+// with returns the tables that have a parameter.
 func with(key string) []Kind {
 	var have []Kind
 	for _, k := range Kinds {

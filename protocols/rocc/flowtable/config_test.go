@@ -10,7 +10,7 @@ import (
 func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		config Config
-		want   string // "" is right
+		want   string // "" means valid
 	}{
 		{Config{}, ""},
 		{Config{Kind: Bounded, Size: 1, Age: units.Picosecond}, ""},
@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDefaults: every kind has a summary and defaults that are right and complete.
+// TestDefaults: every kind has a summary and valid, complete defaults.
 func TestDefaults(t *testing.T) {
 	keys := map[Kind][]string{
 		Queued: nil, Recent: nil, Bounded: {KeySize, KeyAge}, AFD: {KeySize, KeySample},

@@ -7,13 +7,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// traffic is five elephants, flows 0 to 4, with 15% of the packets each, and a thousand mice,
-// which share the others, through a port of 100 Gb/s: 333 full packets in an interval of
+// traffic models five elephants, flows 0 to 4, with 15% of the packets each, and a thousand
+// mice, which share the rest, through a port of 100 Gb/s: 333 full packets in an interval of
 // 40 us, of which 64 are in the queue.
 type traffic struct {
 	table   Table
 	random  func(int) int
-	mice    bool // come alone
+	mice    bool // only mice send
 	packets []*packet.Packet
 	queue   []*packet.Packet
 	now     units.Time
@@ -33,7 +33,7 @@ func newTraffic(c Config, seed uint64) *traffic {
 	return x
 }
 
-// interval plays one, and gives which elephants are told and how many mice.
+// interval plays one interval, and returns which elephants and how many mice get feedback.
 func (x *traffic) interval() (big [elephants]bool, small int) {
 	for range interval {
 		flow := elephants + x.random(mice)
@@ -58,14 +58,14 @@ func (x *traffic) interval() (big [elephants]bool, small int) {
 	return big, small
 }
 
-// TestElephants: with their defaults the sampled tables tell each elephant in nearly all
-// intervals, after 10 ms, and few mice; and they forget elephants that are gone.
+// TestElephants: with default parameters the sampled tables report each elephant in nearly
+// all intervals after 10 ms, and few mice; and they forget elephants that have stopped.
 func TestElephants(t *testing.T) {
 	for _, c := range []struct {
 		kind  Kind
-		share float64 // of the intervals in which each elephant is told, at least
-		mice  float64 // told in an interval, at most
-		gone  int     // intervals until the last elephant is forgotten, at most
+		share float64 // least share of the intervals in which each elephant is reported
+		mice  float64 // most mice reported in an interval
+		gone  int     // most intervals until the last elephant is forgotten
 	}{
 		{Queued, 0.99, 20, 2},
 		{Recent, 0.99, 100, 2},

@@ -1,15 +1,14 @@
-// Package flowtable has the flow tables of RoCC (Taheri et al., CoNEXT 2020, §3.4): which
-// flows the congestion point of an egress queue tells of the fair rate.
+// Package flowtable implements the flow tables of RoCC (Taheri et al., CoNEXT 2020, §3.4).
+// They decide which flows the congestion point of an egress queue informs of the fair rate.
 //
-// A table is a pure state machine of one queue. It is told the time, and has no clock and
-// no goroutine. It answers the same for the same inputs and seed. It allocates when it
-// knows more flows than before, and otherwise nothing.
+// A table is a pure state machine of one queue. Its caller passes the time: it has no clock
+// and no goroutine. The same inputs and seed give the same results. It only allocates when
+// it knows more flows than before.
 //
 // Three tables know flows exactly: Queued, Recent, Bounded. Three sample packets, so that
-// they find the elephants and mostly miss the mice: AFD, ElephantTrap, BubbleCache. Of
-// these, one sample proves nothing: a flow becomes known with its second. That rule is ours,
-// where the papers have a measure of their own (AFD the fair share of a flow's count) or
-// none.
+// they find the elephants and mostly miss the mice: AFD, ElephantTrap, BubbleCache. In
+// these, one sample proves nothing: a flow becomes known with its second. That rule is ours;
+// the papers have another measure (AFD the fair share of a flow's count) or none.
 package flowtable
 
 import (
@@ -21,30 +20,30 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flow is what a message to the sender of a flow needs.
+// Flow holds what a message to the sender of a flow needs.
 type Flow struct {
 	Key     packet.FlowKey
 	Version uint8           // of IP
-	Origin  packet.Endpoint // that its packets come from
+	Origin  packet.Endpoint // source of its packets
 }
 
-// Table is the flows that share a queue. Times of inputs never decrease.
+// Table holds the flows that share a queue. The times passed to it never decrease.
 type Table interface {
-	// Arrive tells of a packet that joins the queue.
+	// Arrive records a packet that joins the queue.
 	Arrive(now units.Time, p *packet.Packet)
-	// Depart tells of a packet that leaves the queue, for whatever reason. Every packet
-	// that arrives departs once, of the same flow as it came.
+	// Depart records a packet that leaves the queue, for whatever reason. Every packet that
+	// arrives departs once, and belongs to the same flow then.
 	Depart(now units.Time, p *packet.Packet)
 	// Feedback calls tell for the flows that are known now, in the order in which they
-	// became known, and begins the next interval. A flow is lent for the call, which
-	// must not use the table.
+	// became known, and begins the next interval. A flow is valid only during the call,
+	// which must not use the table.
 	Feedback(now units.Time, tell func(f *Flow))
-	// Len is how many flows Feedback would tell now. Looking changes nothing.
+	// Len returns the number of flows that Feedback would pass now. It changes nothing.
 	Len(now units.Time) int
 }
 
-// New makes the table of an empty queue. A parameter that is 0 has its default. The config
-// has passed Validate.
+// New returns the table of an empty queue. Parameters that are 0 get their defaults. c has
+// passed Validate.
 func New(c Config, random *rand.Rand) Table {
 	c = c.WithDefaults()
 	s := store{known: ring{of: inKnown}}
@@ -66,10 +65,10 @@ func New(c Config, random *rand.Rand) Table {
 	panic("flowtable: " + string(c.Kind) + " is none of Kinds")
 }
 
-// Counts tells whether a packet is of a flow whose sender can be told of a rate. It is not
-// if it is no IP, a message of a protocol (a switch's own, mostly), an acknowledgement or a
-// CNP of RoCEv2, which no rate control holds back, or headers on their way back: these go
-// against the flow.
+// Counts reports whether a packet belongs to a flow whose sender can be informed of a rate.
+// These do not: packets other than IP; messages of a protocol, mostly from switches;
+// acknowledgements and CNPs of RoCEv2, which no rate control holds back; and headers on
+// their way back, which travel against the flow.
 func Counts(p *packet.Packet) bool {
 	if p.Version == 0 || p.Message != nil || p.Returned {
 		return false
@@ -85,12 +84,12 @@ func Counts(p *packet.Packet) bool {
 	return true
 }
 
-// sends tells whether packets of an opcode are what a sender may be limited in.
+// sends reports whether the rate limit of a sender applies to packets of an opcode.
 func sends(o roce.Opcode) bool {
 	return o != roce.RC.With(roce.Ack) && o != roce.RC.With(roce.AtomicAck) && o != roce.NotifyCongestion
 }
 
-// opcode is that of a RoCEv2 packet with wire bytes.
+// opcode returns the opcode of a RoCEv2 packet with wire bytes.
 func opcode(p *packet.Packet) (roce.Opcode, bool) {
 	ip := p.Ethernet()
 	if len(ip) <= int(p.L3) {
@@ -107,12 +106,12 @@ func opcode(p *packet.Packet) (roce.Opcode, bool) {
 	return roce.Opcode(ip[at]), true
 }
 
-// sampler takes packets at random.
+// sampler selects packets at random.
 type sampler struct {
 	rand *rand.Rand
-	each int // it takes one packet in so many
+	each int // it selects one in each packets
 }
 
-// take decides on a packet. It is so cheap that it comes before everything else that a
-// packet is looked at for.
+// take reports whether to sample a packet. It is cheap enough to call before any other
+// check.
 func (s *sampler) take() bool { return s.each == 1 || s.rand.IntN(s.each) == 0 }

@@ -15,22 +15,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// of is a packet of a modelled flow.
+// of returns a packet of a modelled flow.
 func of(flow int) *packet.Packet {
 	return &packet.Packet{Flow: int32(flow), Version: 4, Proto: wire.ProtoUDP, DstPort: roce.Port, Origin: packet.Endpoint(flow % 16)}
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// told is what Feedback tells.
+// told returns the flows that Feedback passes.
 func told(t Table, now units.Time) []int {
 	var flows []int
 	t.Feedback(now, func(f *Flow) { flows = append(flows, int(f.Key.Flow)) })
 	return flows
 }
 
-// play plays a script: +3 is a packet of flow 3 that arrives, -3 one that departs, @40 goes
-// to 40 us, and =1,3 is a feedback that tells 1 and 3 in this order.
+// play plays a script: +3 is a packet of flow 3 that arrives, -3 one that departs, @40 advances
+// to 40 us, and =1,3 is a feedback for 1 and 3 in this order.
 func play(t *testing.T, table Table, script string) {
 	t.Helper()
 	var now units.Time
@@ -86,7 +86,7 @@ func TestTables(t *testing.T) {
 		{"all halved", Config{Kind: ElephantTrap, Size: 2, Sample: 1}, "+1 +1 +2 +2 =1,2 +3 = +3 =3"},
 		{"a bubble", Config{Kind: BubbleCache, Size: 8, Age: 100 * us, Sample: 1}, "= +1 +2 = +2 =2 +1 =2,1 @99 =2,1 @100 ="},
 		{"sinks", Config{Kind: BubbleCache, Size: 8, Age: 100 * us, Sample: 1}, "= +1 +1 +1 +1 @90 +1 @100 =1 @189 +1 @200 =1 @210 ="},
-		// The one at the bottom, 3 and then 4, makes room.
+		// The flow at the bottom, 3 and then 4, makes room.
 		{"the bottom", Config{Kind: BubbleCache, Size: 3, Age: 100 * us, Sample: 1}, "= +1 +2 +3 +4 +5 +1 +2 +5 =1,2,5 +3 +4 +3 =1,2"},
 		{"rises", Config{Kind: BubbleCache, Size: 2, Age: 100 * us, Sample: 1}, "= +1 +2 +2 +3 +3 +4 =2"},
 	} {
@@ -99,8 +99,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestBubbleRate: the rate of sampling goes down while flows do not fit, and up when they
-// leave the cache empty.
+// TestBubbleRate: the sampling rate falls while flows do not fit, and rises when they leave the
+// cache empty.
 func TestBubbleRate(t *testing.T) {
 	b := New(Config{Kind: BubbleCache, Size: 8, Age: units.Microsecond, Sample: 4}, newRand(1)).(*bubble)
 	var now units.Time
@@ -128,7 +128,7 @@ func TestBubbleRate(t *testing.T) {
 	}
 }
 
-// TestFlow: what is told is where messages go.
+// TestFlow checks that Feedback passes what messages need.
 func TestFlow(t *testing.T) {
 	from, to := netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
 	p := &packet.Packet{Flow: packet.NIC, Version: 6, Origin: 7, RoCE: &packet.RoCE{Addresses: packet.NewAddresses(from, to)}}
@@ -155,7 +155,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// frame is a packet of a real program with an opcode behind UDP; shorter if cut.
+// frame returns a packet of a real program with an opcode after UDP, of which
+// at most cut bytes are present.
 func frame(version uint8, opcode roce.Opcode, cut int) *packet.Packet {
 	b := make([]byte, wire.EthernetHeader+wire.IPv6Header+wire.UDPHeader+roce.BTHLen)
 	at := wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
@@ -224,7 +225,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoAllocation: once a table has grown, packets cost no memory, nor does feedback.
+// TestNoAllocation: once a table has grown, packets and feedback do not allocate.
 func TestNoAllocation(t *testing.T) {
 	packets := make([]*packet.Packet, 3000)
 	for i := range packets {
@@ -260,8 +261,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestShrink: after a burst of flows a table gives its room back, and the flows that it has
-// stay, in their order.
+// TestShrink: after a burst of flows a table frees memory, and keeps its flows in order.
 func TestShrink(t *testing.T) {
 	for _, k := range []Kind{Queued, Recent, Bounded} {
 		table := New(Config{Kind: k}, newRand(1))
@@ -316,7 +316,7 @@ func TestWeights(t *testing.T) {
 }
 
 func BenchmarkPacket(b *testing.B) {
-	// A packet of a NIC, as its key takes most to compute of those without wire bytes.
+	// Packets of a NIC, because their key is the most expensive of those without wire bytes.
 	packets := make([]*packet.Packet, 200)
 	for i := range packets {
 		r := &packet.RoCE{Addresses: packet.NewAddresses(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom4([4]byte{10, 0, 1, 0}))}
@@ -331,7 +331,7 @@ func BenchmarkPacket(b *testing.B) {
 			count := func(*Flow) { n++ }
 			b.ReportAllocs()
 			for b.Loop() {
-				// A packet joins and the one of 100 packets before leaves; 333 are an interval.
+				// A packet joins and the one 100 packets earlier leaves; 333 are an interval.
 				table.Arrive(now, packets[at*7%len(packets)])
 				if at >= 100 {
 					table.Depart(now, packets[(at-100)*7%len(packets)])

@@ -2,10 +2,10 @@ package flowtable
 
 import "github.com/weftlab/weft/sim/packet"
 
-// index finds entries by key. It is a hash table with chains, as two look-ups for each
-// packet are most of what a table costs, and a map hashes such a key field by field.
+// index finds entries by key. It is a hash table with chains, because two look-ups for
+// each packet are most of a table's cost, and a map hashes such a key field by field.
 type index struct {
-	buckets []*entry // a power of two; nil while there was no flow
+	buckets []*entry // a power of two; nil before the first flow
 	n       int
 }
 
@@ -15,14 +15,14 @@ type hashed struct {
 	hash uint64
 }
 
-// hash is the hash of a key. It is not Packet.Hash, as a sender may change that to take
-// another path.
+// hash returns the hash of a key. It is not Packet.Hash, because a sender may change
+// that to take another path.
 func hash(k *packet.FlowKey) uint64 {
 	h := packet.FlowHash(packet.FoldAddress(k.From), packet.FoldAddress(k.To), k.Proto, k.SrcPort, k.DstPort)
 	return packet.Mix(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
 }
 
-// find gives the entry of a key, nil if there is none.
+// find returns the entry of a key, or nil.
 func (x *index) find(k *hashed) *entry {
 	if x.n == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (x *index) find(k *hashed) *entry {
 	return nil
 }
 
-// put takes an entry in.
+// put adds an entry.
 func (x *index) put(e *entry) {
 	if x.n == len(x.buckets) {
 		x.grow()
@@ -44,7 +44,7 @@ func (x *index) put(e *entry) {
 	x.chain(e)
 }
 
-// grow makes twice as many buckets.
+// grow doubles the number of buckets.
 func (x *index) grow() {
 	old := x.buckets
 	x.buckets = make([]*entry, max(8, 2*len(old)))
@@ -63,7 +63,7 @@ func (x *index) chain(e *entry) {
 	e.chain, *b = *b, e
 }
 
-// drop takes an entry out that is there.
+// drop removes an entry, which must be present.
 func (x *index) drop(e *entry) {
 	b := &x.buckets[e.hash&uint64(len(x.buckets)-1)]
 	for *b != e {

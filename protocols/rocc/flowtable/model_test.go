@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// modelFlow is a flow of a model, which finds it by looking at all.
+// modelFlow is a flow of a model, found by linear search.
 type modelFlow struct {
 	flow, count int
 	seen        bool
 	last        units.Time
-	turn        int // when its last packet came, among all
+	turn        int // position of its last packet among all
 }
 
-// model does plainly what an exact table does.
+// model is a simple implementation of an exact table.
 type model struct {
 	Config
 	flows []modelFlow
@@ -28,7 +28,7 @@ func (m *model) find(flow int) int {
 	return slices.IndexFunc(m.flows, func(f modelFlow) bool { return f.flow == flow })
 }
 
-// current leaves out what is no longer known.
+// current removes flows that are no longer known.
 func (m *model) current(now units.Time) {
 	m.flows = slices.DeleteFunc(m.flows, func(f modelFlow) bool {
 		switch m.Kind {
@@ -75,7 +75,8 @@ func (m *model) told(now units.Time) []int {
 	return flows
 }
 
-// TestModel holds the exact tables to their models: what is known, in which order.
+// TestModel compares the exact tables with their models: which flows are known, in which
+// order.
 func TestModel(t *testing.T) {
 	for _, k := range []Kind{Queued, Recent, Bounded} {
 		t.Run(string(k), func(t *testing.T) {
@@ -128,7 +129,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestSampledModel holds the sampled tables to what is true of them whatever they sample.
+// TestSampledModel checks invariants of the sampled tables that hold whatever they
+// sample.
 func TestSampledModel(t *testing.T) {
 	for _, k := range []Kind{AFD, ElephantTrap, BubbleCache} {
 		t.Run(string(k), func(t *testing.T) {
@@ -138,7 +140,7 @@ func TestSampledModel(t *testing.T) {
 					c.Age = units.Time(rapid.IntRange(1, 20).Draw(t, "age"))
 				}
 				seed := rapid.Uint64().Draw(t, "seed")
-				// The twin sees the same, and has to be the same.
+				// The twin gets the same input, and must have the same state.
 				table, twin := New(c, newRand(seed)), New(c, newRand(seed))
 				came := map[int]int{}
 				var now units.Time
@@ -178,7 +180,7 @@ func TestSampledModel(t *testing.T) {
 	}
 }
 
-// sound holds a sampled table to what its parts say of each other.
+// sound checks that the parts of a sampled table are consistent.
 func sound(t *rapid.T, table Table) {
 	switch x := table.(type) {
 	case *afd:
@@ -213,7 +215,7 @@ func sound(t *rapid.T, table Table) {
 	}
 }
 
-// all gives the entries, and finds each by its key.
+// all returns the entries that find returns for their key.
 func (x *index) all() []*entry {
 	var all []*entry
 	for _, e := range x.buckets {
@@ -226,5 +228,5 @@ func (x *index) all() []*entry {
 	return all
 }
 
-// has tells whether an entry is found by its key.
+// has reports whether an entry is found by its key.
 func has(x *index, e *entry) bool { return x.find(&hashed{e.Key, hash(&e.Key)}) == e }

@@ -5,12 +5,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// queued is Queued and, with linger, Recent. It is as large as the queue: a flow takes a
-// packet there. Where a queue is short and flows are many, a flow may have no packet there
-// at the instant of the feedback, though it sends: Recent tells it as well.
+// queued implements Queued and, with linger, Recent. It is bounded by the queue, as a flow
+// has a packet there. With a short queue and many flows, a flow that sends may have no
+// packet in the queue at the instant of the feedback: Recent covers it too.
 type queued struct {
 	store
-	linger bool // a flow is known until the end of an interval in which a packet of it came
+	linger bool // a flow stays known until the end of an interval in which it had a packet
 }
 
 // Arrive implements Table.

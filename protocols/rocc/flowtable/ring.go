@@ -1,15 +1,15 @@
 package flowtable
 
-// The rings that an entry can be in.
+// Rings that an entry can be in.
 const (
-	inKnown = iota // flows that are told, as they became known
-	inQuiet        // flows by their last packet, the silent ones first
+	inKnown = iota // known flows, in the order in which they became known
+	inQuiet        // flows by their last packet, oldest first
 	rings
 )
 
-// ring is entries in an order.
+// ring is an ordered list of entries.
 type ring struct {
-	of          int // which of an entry's links
+	of          int // index into an entry's links
 	first, last *entry
 	n           int
 }
@@ -20,7 +20,7 @@ type link struct {
 	in             bool
 }
 
-// push puts an entry last, which is not in the ring.
+// push appends an entry, which must not be in the ring.
 func (r *ring) push(e *entry) {
 	e.links[r.of] = link{before: r.last, in: true}
 	if r.last == nil {
@@ -32,7 +32,7 @@ func (r *ring) push(e *entry) {
 	r.n++
 }
 
-// remove takes an entry out, if it is in the ring.
+// remove removes an entry if it is in the ring.
 func (r *ring) remove(e *entry) {
 	k := &e.links[r.of]
 	if !k.in {
@@ -52,5 +52,5 @@ func (r *ring) remove(e *entry) {
 	r.n--
 }
 
-// next is the entry behind e.
+// next returns the entry after e.
 func (r *ring) next(e *entry) *entry { return e.links[r.of].behind }

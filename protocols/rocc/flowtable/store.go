@@ -12,32 +12,32 @@ type entry struct {
 	hash  uint64     // of its key
 	chain *entry     // the next in its bucket
 	count int        // of packets in the queue, or of samples
-	last  units.Time // when its last packet came, or was sampled
-	seen  bool       // a packet came in this interval
-	slot  int        // its place in the table's slice
+	last  units.Time // when its last packet arrived or was sampled
+	seen  bool       // a packet arrived in this interval
+	slot  int        // its index in the table's slice
 	links [rings]link
 }
 
-// store is the flows of a table, known or not yet. Entries that are free are used again.
+// store holds the flows of a table, known or not yet. It reuses free entries.
 type store struct {
 	flows index
 	known ring
 	free  *entry // a chain by the links of known
-	made  int    // entries, free ones too
-	key   hashed // of the packet that find was last asked for
+	made  int    // number of entries, including free ones
+	key   hashed // of the last packet passed to find
 
-	peak, rests int // most flows since room was last looked at, and the intervals since
+	peak, rests int // most flows, and intervals, since the size was last checked
 }
 
-// find gives the entry of a packet's flow, nil if there is none.
+// find returns the entry of a packet's flow, or nil.
 func (s *store) find(p *packet.Packet) *entry {
 	s.key.FlowKey = p.FlowKey(roce.Port)
 	s.key.hash = hash(&s.key.FlowKey)
 	return s.flows.find(&s.key)
 }
 
-// add takes in the flow of a packet, which find has just not found. An entry keeps its
-// slot when it is used again; that of a new one is how many were made before it.
+// add adds the flow of a packet that find has just failed to find. A reused entry keeps its
+// slot; the slot of a new entry is the number of entries made before it.
 func (s *store) add(p *packet.Packet) *entry {
 	e := s.free
 	if e == nil {
@@ -52,14 +52,14 @@ func (s *store) add(p *packet.Packet) *entry {
 	return e
 }
 
-// forget ends a flow, known or not.
+// forget removes a flow, known or not.
 func (s *store) forget(e *entry) {
 	s.known.remove(e)
 	s.flows.drop(e)
 	e.links[inKnown].behind, s.free = s.free, e
 }
 
-// tell tells the flows that are known.
+// tell calls tell for the known flows.
 func (s *store) tell(tell func(f *Flow)) {
 	for e := s.known.first; e != nil; e = s.known.next(e) {
 		tell(&e.Flow)
@@ -69,13 +69,13 @@ func (s *store) tell(tell func(f *Flow)) {
 const (
 	// fewEntries are not worth freeing.
 	fewEntries = 64
-	// shrinkAfter is for how many intervals the room was too large: 41 ms of 40 us. An
-	// incast that comes again soon finds the room that it had.
+	// shrinkAfter is the number of intervals between checks of the size: 41 ms at 40 us
+	// each. An incast that soon repeats finds its memory still allocated.
 	shrinkAfter = 1024
 )
 
-// rest is called once in an interval. It gives the room back that a burst of flows has made,
-// when little of it was needed for long. All flows are known.
+// rest is called once per interval. It frees the memory that a burst of flows needed, once
+// most of it has been unused for long. All flows are known.
 func (s *store) rest() {
 	if s.rests++; s.rests < shrinkAfter {
 		return

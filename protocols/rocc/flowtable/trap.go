@@ -5,21 +5,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// trapMost is the largest counter of ElephantTrap: they are small, and the pointer passes an
-// elephant at most eight times after it has gone.
+// trapMost is the largest counter of ElephantTrap. Counters are small, and the pointer
+// passes an elephant at most eight times after it has gone.
 const trapMost = 255
 
-// trap is ElephantTrap (Lu, Wang, Prabhakar and Bonomi, HOTI 2007).
+// trap implements ElephantTrap (Lu, Wang, Prabhakar and Bonomi, HOTI 2007).
 //
-// Packets are sampled. A sample of a flow that is there increments its counter. For one of
-// another flow, a pointer walks the table: it halves counters that are not below a threshold
-// and takes the first flow whose counter is below, for which the new one comes in with a
-// counter of 0. So flows leave that are least frequently used, about.
+// Packets are sampled. A sample of a flow in the table increments its counter. For a sample
+// of another flow, a pointer walks the table: it halves counters that are not below a
+// threshold and stops at the first flow whose counter is below. The new flow replaces that
+// one, with a counter of 0. So roughly the least frequently used flows leave.
 //
-// That is from a summary of the paper. From memory is that counters are few bits wide. Our
-// choices: the threshold is 1; a flow is known while its counter is above 0, so that it was
-// sampled again since it came or since the pointer last took its counter to 0. Nothing ages
-// while no other flows come.
+// That is from a summary of the paper; that counters are a few bits wide is from memory.
+// Our choices: the threshold is 1; a flow is known while its counter is above 0, which
+// means that it was sampled again since it entered or since the pointer last halved its
+// counter to 0. Nothing ages while no other flows arrive.
 type trap struct {
 	store
 	sampler
@@ -50,7 +50,7 @@ func (t *trap) Arrive(_ units.Time, p *packet.Packet) {
 	}
 }
 
-// evict makes room in a full table. It ends, as every counter comes to 0.
+// evict makes room in a full table. It terminates, because every counter reaches 0.
 func (t *trap) evict() {
 	for {
 		e := t.slots[t.at]
@@ -67,7 +67,7 @@ func (t *trap) evict() {
 	}
 }
 
-// Depart implements Table. It changes nothing: samples alone count.
+// Depart implements Table. It does nothing: only samples count.
 func (*trap) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.

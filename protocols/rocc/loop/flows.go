@@ -2,12 +2,12 @@ package loop
 
 import "math"
 
-// FlowsAt is the number of flows beyond which the phase margin is below the given one, in
-// degrees; it need not be whole. It is 0 if no number of flows has that margin.
+// FlowsAt returns the number of flows beyond which the phase margin is below margin, in
+// degrees. The number need not be whole. It is 0 if no number of flows has that margin.
 //
-// With more flows the margin first grows, to the greatest that the gains can have, and then
-// falls for good. FlowsAt is where it falls past the given one; with few flows it may be
-// below too. That greatest margin depends on r = β/α + 1/2 alone and is
+// With more flows the margin first grows, to the greatest margin of these gains, and then
+// keeps falling. FlowsAt is where it falls below the given margin; with few flows it may be
+// below too. The greatest margin depends only on r = β/α + 1/2 and is
 //
 //	atan √(r-1) - √(r-1)/r.
 //
@@ -36,10 +36,10 @@ func (s Settings) FlowsAt(margin float64) float64 {
 	return low * low / (s.step() * s.Alpha * math.Hypot(1, r*low))
 }
 
-// MostFlows is the largest number of flows with which the loop is stable while the gains are
-// fixed: with 1 to so many the margin is above 0. It is 0 if no number is stable, and 2³¹-1
-// at most.
+// MostFlows returns the largest number n of flows with which the loop is stable while the
+// gains are fixed: with 1 to n flows the margin is above 0. It is 0 if no number is stable,
+// and at most 2³¹-1.
 func (s Settings) MostFlows() int { return finite(math.Ceil(s.FlowsAt(0)) - 1) }
 
-// finite bounds a number of flows to what an int32 holds.
+// finite limits a number of flows to the range of an int32.
 func finite(n float64) int { return int(min(max(n, 0), math.MaxInt32)) }

@@ -43,7 +43,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 // TestPaper compares margins with those of §5.2.
 func TestPaper(t *testing.T) {
 	near(t, "the margin of 0.3:3, N = 2 (paper: 50)", Analysis().Loop(2).Margin(), 49.3, 0.1)
-	// The paper prints -50. Its figure and its formula differ, or its ΔF/ΔQ is another.
+	// The paper prints -50. Its figure and its formula differ, or its ΔF/ΔQ is different.
 	near(t, "the margin of 0.3:3, N = 10", Analysis().Loop(10).Margin(), -62.6, 0.1)
 	smallest := gains(0.0093, 0.0937)
 	near(t, "the margin of 0.0093:0.0937, N = 128", smallest.Loop(128).Margin(), 24.6, 0.1)
@@ -56,7 +56,7 @@ func TestPaper(t *testing.T) {
 	near(t, "κ", Analysis().Kappa(), 2083.33, 0.01)
 }
 
-// TestTheGreatestMargin: it depends on β/α alone, by the formula of FlowsAt.
+// TestTheGreatestMargin: the greatest margin depends only on β/α, by the formula of FlowsAt.
 func TestTheGreatestMargin(t *testing.T) {
 	r := 0.5 + 3/0.3
 	formula := degrees(math.Atan(math.Sqrt(r-1)) - math.Sqrt(r-1)/r)
@@ -169,8 +169,8 @@ func TestCrossover(t *testing.T) {
 	})
 }
 
-// TestMoreFlows: with more flows the loop is faster, and once the margin falls it falls for
-// good, past 0 where MostFlows says.
+// TestMoreFlows: with more flows the loop is faster, and once the margin falls it keeps
+// falling. It passes 0 at MostFlows.
 func TestMoreFlows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
@@ -207,7 +207,7 @@ func TestFlowsAt(t *testing.T) {
 		if n == 0 {
 			return
 		}
-		// Gains times n are as n flows.
+		// Gains times n have the same effect as n flows.
 		s.Alpha, s.Beta = s.Alpha*n, s.Beta*n
 		if got := s.Loop(1).Margin(); math.Abs(got-want) > 1e-5 {
 			t.Fatalf("the margin of %v flows is %v, not %v", n, got, want)
@@ -216,7 +216,7 @@ func TestFlowsAt(t *testing.T) {
 }
 
 // TestSameMargins: gains for another interval and other resolutions have the margins of the
-// paper's, and a bandwidth that goes with 1/T.
+// paper's gains, and a bandwidth that scales with 1/T.
 func TestSameMargins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)

@@ -7,15 +7,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Settings are what the loop of a congestion point depends on, apart from the number of
-// flows. The symbols are those of Table 2.
+// Settings holds what the loop of a congestion point depends on, apart from the number of
+// flows. The symbols are from Table 2.
 type Settings struct {
 	// Alpha and Beta are the gains of the PI controller: α weighs the distance of the
 	// queue from its reference, β the growth of the queue (Algorithm 1, line 8). They have
 	// no unit: they turn multiples of ΔQ into multiples of ΔF. Above 0, up to 1000.
 	Alpha, Beta float64
-	// Interval is T, the time between two updates of the fair rate. The model takes it as
-	// the delay of the feedback too (Eq. 2). Above 0, up to 1 s.
+	// Interval is T, the time between two updates of the fair rate. The model also uses it
+	// as the delay of the feedback (Eq. 2). Above 0, up to 1 s.
 	Interval units.Time
 	// DeltaF is ΔF, the resolution of rates. Above 0.
 	DeltaF units.Rate
@@ -23,35 +23,35 @@ type Settings struct {
 	DeltaQ units.Bytes
 }
 
-// Interval, DeltaF and DeltaQ are the paper's (§6, system parameters). §5 gives T alone;
-// that ΔF and ΔQ are the same there is our reading.
+// Interval, DeltaF and DeltaQ are the paper's (§6, system parameters). §5 only gives T; we
+// assume that it uses the same ΔF and ΔQ.
 const (
 	Interval = 40 * units.Microsecond
 	DeltaF   = 10 * units.Mbps
 	DeltaQ   = 600 * units.Byte
 )
 
-// Analysis is the pair of gains that §5 begins with, 0.3:3. Fig. 6 shows it, and Fig. 7
-// halves it five times. The evaluation has other gains: see Evaluation40G.
+// Analysis returns settings with the gains that §5 begins with, 0.3:3. Fig. 6 shows them,
+// and Fig. 7 halves them five times. The evaluation uses other gains: see Evaluation40G.
 //
 // With 2 flows the paper prints a margin of 50 degrees, and the model gives 49.3. With 10 it
-// prints -50, and the model gives -62.6; both of the paper's come out with 92% of κ.
+// prints -50, and the model gives -62.6; 92% of κ reproduces both of the paper's values.
 func Analysis() Settings { return paper(0.3, 3) }
 
-// Evaluation40G has the gains of §6 for links of 40 Gb/s, 0.3:1.5.
+// Evaluation40G returns settings with the gains of §6 for links of 40 Gb/s, 0.3:1.5.
 func Evaluation40G() Settings { return paper(0.3, 1.5) }
 
-// Evaluation100G has the gains of §6 for links of 100 Gb/s, 0.45:2.25.
+// Evaluation100G returns settings with the gains of §6 for links of 100 Gb/s, 0.45:2.25.
 func Evaluation100G() Settings { return paper(0.45, 2.25) }
 
 func paper(alpha, beta float64) Settings {
 	return Settings{Alpha: alpha, Beta: beta, Interval: Interval, DeltaF: DeltaF, DeltaQ: DeltaQ}
 }
 
-// Gains gives gains with which a loop has the phase margins of the paper's 0.3:1.5 at 40 µs
-// (§6, 40 Gb/s) for each number of flows. The margin depends on κTα and κTβ alone, so gains
-// go with 1/(κT); the loop bandwidth goes with 1/T. The arguments are as in Settings, and
-// above 0.
+// Gains returns gains that give a loop the phase margins of the paper's 0.3:1.5 at 40 µs
+// (§6, 40 Gb/s) for each number of flows. The margin depends only on κTα and κTβ, so gains
+// scale with 1/(κT); the loop bandwidth scales with 1/T. The arguments are as in Settings,
+// and above 0.
 func Gains(interval units.Time, deltaF units.Rate, deltaQ units.Bytes) (alpha, beta float64) {
 	from := Evaluation40G()
 	to := Settings{Interval: interval, DeltaF: deltaF, DeltaQ: deltaQ}
@@ -59,7 +59,7 @@ func Gains(interval units.Time, deltaF units.Rate, deltaQ units.Bytes) (alpha, b
 	return from.Alpha * scale, from.Beta * scale
 }
 
-// Validate tells what is wrong with the settings.
+// Validate returns an error that describes all invalid settings.
 func (s Settings) Validate() error {
 	var err error
 	gain := func(name string, v float64) {
@@ -81,17 +81,18 @@ func (s Settings) Validate() error {
 	return err
 }
 
-// Kappa is κ = ΔF/ΔQ in 1/s (§5.1): the growth of the queue, in ΔQ per second, when a flow
-// sends ΔF too much. ΔF is in bits and ΔQ in bytes, hence the 8: κ = ΔF/(8 ΔQ).
+// Kappa returns κ = ΔF/ΔQ in 1/s (§5.1): the growth of the queue, in ΔQ per second, when a
+// flow sends ΔF too much. ΔF is in bits and ΔQ in bytes, hence the 8: κ = ΔF/(8 ΔQ).
 func (s Settings) Kappa() float64 { return float64(s.DeltaF) / (8 * float64(s.DeltaQ)) }
 
-// step is κT: by how many ΔQ the queue grows in an interval when a flow sends ΔF too much.
+// step returns κT: the growth of the queue per interval, in ΔQ, when a flow sends ΔF too
+// much.
 func (s Settings) step() float64 { return s.Kappa() * s.Interval.Seconds() }
 
-// lead is 1/(z1 T) = β/α + 1/2: how far the zero of the controller is below 1/T.
+// lead returns 1/(z1 T) = β/α + 1/2: how far the zero of the controller is below 1/T.
 func (s Settings) lead() float64 { return s.Beta/s.Alpha + 0.5 }
 
-// Loop is the open loop when n flows share the link, n > 0 (§5.1, Eq. 6). The gains are
+// Loop returns the open loop when n flows share the link, n > 0 (§5.1, Eq. 6). The gains are
 // fixed; see Tuned.
 func (s Settings) Loop(n int) Loop {
 	t := s.Interval.Seconds()

@@ -1,5 +1,6 @@
-// Package tcptest is for tests: TCP connections under rate controls that share one port,
-// which has a bounded queue and may mark. It models nothing else of a fabric.
+// Package tcptest helps with tests. It runs TCP connections under rate controls that
+// share one port, which has a bounded queue and may mark. It models nothing else of a
+// fabric.
 package tcptest
 
 import (
@@ -13,13 +14,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Dumbbell is the port. The exported fields are set before the first Start.
+// Dumbbell is the port. Set the exported fields before the first Start.
 type Dumbbell struct {
 	Line   units.Rate  // of the port
 	NIC    units.Rate  // of each sender's, above 0
 	RTT    units.Time  // of the path, without queues and serialisation
-	Buffer units.Bytes // that the port's queue holds; 0 is without limit
-	K      units.Bytes // packets that meet more than this are marked; 0 is never
+	Buffer units.Bytes // capacity of the port's queue; 0 means no limit
+	K      units.Bytes // packets that find a longer queue are marked; 0 means never
 	Config tcp.Config
 
 	Now     units.Time
@@ -32,7 +33,7 @@ type Dumbbell struct {
 	freeAt units.Time
 
 	since   units.Time
-	queued  float64 // bytes times seconds, of the waiting of packets
+	queued  float64 // bytes times seconds that packets waited
 	carried units.Bytes
 }
 
@@ -48,7 +49,7 @@ type Flow struct {
 	wake   units.Time
 }
 
-// Start begins a connection that carries size bytes.
+// Start starts a connection that carries size bytes.
 func (d *Dumbbell) Start(s cc.Settings, size units.Bytes) *Flow {
 	if d.rand == nil {
 		d.rand = rand.New(rand.NewPCG(7, 7))
@@ -70,7 +71,7 @@ func onWire(tcp units.Bytes) units.Bytes {
 	return packet.OnWire(wire.EthernetHeader + wire.IPv4Header + tcp)
 }
 
-// Run goes on until end, or until nothing happens any more.
+// Run runs until end, or until there are no more events.
 func (d *Dumbbell) Run(end units.Time) {
 	for len(d.events) > 0 && d.events[0].at <= end {
 		e := heap.Pop(&d.events).(event)
@@ -92,7 +93,7 @@ func (f *Flow) send() {
 	f.arm()
 }
 
-// arm has the flow go on when it has something to do.
+// arm schedules the next event of the flow.
 func (f *Flow) arm() {
 	at := min(f.Sender.Timer(), f.Receiver.Timer())
 	if ready := f.Sender.Ready(); ready != units.Never {
@@ -114,7 +115,7 @@ func (f *Flow) arm() {
 	})
 }
 
-// enqueue has a packet meet the port's queue.
+// enqueue puts a packet into the port's queue, or drops it.
 func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
 	d.freeAt = max(d.freeAt, d.Now)
 	wait := d.freeAt - d.Now
@@ -138,7 +139,7 @@ func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
 	})
 }
 
-// answer sends what the receiver has to say, by a way without queues.
+// answer sends the receiver's segments, on a path without queues.
 func (f *Flow) answer() {
 	d := f.d
 	var g tcp.Segment
@@ -151,7 +152,7 @@ func (f *Flow) answer() {
 	}
 }
 
-// Measure forgets what was before now.
+// Measure restarts the measurements at now.
 func (d *Dumbbell) Measure(flows ...*Flow) {
 	d.since, d.queued, d.carried, d.Dropped, d.Marked = d.Now, 0, 0, 0, 0
 	for _, f := range flows {
@@ -159,14 +160,14 @@ func (d *Dumbbell) Measure(flows ...*Flow) {
 	}
 }
 
-// Results are the mean queue in bytes and how much of the port's rate was used, since
+// Results returns the mean queue in bytes and the utilisation of the port since
 // Measure.
 func (d *Dumbbell) Results() (queue, utilisation float64) {
 	span := (d.Now - d.since).Seconds()
 	return d.queued / span, float64(d.carried) * 8 / float64(d.Line) / span
 }
 
-// Jain is Jain's index of what flows got: 1 where all got the same.
+// Jain returns Jain's index of what the flows got: 1 if all got the same.
 func Jain(flows ...*Flow) float64 {
 	var sum, squares float64
 	for _, f := range flows {

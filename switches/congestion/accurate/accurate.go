@@ -1,6 +1,6 @@
-// Package accurate is the contention point of ACCurate at an egress queue. It stands at the
-// queue that the FRPs of a link wait in, and leaves all other packets alone. Package
-// protocols/accurate has what it computes, the FRP, and the reaction point.
+// Package accurate implements the contention point of ACCurate at an egress queue. It
+// belongs to the queue in which the FRPs of a link wait, and ignores all other packets.
+// Package protocols/accurate has the computation, the FRP, and the reaction point.
 package accurate
 
 import (
@@ -19,8 +19,8 @@ type point struct {
 	frps, inits, stops, shorts uint64
 }
 
-// Enqueue implements congestion.Point: all packets may join. FRPs are looked at here and not
-// when they leave, as a flow-init must lower the rate of the FRPs behind it.
+// Enqueue implements congestion.Point: all packets may join. FRPs are processed here and not
+// when they leave, because a flow-init must lower the rate of the FRPs behind it.
 func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
 	if p.Flow != packet.Protocol || p.Message.Protocol != accurate.Protocol {
 		return packet.Fine
@@ -44,7 +44,7 @@ func (c *point) Enqueue(now units.Time, _ congestion.Queue, p *packet.Packet) pa
 	return packet.Fine
 }
 
-// reply sends a short-circuit reply to the source of an FRP (§II-A), which goes on.
+// reply sends a short-circuit reply to the source of an FRP (§II-A). The FRP continues.
 func (c *point) reply(p *packet.Packet, f *accurate.FRP) {
 	m := c.env.Reply(p, accurate.Protocol)
 	if m == nil {

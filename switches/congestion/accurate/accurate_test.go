@@ -14,12 +14,12 @@ import (
 
 const us = units.Microsecond
 
-// world is what a point is lent, and what it has sent.
+// world is the environment of a point, and the packets that it has sent.
 type world struct {
 	pool  *packet.Pool
 	point congestion.Point
 	sent  []*packet.Packet
-	lost  bool // nobody knows where senders are
+	lost  bool // senders cannot be found
 }
 
 func newWorld(t *testing.T) *world {
@@ -63,8 +63,8 @@ func (w *world) gauges(now units.Time) []float64 {
 	return w.point.Gauges(now, congestion.Queue{}, nil)
 }
 
-// TestPoint: FRPs are limited and counted, those that are too fast answered; responses and
-// other packets pass as they are.
+// TestPoint: FRPs are limited and counted, and those that are too fast are answered;
+// responses and other packets pass unchanged.
 func TestPoint(t *testing.T) {
 	w := newWorld(t)
 	for range 2 {
@@ -101,7 +101,7 @@ func TestPoint(t *testing.T) {
 	}
 }
 
-// TestTrimmedFRPs are nobody's: their rates have been cut off.
+// TestTrimmedFRPs: trimmed FRPs do not count, as their rates have been cut off.
 func TestTrimmedFRPs(t *testing.T) {
 	w := newWorld(t)
 	p := w.pool.NewMessage(accurate.Protocol)
@@ -113,7 +113,7 @@ func TestTrimmedFRPs(t *testing.T) {
 	}
 }
 
-// TestRepliesToNobody: where the sender cannot be found there is no reply, and none counted.
+// TestRepliesToNobody: if the sender cannot be found, no reply is sent or counted.
 func TestRepliesToNobody(t *testing.T) {
 	w := newWorld(t)
 	w.lost = true
@@ -125,7 +125,7 @@ func TestRepliesToNobody(t *testing.T) {
 	}
 }
 
-// TestErrors: each mistake has one error that says what would be right.
+// TestErrors: each mistake gives one error, which says what is valid.
 func TestErrors(t *testing.T) {
 	kind, err := congestion.Points.Find("accurate")
 	if err != nil {

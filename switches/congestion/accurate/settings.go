@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// Settings are what stands behind mark: {accurate: ...}.
+// Settings holds the settings under mark: {accurate: ...}.
 type Settings struct {
 	accurate.PointConfig `yaml:",inline"`
 }
@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// Validate implements congestion.Settings. FRPs are judged whatever the queue's limit is.
+// Validate implements congestion.Settings. The queue's limit does not matter for FRPs.
 func (s *Settings) Validate(units.Bytes) error { return s.PointConfig.Validate() }
 
 // New implements congestion.Settings.

@@ -1,10 +1,10 @@
-// Package qcn is the congestion point of QCN (IEEE 802.1Q clauses 30 to 32, 802.1Qau) at
-// an egress queue. It samples frames and, when the queue is too long or grows, sends a
-// congestion notification message to where the frame came from. Package protocols/qcn has
-// what it computes, the message, and the reaction point.
+// Package qcn implements the congestion point of QCN (IEEE 802.1Q clauses 30 to 32,
+// 802.1Qau) at an egress queue. It samples frames and, when the queue is too long or grows,
+// sends a congestion notification message to the source of the frame. Package protocols/qcn
+// has the computation, the message, and the reaction point.
 //
 // A message is a frame without IP, so it does not cross routers, and without a VLAN tag, so
-// it is of the class of untagged frames.
+// it belongs to the class of untagged frames.
 package qcn
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// Settings has the parameters of qcn.CPConfig.
+// Settings holds the parameters of qcn.CPConfig.
 type Settings struct {
 	QSp             units.Bytes `yaml:"cp_qsp,omitempty" json:"cp_qsp" jsonschema_description:"set point of the queue; default 26KB"`
 	W               float64     `yaml:"cp_w,omitempty" json:"cp_w" jsonschema_description:"weight of the queue's growth against its length, 0.001 to 1024; default 2"`
@@ -67,7 +67,7 @@ func (s *Settings) New(env congestion.Env) congestion.Point {
 	return &point{env: env, keep: int(s.MinHeaderOctets), cp: qcn.NewCP(qcn.CPConfig{QSp: s.QSp, W: s.W, SampleBase: s.SampleBase, MinHeaderOctets: s.MinHeaderOctets}, env.Rand)}
 }
 
-// point samples what joins a queue.
+// point samples the packets that join a queue.
 type point struct {
 	congestion.Passive
 	env  congestion.Env
@@ -88,7 +88,7 @@ func (c *point) Enqueue(_ units.Time, q congestion.Queue, p *packet.Packet) pack
 	return packet.Fine
 }
 
-// notify sends a message about a sampled frame to where that came from.
+// notify sends a message about a sampled frame to its source.
 func (c *point) notify(s qcn.Sample, sampled *packet.Packet) {
 	m := c.env.Reply(sampled, qcn.Protocol)
 	if m == nil {
@@ -112,5 +112,5 @@ func (c *point) Gauges(_ units.Time, q congestion.Queue, values []float64) []flo
 	return append(values, float64(c.cp.Measure(q.Bytes).Fb), float64(c.sent))
 }
 
-// ArrivalsOnly marks the point as one that judges arrivals alone.
+// ArrivalsOnly marks the point as one that only judges arrivals.
 func (*point) ArrivalsOnly() {}

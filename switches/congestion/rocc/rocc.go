@@ -1,6 +1,6 @@
-// Package rocc is the congestion point of RoCC (CoNEXT 2020) at an egress queue. At every
-// interval it computes the fair rate from the length of the queue and sends it to the flows
-// in its flow table. Package protocols/rocc has what it computes, the message, and the
+// Package rocc implements the congestion point of RoCC (CoNEXT 2020) at an egress queue. In
+// every interval it computes the fair rate from the length of the queue and sends it to the
+// flows in its flow table. Package protocols/rocc has the computation, the message, and the
 // reaction point.
 package rocc
 
@@ -48,9 +48,9 @@ func (c *point) Removed(now units.Time, _ congestion.Queue, p *packet.Packet, _ 
 	c.table.Depart(now, p)
 }
 
-// Tick implements congestion.Point. Flows are told F_max as well: one whose sender has a
-// faster link would rise beyond it otherwise. The point rests while a computation would change
-// nothing: the queue is empty and the rate is F_max.
+// Tick implements congestion.Point. It also sends F_max: otherwise a flow whose sender has a
+// faster link would rise beyond it. The point rests while a computation would change nothing:
+// the queue is empty and the rate is F_max.
 func (c *point) Tick(now units.Time, q congestion.Queue) units.Time {
 	if now < c.next {
 		return c.next

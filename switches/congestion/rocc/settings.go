@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// Settings are what stands behind mark: {rocc: ...}. A parameter of the table that is 0 has
-// the table's default.
+// Settings holds the settings under mark: {rocc: ...}. Parameters of the table that are 0
+// mean the table's defaults.
 type Settings struct {
 	rocc.Params `yaml:",inline"`
 	Table       flowtable.Kind `yaml:"table,omitempty" json:"table" jsonschema_description:"which flows are told; default queued"`
@@ -39,12 +39,12 @@ func init() {
 	})
 }
 
-// samplesPerFlow is how many of its samples afd has room for if all flows are alike: with
-// fewer it misses flows for whole intervals.
+// samplesPerFlow is the number of samples per flow in a table of kind afd when all flows
+// are alike: with fewer it misses flows for whole intervals.
 const samplesPerFlow = 4
 
-// table is the flow table with its parameters. A table that has a size has room for
-// f_max/f_min flows, more than which cannot all have f_min.
+// table returns the flow table's parameters. A table with a size has room for f_max/f_min
+// flows by default: no more flows can all have f_min.
 func (s *Settings) table() flowtable.Config {
 	c := flowtable.Config{Kind: s.Table, Size: s.TableSize, Age: s.TableAge, Sample: s.TableSample}
 	if c.Size == 0 && c.Kind.Defaults().Size > 0 && s.FMin > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// TestErrors: each mistake has one error that says what would be right.
+// TestErrors: each mistake gives one error, which says what is valid.
 func TestErrors(t *testing.T) {
 	kind, err := congestion.Points.Find("rocc")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTablesHaveRoomForAll: F_max/F_min bounds how many flows there are (§3.4).
+// TestTablesHaveRoomForAll: F_max/F_min bounds the number of flows (§3.4).
 func TestTablesHaveRoomForAll(t *testing.T) {
 	for kind, want := range map[flowtable.Kind]int{flowtable.Queued: 0, flowtable.Recent: 0, flowtable.Bounded: 400, flowtable.AFD: 1600, flowtable.ElephantTrap: 400, flowtable.BubbleCache: 400} {
 		s := &Settings{Params: rocc.Paper(40 * units.Gbps), Table: kind}
