@@ -621,8 +621,8 @@ func (d *Device) settle(now units.Time, q *QP) {
 	}
 }
 
-// due tells whether data on offer may leave when somebody next asks for it, and when
-// the queue pair has something due, if that is earlier than due.
+// due reports whether the data on offer may leave when the port next asks, and when the queue pair
+// has work, if that is earlier than due.
 func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
 	q.frame = r.headers() + o.Bytes + q.telemetry(o.Kind)
 	at := q.earliest()
@@ -638,8 +638,8 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	return ready, due
 }
 
-// asked is the earliest time at which somebody asks for a packet of a lane. The
-// port does not ask again before it has sent what it is sending.
+// asked returns the earliest time at which the port may ask for a packet of a lane. It does not ask
+// again before it has sent the current packet.
 func (d *Device) asked(now units.Time, prio uint8) units.Time {
 	if prio == loopback {
 		return now

@@ -24,7 +24,7 @@ type Connect struct {
 	// READs and atomics that the queue pair takes at once, and that it would
 	// send at once.
 	ResponderResources, InitiatorDepth uint8
-	FlowLabel                          uint32 // 20 bits; 0 for the one that rdma_cm makes of the ports
+	FlowLabel                          uint32 // 20 bits; 0 for that of rdma_cm for the ports
 	TrafficClass                       uint8
 	HopLimit                           uint8
 	// PrivateData has up to 92 bytes, or 56 behind an IP CM header.
@@ -107,7 +107,7 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	return x.id, nil
 }
 
-// paced gives a connection of the active side the pace of the configuration.
+// paced sets the timing of a connection of the active side from the configuration.
 func (c *CM) paced(x *conn) {
 	trip := c.config.roundTrip()
 	x.retries, x.interval, x.lifetime = int(c.config.MaxRetries), c.config.ResponseTimeout.Time()+trip, trip
