@@ -89,15 +89,15 @@ func (v View) Locate(s Span) (addr uint64, f Fault) {
 	return addr, f
 }
 
-// Place is where bytes are.
+// Place is the location of bytes.
 type Place struct {
 	Backing Backing
 	Addr    uint64
 	Length  uint32
 }
 
-// Overlaps tells whether two places have bytes in common. What is mapped twice, or
-// belongs to two processes, is not seen to be one.
+// Overlaps reports whether two places have bytes in common. Memory that is mapped twice, or belongs
+// to two processes, is not recognized as the same.
 func (p Place) Overlaps(o Place) bool {
 	return p.Backing == o.Backing && p.Addr-o.Addr < uint64(o.Length) || p.Backing == o.Backing && o.Addr-p.Addr < uint64(p.Length)
 }

@@ -184,7 +184,7 @@ func (p *pair) sayResync(kind rogue.Kind) {
 	})
 }
 
-// resync handles the message that the peer's NIC has given up.
+// resync handles the peer's message that its NIC has given up.
 func (p *pair) resync(m *rogue.Message) {
 	f := &p.failover
 	if m.Epoch == f.epoch+1 && f.stage == told {
@@ -208,7 +208,7 @@ func (p *pair) resync(m *rogue.Message) {
 	}
 }
 
-// resyncReply handles the message that the peer has changed.
+// resyncReply handles the peer's message that it has changed.
 func (p *pair) resyncReply(m *rogue.Message) {
 	f := &p.failover
 	if m.Epoch != f.epoch {
@@ -224,7 +224,7 @@ func (p *pair) resyncReply(m *rogue.Message) {
 	}
 }
 
-// resyncDone handles the message that the peer takes packets.
+// resyncDone handles the peer's message that it takes packets.
 func (p *pair) resyncDone(m *rogue.Message) {
 	if m.Epoch == p.failover.epoch && p.failover.stage == told {
 		p.resume()
