@@ -185,7 +185,7 @@ type Host interface {
 	Drop(now units.Time, p *packet.Packet, why packet.Fate)
 	// Deliver delivers a packet to its receiver at the host, as if it had arrived like this.
 	Deliver(now units.Time, p *packet.Packet)
-	// Consume ends a packet that came and was for the service.
+	// Consume ends a received packet that was for the service.
 	Consume(now units.Time, p *packet.Packet)
 	// Waits reports that a packet starts to wait in the service, and Leaves that it no longer
 	// waits. While too much waits, the sender of a real host's packets is kept from sending more

@@ -67,8 +67,8 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	q.remember(p, fetched{atomic: true, old: old, packets: 1})
 }
 
-// roomToFetch reports whether the peer respects MaxDestRdAtomic: it may discard requests whose
-// response it has (§9.7.4.1). With IRN, asking for more shows that the peer has the response; and
+// roomToFetch reports whether the peer respects MaxDestRdAtomic: requests whose response it has do
+// not count (§9.7.4.1). With IRN, asking for more shows that the peer has the response; and
 // responses follow each other.
 func (q *QP) roomToFetch(p *roce.Packet) bool {
 	r := &q.resp
