@@ -46,7 +46,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// desk is a queue pair and what goes in and out.
+// desk is a queue pair with its inputs and outputs.
 type desk struct {
 	now    units.Time
 	host   *host
@@ -57,7 +57,7 @@ type desk struct {
 
 func (d *desk) printf(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
 
-// side names the queue of a completion.
+// side identifies the queue of a completion.
 type side struct {
 	d    *desk
 	name string
