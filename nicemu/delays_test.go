@@ -61,7 +61,7 @@ func one(t *testing.T, kind qp.Type, wr transport.SendWR, n int, d ...Delays) (s
 	const start = 50 * us
 	w.run(start)
 	post(t, x, wr)
-	for now := units.Time(start); now < start+100*us; now += 100 * ns { // of which delays are multiples
+	for now := units.Time(start); now < start+100*us; now += 100 * ns { // divides all delays
 		w.run(now)
 		for i, h := range []*host{a, b} {
 			for _, c := range h.poll() {

@@ -231,7 +231,7 @@ func (x *exposed) takeFrames(data []byte, repair bool) {
 			continue
 		}
 		if repair {
-			_ = roce.PutICRC(p.Frame[p.L3:]) // of what has one
+			_ = roce.PutICRC(p.Frame[p.L3:]) // if it has one
 		}
 		x.device().Receive(x.engine.Now(), p)
 		x.sound()

@@ -147,7 +147,7 @@ func (q *QP) enforce() {
 	}
 }
 
-// unlimit gives the limiter back.
+// unlimit returns the limiter to the NIC.
 func (q *QP) unlimit() {
 	if x := q.limiter; x != nil {
 		if x.held {

@@ -55,7 +55,7 @@ type QP struct {
 	urgent         bool  // it has something to acknowledge
 	turns          bool  // it is in the round robin
 	offer          transport.Offer
-	rest           transport.Offer // while it offers an acknowledgement in another lane: the request behind it
+	rest           transport.Offer // the request after an acknowledgement offered in another lane
 	answer         units.Bytes     // length of the acknowledgement's frame
 	frame          units.Bytes     // of the packet that it sends in its turn
 	credit         units.Bytes     // in its turn

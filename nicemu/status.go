@@ -50,8 +50,8 @@ type QPStatus struct {
 	Priority      uint8  // class of the port's queues
 	Loopback      bool   // to the NIC itself
 
-	Rate      units.Rate    // that rate control, rate limit and static rate allow now, on the wire; 0 is without limit
-	MaxFlying units.Bytes   // that rate control allows in the window; 0 is without limit
+	Rate      units.Rate    // of rate control, rate limit and static rate, on the wire; 0: no limit
+	MaxFlying units.Bytes   // window of rate control; 0 if unlimited
 	Gauges    []gauge.Value // of the layer above it or its rate control; nil without both
 	CNPDue    bool          // a CNP to the peer waits to be sent
 }

@@ -12,7 +12,7 @@ import (
 type Config struct {
 	CAGUID          uint64      // of the channel adapter; with a communication ID it names a connection
 	FirstID         msg.CommID  // first communication ID; 0 is skipped
-	ResponseTimeout msg.Timeout // within which a CM answers, this one and, as we ask it to, the other
+	ResponseTimeout msg.Timeout // time for a CM to answer: this one and, as requested, the other
 	MaxRetries      uint8       // how often a message is repeated, 0 to msg.MaxCMRetries
 	PacketLifetime  msg.Timeout // the longest time that a packet is under way; up to 30
 	ACKDelay        msg.Timeout // the longest time that the adapter takes to acknowledge a packet

@@ -78,8 +78,8 @@ type user struct {
 	uses  int // 2 if its sends and its receives do
 }
 
-// New makes a completion queue for depth entries, at most limit (the device's max_cqe). channel may
-// be nil if nobody waits. events may be nil. Entries take memory only when they are first needed.
+// New makes a completion queue for depth entries, at most limit (the device's max_cqe). channel and
+// events may be nil. Entries take memory only when they are first needed.
 func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
 	if err := checkDepth(depth, limit); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import "github.com/weftlab/weft/sim/units"
 // With a burst, packets leave without a gap until that many bytes have left, and the gap covers all
 // of them. A flow that has rested in a burst for longer than that gap begins another.
 type Pace struct {
-	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
+	since units.Time  // when the last burst began to leave, or could have but for others
 	ready units.Time  // since when the next one could have left, while it waits for others
 	size  units.Bytes // of the last burst so far, on the wire; 0 before the first
 	rate  units.Rate  // for which gap is computed

@@ -6,7 +6,7 @@ import "github.com/weftlab/weft/sim/units"
 // limit.
 type RateLimit struct {
 	Rate          units.Rate  // on the wire; 0 means no limit. The verb counts in kb/s
-	MaxBurst      units.Bytes // the most that leaves without a gap, on the wire, but a packet at least; 0 is a packet
+	MaxBurst      units.Bytes // most bytes on the wire without a gap; at least, and if 0, a packet
 	TypicalPacket units.Bytes // a hint without effect here, since gaps depend on each packet's size
 }
 

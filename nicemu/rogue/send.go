@@ -93,8 +93,8 @@ func (f *flow) unit() units.Bytes {
 	return f.config.Segment
 }
 
-// admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are not
-// limited by number, which would allow as much as a switch's buffer.
+// admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
+// by bytes, not by number, which would allow as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
 	queued := f.batches.len() < f.config.Queued && f.flying < units.Bytes(f.config.Queued)*f.config.Segment
 	switch {

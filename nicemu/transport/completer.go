@@ -114,10 +114,10 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 }
 
 // refused asks the recovery to send again, unless it knows already. After an RNR NAK a responder
-// must not answer packets after the one that it refused (§9.7.5.2.8); Linux's rxe sends a sequence
-// error for them (check_psn of drivers/infiniband/sw/rxe/rxe_resp.c), which may arrive when all of
-// them have been sent again and would then cost a retry each time. If a packet is really missing,
-// the ACK timer handles that, so without a timer the NAK counts.
+// sends nothing about packets after the one that it refused (§9.7.5.2.8); Linux's rxe sends a
+// sequence error for them (check_psn of drivers/infiniband/sw/rxe/rxe_resp.c), which may arrive
+// when all of them have been sent again and would then cost a retry each time. If a packet is
+// really missing, the ACK timer handles that, so without a timer the NAK counts.
 func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 	switch why {
 	case NakSequence:

@@ -59,7 +59,7 @@ func (i *IRN) Next(w Window) (PSN, bool) {
 	return w.Next, w.Len() < i.limit
 }
 
-// lost finds the oldest packet that was not sent again yet and is considered lost: it is before the
+// lost finds the oldest packet that was not sent again yet and is considered lost: one before the
 // newest that the responder has named (§3.1).
 func (i *IRN) lost(w Window) (PSN, bool) {
 	if i.first {

@@ -42,7 +42,7 @@ type Config struct {
 	// message is complete.
 	ChunkSize units.Bytes
 
-	Recovery func() Recovery // makes its loss recovery; nil for that of the specification, NewGoBackN; RC only
+	Recovery func() Recovery // makes its loss recovery; nil means NewGoBackN, as specified; RC only
 	Feedback Feedback        // may be nil
 }
 

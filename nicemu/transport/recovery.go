@@ -76,7 +76,7 @@ type Window struct {
 // Len is the number of PSNs outstanding.
 func (w Window) Len() uint32 { return w.Next.From(w.Una) }
 
-// Refusal is why a sender learns that something has to be sent again.
+// Refusal is the reason why a packet must be sent again.
 type Refusal uint8
 
 // The reasons.

@@ -39,7 +39,7 @@ type session struct {
 	pending  []*queue // not emptied yet
 
 	dying  []uint32 // handles that end is about to destroy
-	unused []shm    // of ended objects: unmapping takes long, and so is not done by the engine's thread
+	unused []shm    // of destroyed objects: too slow to unmap on the engine's thread
 }
 
 // object is the object of a handle.
