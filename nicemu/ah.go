@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// AH is an address handle: where datagrams go (ibv_create_ah(3)). Its Path goes
-// into SendWR.
+// AH is an address handle: the destination of datagrams (ibv_create_ah(3)). Its Path goes into
+// SendWR.
 type AH struct {
 	device *Device
 	handle *qp.AH
@@ -22,20 +22,19 @@ type AH struct {
 	path   uint32
 }
 
-// handles finds address handles by what work requests name them by: an index and
-// 1 of 24 bits, below a tag that changes when the index is used again, so that no
-// datagram goes by a handle that came after its own.
+// handles finds address handles by the path in work requests: index and 1 in 24 bits, below a tag
+// that changes when the index is reused, so that no datagram uses a handle created after its own.
 type handles struct {
 	slots []handleSlot
 	freed []uint32 // indices
 }
 
 type handleSlot struct {
-	handle *AH // nil for none
+	handle *AH // nil if free
 	tag    uint8
 }
 
-// maxHandles is how many indices there are.
+// maxHandles is the number of indices.
 const maxHandles = 1<<24 - 1
 
 func (h *handles) add(a *AH) error {
@@ -59,7 +58,7 @@ func (h *handles) remove(a *AH) {
 	h.freed = append(h.freed, i)
 }
 
-// find is the address handle that a work request names; nil if there is none.
+// find returns the address handle that a work request names; nil if there is none.
 func (h *handles) find(path uint32) *AH {
 	if i := path&maxHandles - 1; int(i) < len(h.slots) && h.slots[i].tag == uint8(path>>24) {
 		return h.slots[i].handle
@@ -67,13 +66,12 @@ func (h *handles) find(path uint32) *AH {
 	return nil
 }
 
-// MulticastQPN is the queue pair number that datagrams to a group are for (IBTA
-// §10.5.1).
+// MulticastQPN is the destination queue pair number of datagrams to a group (IBTA §10.5.1).
 const MulticastQPN = 0xffffff
 
-// CreateAHTo makes an address handle to an address, that of a host or of a group,
-// from the device's first address of the same version of IP. Its packets have the
-// device's DSCP. Errors are those of CreateAH, and EADDRNOTAVAIL: the device has no
+// CreateAHTo makes an address handle to the address of a host or group, from the device's first
+// address of the same IP version. Its packets have the device's DSCP. Errors are those of CreateAH,
+// and EADDRNOTAVAIL: the device has no address of that version.
 // address of that version.
 func (p *PD) CreateAHTo(to netip.Addr) (*AH, error) {
 	from, err := p.device.sourceFor(to)
@@ -87,10 +85,9 @@ func (p *PD) CreateAHTo(to netip.Addr) (*AH, error) {
 	return p.CreateAH(AV{Global: true, Port: 1, DGID: GID(to), SGIDIndex: index})
 }
 
-// CreateAHFromWC makes an address handle to where a datagram has come from
-// (ibv_create_ah_from_wc(3)); c.SrcQP is the queue pair there. grh is what stands
-// in front of the datagram in its receive buffer, GRHLen bytes. Answers have the
-// datagram's traffic class and flow label. EINVAL: c is not of a datagram, or grh
+// CreateAHFromWC makes an address handle to the sender of a datagram (ibv_create_ah_from_wc(3));
+// c.SrcQP is the queue pair there. grh is the first GRHLen bytes of the datagram's receive buffer.
+// Answers have the datagram's traffic class and flow label. EINVAL: c is not a datagram's, or grh
 // holds no IP header, as where only sizes are modelled.
 func (p *PD) CreateAHFromWC(c *Completion, grh []byte) (*AH, error) {
 	if c.Status != cq.Success || c.Flags&cq.GRH == 0 {
@@ -112,18 +109,18 @@ func (p *PD) CreateAHFromWC(c *Completion, grh []byte) (*AH, error) {
 	return p.CreateAH(av)
 }
 
-// SenderOf is who has sent a datagram, by what stands in front of it in its receive buffer;
+// SenderOf returns the sender of a datagram, from the header at the start of its receive buffer;
 // false if that is no IP header, as where only sizes are modelled.
 func SenderOf(grh []byte) (netip.Addr, bool) {
 	av, _, err := headerOf(grh)
 	return AddressOf(av.DGID), err == nil
 }
 
-// ecn is the bits of a traffic class that belong to a packet, not to its way.
+// ecn masks the bits of a traffic class that belong to a packet, not to its route.
 const ecn = 3
 
-// headerOf reads what stands in front of a datagram: how its sender is reached, and
-// whom it was for.
+// headerOf reads the header in front of a datagram: the address vector that reaches its sender, and
+// the destination address.
 func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 	if len(grh) < transport.GRHLen {
 		return av, to, fmt.Errorf("%w: grh has %d bytes: it takes %d", syscall.EINVAL, len(grh), transport.GRHLen)
@@ -147,9 +144,9 @@ func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 	return av, to, nil
 }
 
-// CreateAH makes an address handle. A traffic class of 0 stands for the device's
-// DSCP unless ClassSet, a hop limit of 0 for 64. ENOMEM: there are max_ah; EHOSTUNREACH: nobody has
-// the address; EINVAL: the address vector cannot be.
+// CreateAH makes an address handle. A traffic class of 0 means the device's DSCP unless ClassSet, a
+// hop limit of 0 means 64. ENOMEM: there are max_ah; EHOSTUNREACH: no host has the address; EINVAL:
+// the address vector is invalid.
 func (p *PD) CreateAH(av AV) (*AH, error) {
 	d := p.device
 	if err := p.usable(); err != nil {
@@ -179,11 +176,11 @@ func (p *PD) CreateAH(av AV) (*AH, error) {
 // Path names the handle in work requests.
 func (h *AH) Path() uint32 { return h.path }
 
-// AV is the address vector.
+// AV returns the address vector.
 func (h *AH) AV() AV { return h.handle.AV() }
 
-// Destroy ends the handle. A datagram that is posted with it fails with
-// IBV_WC_LOC_QP_OP_ERR when it is its turn, as with rdma_rxe.
+// Destroy destroys the handle. A datagram posted with it fails with IBV_WC_LOC_QP_OP_ERR when its
+// turn comes, as with rdma_rxe.
 func (h *AH) Destroy() error {
 	if err := h.handle.Destroy(); err != nil {
 		return err
@@ -194,7 +191,7 @@ func (h *AH) Destroy() error {
 	return nil
 }
 
-// checkPath holds a datagram to the address handles that its queue pair can use.
+// checkPath checks that the queue pair of a datagram can use its address handle.
 func (q *QP) checkPath(wr *SendWR) error {
 	h := q.device.handles.find(wr.Path)
 	switch {

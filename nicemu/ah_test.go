@@ -31,8 +31,8 @@ func (h *host) handleTo(av qp.AV) *AH {
 	return ah
 }
 
-// TestAHDestroyedUnderWay ends an address handle with datagrams queued: the next
-// of them fails, and a handle made since does not get them.
+// TestAHDestroyedUnderWay destroys an address handle with datagrams queued: the next of them fails,
+// and a handle made since does not get them.
 func TestAHDestroyedUnderWay(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := newWorld(t, 3)
@@ -71,8 +71,8 @@ func TestAHDestroyedUnderWay(t *testing.T) {
 	}
 }
 
-// TestSourcePorts holds UDP source ports to those that Linux gives: of a flow
-// label, of the numbers of connected queue pairs, of that of a UD queue pair.
+// TestSourcePorts checks UDP source ports against Linux's: from a flow label, from the numbers of
+// connected queue pairs, and from the number of a UD queue pair.
 func TestSourcePorts(t *testing.T) {
 	w := newWorld(t, 2)
 	var ports []uint16
@@ -103,8 +103,7 @@ func TestSourcePorts(t *testing.T) {
 	}
 }
 
-// TestDestroyLeavesNothingDue ends queue pairs that wait for an answer: a run ends
-// then.
+// TestDestroyLeavesNothingDue destroys queue pairs that wait for an answer: the run then ends.
 func TestDestroyLeavesNothingDue(t *testing.T) {
 	w := newWorld(t, 2)
 	w.touch = func(int, *packet.Packet) bool { return false }
@@ -123,9 +122,8 @@ func TestDestroyLeavesNothingDue(t *testing.T) {
 	}
 }
 
-// TestOthersAddresses: what was sent to an address that the NIC does not have is
-// not for its queue pairs, whatever number and key it has; a frame may have been
-// flooded.
+// TestOthersAddresses: a packet to an address that the NIC does not have is not for its queue
+// pairs, whatever number and key it has; a frame may have been flooded.
 func TestOthersAddresses(t *testing.T) {
 	w := newWorld(t, 2)
 	w.touch = func(_ int, p *packet.Packet) bool {

@@ -11,33 +11,33 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Aliases are numbers of queue pairs that a program gives out by itself, beside those
-// that queue pairs are made with: so that two hosts know each other's numbers by
-// agreement, and so that one queue pair serves one connection after the other under the
-// number of each. To the peer there is no difference.
+// Aliases are queue pair numbers that a program assigns itself, in addition to those that queue
+// pairs are made with. With them two hosts can agree on each other's numbers in advance, and one
+// queue pair can serve one connection after another under the number of each. The peer sees no
+// difference.
 type aliases struct {
-	first uint32 // of them; 0 for none
+	first uint32 // the first alias; 0 if none are reserved
 	find  Finder
 	named map[uint32]*QP
 }
 
-// Stray is a request packet for an alias that stands for no queue pair.
+// Stray is a request packet for an alias without a queue pair.
 type Stray struct {
-	Number   uint32 // that it is for
+	Number   uint32 // destination queue pair number
 	From, To netip.Addr
 	Opcode   roce.Opcode
 	PSN      uint32
 	SrcPort  uint16 // UDP
 }
 
-// Finder is asked for the queue pair that takes a packet; nil drops it, counted as
-// NoQP. It may use the NIC, and give the number to the queue pair (Alias) so that it is
-// not asked again. It is called as packets come, so it must be quick.
+// Finder returns the queue pair that takes a packet; nil drops it, counted as NoQP. It may use the
+// NIC, and give the number to the queue pair (Alias) so that it is not asked again. It is called as
+// packets arrive, so it must be quick.
 type Finder func(now units.Time, s Stray) *QP
 
-// Reserve sets the numbers from first on to MaxNumber apart as aliases. Queue pairs are
-// not made with them any more. find may be nil. EINVAL: first is not above the numbers
-// that queue pairs have, or beyond the last one; EBUSY: that was done before.
+// Reserve sets the numbers from first to MaxNumber aside as aliases. Queue pairs are no longer made
+// with them. find may be nil. EINVAL: first is not above the numbers of existing queue pairs, or
+// beyond the last one; EBUSY: numbers are already reserved.
 func (d *Device) Reserve(first uint32, find Finder) error {
 	switch {
 	case d.numbers.aliases.first != 0:
@@ -49,9 +49,9 @@ func (d *Device) Reserve(first uint32, find Finder) error {
 	return nil
 }
 
-// Alias has packets for a reserved number go to a queue pair, beside those for its own;
-// nil ends that. The number must be among those that were reserved. A queue pair is not
-// destroyed while a number stands for it.
+// Alias directs packets for a reserved number to a queue pair, in addition to those for its own
+// number; nil ends that. The number must be a reserved one. A queue pair is not destroyed while it
+// has an alias.
 func (d *Device) Alias(number uint32, q *QP) {
 	if q == nil {
 		delete(d.numbers.aliases.named, number)
@@ -60,7 +60,7 @@ func (d *Device) Alias(number uint32, q *QP) {
 	d.numbers.aliases.named[number] = q
 }
 
-// stray finds the queue pair for a packet whose number stands for none.
+// stray finds the queue pair for a packet whose number belongs to none.
 func (d *Device) stray(now units.Time, from, to netip.Addr, port uint16, b *roce.Packet) *QP {
 	a := &d.numbers.aliases
 	if a.find == nil || b.BTH.DestQP < a.first {
@@ -69,31 +69,30 @@ func (d *Device) stray(now units.Time, from, to netip.Addr, port uint16, b *roce
 	return a.find(now, Stray{b.BTH.DestQP, from, to, b.BTH.Opcode, b.BTH.PSN, port})
 }
 
-// PSNs are the PSN of the first packet that has not been sent, and the one that is
-// expected of the peer next: with them, a queue pair takes up a connection where another
-// has left it (Join.PSN and Join.RemotePSN). With IRN they are behind those of responses
-// too, so that none that is late is taken for one of the next queue pair's.
+// PSNs returns the PSN of the first packet that has not been sent, and the one expected from the
+// peer next: with them, another queue pair can continue the connection (Join.PSN and
+// Join.RemotePSN). With IRN they are beyond those of responses too, so that no late response is
+// taken for one of the next queue pair's.
 func (q *QP) PSNs() (next, expected uint32) {
 	n, e := q.engine.Unused()
 	return uint32(n), uint32(e)
 }
 
-// Expected is the PSN of the request that is expected of the peer next.
+// Expected returns the PSN of the next request expected from the peer.
 func (q *QP) Expected() uint32 { return uint32(q.engine.Expected()) }
 
-// Progress is the payload of SENDs and WRITEs that was acknowledged, the payload that
-// came and was placed, in bytes, and the packets that were sent again, all since the
-// queue pair was made.
+// Progress returns the payload of SENDs and WRITEs acknowledged, the payload received and placed,
+// in bytes, and the packets retransmitted, all since the queue pair was made.
 func (q *QP) Progress() (acked, received, again uint64) {
 	return q.engine.Acknowledged(), q.engine.Payload(), q.engine.Retransmitted()
 }
 
-// Quiet tells whether the queue pair has nothing to send or to wait for: no work
-// request, response, acknowledgement or CNP.
+// Quiet reports whether the queue pair has nothing to send or to wait for: no work request,
+// response, acknowledgement or CNP.
 func (q *QP) Quiet() bool {
 	return !q.engine.Busy() && (q.layered == nil || !q.layered.Busy()) && q.offer.Kind == transport.Nothing && !q.notified
 }
 
-// Holds tells whether the queue pair can repeat the response to a READ or atomic that has
-// this PSN in it.
+// Holds reports whether the queue pair can repeat the response to a READ or atomic that includes
+// this PSN.
 func (q *QP) Holds(psn uint32) bool { return q.engine.Holds(transport.PSN(psn)) }

@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestAliases: two queue pairs that know each other only by reserved numbers talk; who
-// takes a packet for a number of nobody is asked for, once; the connection goes on with
-// another queue pair where the PSNs were, and what comes late is a duplicate to that.
+// TestAliases: two queue pairs that know each other only by reserved numbers exchange data; the
+// Finder is asked once for an unassigned number; the connection continues on another queue pair at
+// the same PSNs, which treats late packets as duplicates.
 func TestAliases(t *testing.T) {
 	const here, there = 0x800001, 0xc00001
 	w := newWorld(t, 2)
@@ -86,7 +86,7 @@ func TestAliases(t *testing.T) {
 	}
 	y.Alias(there, nil)
 	join(c, expected)
-	// What comes late is acknowledged by who has not seen it before.
+	// The new queue pair acknowledges a late packet that it has not seen before.
 	w.log = nil
 	y.Receive(w.engine.Now(), again)
 	w.run(w.engine.Now() + units.Millisecond)

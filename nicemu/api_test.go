@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// fails holds an error to an errno, or whatever else it has to be.
+// fails checks that an error is an errno, or another error.
 func fails(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) || want == nil && err != nil {
@@ -28,7 +28,7 @@ func fails(t *testing.T, what string, err, want error) {
 // only keeps the error of a call that also returns a value.
 func only[T any](_ T, err error) error { return err }
 
-// TestWhatIsGone uses objects after their end, and ends them twice.
+// TestWhatIsGone uses objects after their destruction, and destroys them twice.
 func TestWhatIsGone(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.host(0)
@@ -118,7 +118,7 @@ func TestOfOthers(t *testing.T) {
 	fails(t, "join nobody", a.qp(RC).Join(Join{Remote: v4(7)}), syscall.EHOSTUNREACH)
 }
 
-// TestLists posts lists of which one work request cannot be taken.
+// TestLists posts lists with one work request that cannot be taken.
 func TestLists(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -143,7 +143,7 @@ func TestLists(t *testing.T) {
 	expect(t, "receives", b.poll(), "1 IBV_WC_SUCCESS IBV_WC_RECV 0", "1 IBV_WC_SUCCESS IBV_WC_RECV 0")
 }
 
-// TestQueries asks a device what it is.
+// TestQueries queries a device's attributes.
 func TestQueries(t *testing.T) {
 	w := newWorld(t, 1)
 	d := w.ports[0].device
@@ -209,13 +209,13 @@ func TestReregisteredRegionKnowsItsPD(t *testing.T) {
 	}
 }
 
-// TestAnswerToDatagram answers datagrams of both versions of IP, to one and to a
-// group, by what stands in front of them.
+// TestAnswerToDatagram answers datagrams of both IP versions, to a host and to a group, by their
+// headers.
 func TestAnswerToDatagram(t *testing.T) {
 	for _, to := range []netip.Addr{v4(1), v6(1), addr("239.1.2.3"), addr("ff0e::5")} {
 		w := newWorld(t, 2)
 		a, b := w.host(0), w.host(1)
-		b.settings.DSCP = 26 // answers have that of the question all the same
+		b.settings.DSCP = 26 // answers nevertheless have that of the question
 		x, y := a.qp(UD), b.qp(UD)
 		for _, q := range []*QP{x, y} {
 			fails(t, "join", q.Join(Join{QKey: 1}), nil)
@@ -314,8 +314,8 @@ func TestResize(t *testing.T) {
 	fails(t, "poll after an overrun", only(c.Poll(make([]Completion, 3))), cq.ErrOverrun)
 }
 
-// TestProcessesAreTold waits for each kind of thing that a process can wait for:
-// until it comes, until the time is out, and until it can come no more.
+// TestProcessesAreTold waits for each event that a process can wait for: until it comes, until the
+// timeout, and until it can no longer come.
 func TestProcessesAreTold(t *testing.T) {
 	const ms = units.Millisecond
 	w := newWorld(t, 2)
@@ -440,7 +440,7 @@ func TestProcessesAreTold(t *testing.T) {
 	w.engine.StopProcesses()
 }
 
-// TestCloseRefusesWhatWaits closes a listener that nobody has taken requests from.
+// TestCloseRefusesWhatWaits closes a listener whose requests have not been taken.
 func TestCloseRefusesWhatWaits(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -463,7 +463,7 @@ func TestCloseRefusesWhatWaits(t *testing.T) {
 	}
 }
 
-// TestJoinPair joins by the version of IP that both have.
+// TestJoinPair joins by the IP version that both have.
 func TestJoinPair(t *testing.T) {
 	only6 := func(s *Settings, e *Env) { e.Addresses = e.Addresses[1:] }
 	w := newWorld(t, 2, only6)

@@ -12,10 +12,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// BenchmarkManyQueuePairs posts an 8-byte WRITE on one queue pair after the
-// other, sends it and polls its completion, with one queue pair and with ten
-// thousand of which each has its turn, or of which one does all the work. Timers of
-// acknowledgements are armed and left behind all the time.
+// BenchmarkManyQueuePairs posts an 8-byte WRITE on one queue pair after another, sends it and polls
+// its completion: with one queue pair, and with ten thousand that take turns, or of which one does
+// all the work. Acknowledgement timers are armed and left behind all the time.
 func BenchmarkManyQueuePairs(b *testing.B) {
 	for _, c := range []struct{ n, busy int }{{1, 1}, {100, 100}, {10_000, 10_000}, {10_000, 1}} {
 		n := c.n

@@ -9,13 +9,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Channel is a completion channel (ibv_create_comp_channel(3)): the events of the
-// queues that were made with it, in order. The zero value is ready for use. Its
-// queues may be of several devices of one engine.
+// Channel is a completion channel (ibv_create_comp_channel(3)): the events, in order, of the queues
+// that were made with it. The zero value is ready for use. Its queues may belong to several devices
+// of one engine.
 //
-// A queue makes an event when it was armed and an entry has come. Then it has to
-// be armed again, and the event to be acknowledged before the queue can be
-// destroyed:
+// A queue makes an event when it is armed and an entry arrives. Then it must be armed again, and
+// the event must be acknowledged before the queue can be destroyed:
 //
 //	c.Arm(false)
 //	for {
@@ -28,17 +27,17 @@ import (
 //		}
 //	}
 type Channel struct {
-	// Notify, if set, is called when an event comes and none was there, as a
-	// descriptor becomes readable. It is called while the NIC is at work: it must
-	// not use the NIC, but may arm a timer or wake a process.
+	// Notify, if set, is called when an event arrives and none was waiting, like a descriptor
+	// becoming readable. It is called while the NIC is at work: it must not use the NIC, but may
+	// arm a timer or wake a process.
 	Notify func()
 
 	events cq.Channel
 	queues map[*cq.CQ]*CQ
-	came   sim.Cond // an event has
+	came   sim.Cond // signalled when an event arrives
 }
 
-// inner is the channel as package cq knows it.
+// inner returns the channel in package cq.
 func (c *Channel) inner() *cq.Channel {
 	if c == nil {
 		return nil
@@ -67,18 +66,17 @@ func (c *Channel) remove(q *CQ) {
 	}
 }
 
-// Len is how many events wait.
+// Len returns the number of waiting events.
 func (c *Channel) Len() int { return c.events.Len() }
 
-// Get takes the oldest event and gives the queue that it is of
-// (ibv_get_cq_event(3)); false if there is none.
+// Get takes the oldest event and returns its queue (ibv_get_cq_event(3)); false if there is none.
 func (c *Channel) Get() (*CQ, bool) {
 	q, ok := c.events.Get()
 	return c.queues[q], ok
 }
 
-// Wait takes the oldest event, waiting for up to timeout until there is one;
-// units.Never is for ever. ETIMEDOUT: none came.
+// Wait takes the oldest event, waiting up to timeout for one; units.Never means no limit.
+// ETIMEDOUT: none arrived.
 func (c *Channel) Wait(p *sim.Process, timeout units.Time) (*CQ, error) {
 	c.inner()
 	end := after(p, timeout)
@@ -92,5 +90,5 @@ func (c *Channel) Wait(p *sim.Process, timeout units.Time) (*CQ, error) {
 	}
 }
 
-// Destroy ends the channel (ibv_destroy_comp_channel). EBUSY: queues use it.
+// Destroy destroys the channel (ibv_destroy_comp_channel). EBUSY: queues use it.
 func (c *Channel) Destroy() error { return c.events.Destroy() }

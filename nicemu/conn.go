@@ -17,23 +17,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ConnParam is what one side of a connection asks for or agrees to
-// (rdma_conn_param).
+// ConnParam is what one side of a connection requests or agrees to (rdma_conn_param).
 type ConnParam struct {
-	PrivateData []byte // Connect up to 56 bytes, Accept up to 196; the peer sees zeros behind it
-	// READs and atomics that the queue pair takes at once, and that it would send
-	// at once. The two sides settle on the lesser.
+	PrivateData []byte // Connect up to 56 bytes, Accept up to 196; zero-padded at the peer
+	// READs and atomics that the queue pair takes at once, and that it would send at once. The two
+	// sides settle on the lesser value.
 	ResponderResources, InitiatorDepth uint8
 	RetryCount                         uint8 // 0 to 7; Connect
 	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 6, or 7 for no limit
 }
 
-// ConnKind says what has become of a connection.
+// ConnKind is the kind of a connection event.
 type ConnKind uint8
 
-// What becomes of connections; in brackets the event of rdma_cm.
+// The kinds; the rdma_cm event is in brackets.
 const (
-	ConnRequested    ConnKind = iota // somebody wants to connect: Accept or Reject it [CONNECT_REQUEST]
+	ConnRequested    ConnKind = iota // a peer wants to connect: Accept or Reject [CONNECT_REQUEST]
 	ConnEstablished                  // the queue pair can be used [ESTABLISHED]
 	ConnRejected                     // the peer has refused; see Reason [REJECTED]
 	ConnUnreachable                  // no answer came [UNREACHABLE]
@@ -44,50 +43,49 @@ const (
 
 var connKinds = [...]string{"requested", "established", "rejected", "unreachable", "failed", "disconnected", "timewait-exit"}
 
-// String is the name.
+// String returns the name.
 func (k ConnKind) String() string { return connKinds[k] }
 
-// ConnEvent tells of a connection.
+// ConnEvent is an event of a connection.
 type ConnEvent struct {
 	Kind        ConnKind
 	Conn        *Conn
-	Param       ConnParam  // of ConnRequested: what the peer asks for
-	PrivateData []byte     // of the message's full length
+	Param       ConnParam  // of ConnRequested: what the peer requests
+	PrivateData []byte     // padded to the message's full length
 	Reason      msg.Reason // of ConnRejected
 	Err         error      // of ConnFailed
 }
 
-// Conn is a connection of a queue pair, or one being made (rdma_cm(7)). It brings
-// its queue pair from RESET or INIT to RTS, and to ERR when it ends.
+// Conn is a connection of a queue pair, or one being made (rdma_cm(7)). It brings its queue pair
+// from RESET or INIT to RTS, and to ERR when it ends.
 //
-// A program is told what becomes of it by the function that it gave to Connect or
-// Listen, which may use the NIC, or, as a process, waits for it (Established,
-// Disconnected).
+// A program learns of its events through the function that it gave to Connect or Listen, which may
+// use the NIC, or waits for them as a process (Established, Disconnected).
 type Conn struct {
 	device        *Device
 	id            msg.CommID
-	qp            *QP // of the passive side from Accept on
+	qp            *QP // of the passive side once accepted
 	local, remote netip.AddrPort
 	attributes    cm.Attributes
 	notify        func(ConnEvent)
-	last          ConnEvent // what has become of it
+	last          ConnEvent // the latest event
 	closed        bool      // by the program
 	changed       sim.Cond
 }
 
-// Listener takes connections (rdma_listen(3)).
+// Listener accepts connections (rdma_listen(3)).
 type Listener struct {
 	device *Device
 	id     cm.ListenID
 	notify func(ConnEvent)
 
-	requests []ConnEvent // nobody has taken, without notify
+	requests []ConnEvent // not taken yet, without notify
 	closed   bool
 	came     sim.Cond
 }
 
-// connections is the connection manager of a NIC and its packets: datagrams of
-// queue pair 1.
+// connections is the connection manager of a NIC and its packets, which are datagrams of queue pair
+// 1.
 type connections struct {
 	agenda.Task[sleeper]
 	device    *Device
@@ -100,12 +98,12 @@ type connections struct {
 	owners    map[msg.CommID]func(*cm.Event)
 	owned     map[cm.ListenID]func(*cm.Event)
 	psn       uint32
-	port      uint16 // the last that was given
+	port      uint16 // last port assigned
 	busy      bool   // events are being handed out
 }
 
-// firstPort is where the ports of connections that name none begin: the first of
-// Linux's ip_local_port_range.
+// firstPort is the first port assigned to connections that name none: the first of Linux's
+// ip_local_port_range.
 const firstPort = 32768
 
 func (c *connections) start(d *Device) (err error) {
@@ -122,11 +120,11 @@ func (c *connections) start(d *Device) (err error) {
 	return err
 }
 
-// Listen has notify called for every request to connect to an address and port,
-// and of what becomes of the connections (rdma_listen(3)). The zero Addr, 0.0.0.0
-// and :: are any address. notify may use the NIC; if it is nil, processes take
-// requests by Next. Backlog is how many may wait to be accepted, 0 any number.
-// EADDRINUSE: somebody listens there; EADDRNOTAVAIL: it is no address of the device.
+// Listen calls notify for every request to connect to an address and port, and for later events of
+// the connections (rdma_listen(3)). The zero Addr, 0.0.0.0 and :: mean any address. notify may use
+// the NIC; if it is nil, processes take requests with Next. At most backlog requests may wait to be
+// accepted; 0 means no limit. EADDRINUSE: the address is in use; EADDRNOTAVAIL: it is no address of
+// the device.
 func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
 	at, err := d.bind(at)
 	if err != nil {
@@ -141,7 +139,7 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	return l, nil
 }
 
-// bind holds what is listened at to the device's addresses; the zero Addr is any.
+// bind checks a listening address against the device's addresses; the zero Addr means any.
 func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
 	if !at.Addr().IsValid() || at.Addr().IsUnspecified() {
 		return netip.AddrPortFrom(netip.Addr{}, at.Port()), nil
@@ -150,8 +148,8 @@ func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
 	return at, err
 }
 
-// Close ends listening. Requests that Next has not given are rejected; others can
-// still be accepted. EINVAL: it is closed already.
+// Close stops listening. Requests that Next has not returned are rejected; others can still be
+// accepted. EINVAL: it is closed already.
 func (l *Listener) Close() error {
 	c := &l.device.conns
 	if err := c.cm.Unlisten(l.id); err != nil {
@@ -168,15 +166,14 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Connect connects a queue pair, which is in RESET or INIT, to who listens at an
-// address and port (rdma_connect(3)). notify is told of what becomes of it:
-// ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
-// ConnDisconnected. It may be nil: processes wait by Established. An error changes
-// nothing.
+// Connect connects a queue pair, which is in RESET or INIT, to the listener at an address and port
+// (rdma_connect(3)). notify is called with ConnEstablished, ConnRejected, ConnUnreachable or
+// ConnFailed, and later ConnDisconnected. It may be nil: processes wait with Established. An error
+// changes nothing.
 //
-// EINVAL: the queue pair is of type UD, of another device, in another state, or a
-// parameter is out of its range; EISCONN: it has a connection; EADDRNOTAVAIL: the
-// device has no address of the version of IP.
+// EINVAL: the queue pair is of type UD, of another device or in another state, or a parameter is
+// out of range; EISCONN: it has a connection; EADDRNOTAVAIL: the device has no address of the IP
+// version.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
 	if err := q.mayConnect(d, p); err != nil {
 		return nil, err
@@ -205,7 +202,7 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 	return c, nil
 }
 
-// sourceFor is the device's first address of the version of another.
+// sourceFor returns the device's first address of the same IP version as to.
 func (d *Device) sourceFor(to netip.Addr) (netip.Addr, error) {
 	for _, a := range d.env.Addresses {
 		if a.Is4() == to.Is4() {
@@ -222,8 +219,8 @@ func (c *connections) nextPort() uint16 {
 	return c.port
 }
 
-// init brings a queue pair to INIT, if it is not there, with the rights that
-// rdma_cm gives (cm_init_qp_init_attr of Linux).
+// init brings a queue pair to INIT, if it is not there, with the access rights that rdma_cm gives
+// (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
 	if q.State() == qp.Init {
 		return nil
@@ -238,8 +235,8 @@ func (q *QP) init(p ConnParam) error {
 	return q.Init(access, 0)
 }
 
-// mayConnect tells why a queue pair cannot be connected with such parameters by a
-// device, if so.
+// mayConnect returns the reason why a device cannot connect a queue pair with these parameters, if
+// there is one.
 func (q *QP) mayConnect(d *Device, p ConnParam) error {
 	l := &q.device.settings.Limits
 	switch s := q.State(); {
@@ -272,7 +269,7 @@ func (q *QP) transport() msg.Transport {
 	return msg.TransportRC
 }
 
-// cm is what the connection manager has to know of a queue pair.
+// cm returns what the connection manager needs to know about a queue pair.
 func (q *QP) cm() cm.QP {
 	return cm.QP{Number: q.Number(), StartPSN: q.Number() * 0x9e3779b1 >> 8, SRQ: q.config.SRQ != nil}
 }
@@ -305,19 +302,18 @@ func (q *QP) ready(a *cm.Attributes) error {
 	return q.Modify(attr, mask)
 }
 
-// QP is the connection's queue pair; nil before a request is accepted.
+// QP returns the connection's queue pair; nil before a request is accepted.
 func (c *Conn) QP() *QP { return c.qp }
 
-// Local and Remote are the two ends.
+// Local returns the local end.
 func (c *Conn) Local() netip.AddrPort { return c.local }
 
-// Remote is the other end.
+// Remote returns the remote end.
 func (c *Conn) Remote() netip.AddrPort { return c.remote }
 
-// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)). The
-// peer may send as soon as it knows, so receives should have been posted, in INIT.
-// ConnEstablished or ConnUnreachable follows. Errors are those of Connect, and
-// EHOSTUNREACH; an error changes nothing.
+// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)). The peer may send
+// as soon as it knows, so receives should be posted before, in INIT. ConnEstablished or
+// ConnUnreachable follows. Errors are those of Connect, and EHOSTUNREACH; an error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
 	if c.qp != nil {
 		return fmt.Errorf("%w: the request of %v is accepted already", syscall.EINVAL, c.remote)
@@ -342,15 +338,15 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 		q.back(before)
 		return err
 	}
-	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // as CheckAccept has said
+	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // cannot fail after CheckAccept
 	c.qp = q
 	c.device.conns.byQP[q] = c
 	c.device.conns.pump()
 	return nil
 }
 
-// Reject refuses a request (rdma_reject(3)), and is the end of it. Private data has
-// up to 148 bytes. EINVAL: it has more, or there is no request to refuse any more.
+// Reject refuses a request (rdma_reject(3)) and ends the Conn. Private data has up to 148 bytes.
+// EINVAL: it has more, or the request can no longer be refused.
 func (c *Conn) Reject(privateData []byte) error {
 	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData}); err != nil {
 		return cmError(err)
@@ -360,16 +356,15 @@ func (c *Conn) Reject(privateData []byte) error {
 	return nil
 }
 
-// end is the end of a connection by the program's will, of which it is not told.
+// end ends a connection on the program's request, without an event.
 func (c *Conn) end() {
 	c.closed = true
 	c.device.conns.forget(c)
 	c.changed.Broadcast()
 }
 
-// Disconnect ends an established connection (rdma_disconnect(3)): its queue pair
-// goes to ERR. ConnDisconnected follows, on either side. EINVAL: there is no
-// connection, or none any more.
+// Disconnect ends an established connection (rdma_disconnect(3)): its queue pair goes to ERR.
+// ConnDisconnected follows on both sides. EINVAL: there is no connection, or no longer one.
 func (c *Conn) Disconnect() error {
 	if c.qp != nil {
 		c.qp.disconnect()
@@ -379,8 +374,8 @@ func (c *Conn) Disconnect() error {
 	return cmError(err)
 }
 
-// Close ends a connection in whatever state, without further events
-// (rdma_destroy_id(3)). The queue pair, if any, goes to ERR.
+// Close ends a connection in any state, without further events (rdma_destroy_id(3)). The queue
+// pair, if any, goes to ERR.
 func (c *Conn) Close() error {
 	if c.qp != nil {
 		c.qp.disconnect()
@@ -408,17 +403,16 @@ func (c *connections) forget(x *Conn) {
 	}
 }
 
-// wake does the work that the connection manager has now.
+// wake does the connection manager's work that is due.
 func (c *connections) wake(now units.Time) {
 	c.cm.Advance(now)
 	c.pump()
 }
 
-// pump sends what the connection manager has to send and hands out its events,
-// until there are no more.
+// pump sends the connection manager's packets and delivers its events until there are no more.
 func (c *connections) pump() {
 	if c.busy {
-		return // the caller that hands out events goes on with their results
+		return // the caller that delivers events goes on with their results
 	}
 	c.busy = true
 	for {
@@ -495,7 +489,7 @@ func (c *connections) event(e *cm.Event) {
 	x.tell(out)
 }
 
-// confirm brings the queue pair of the active side to RTS and says so.
+// confirm brings the queue pair of the active side to RTS and reports it.
 func (c *connections) confirm(x *Conn, e *cm.Event) error {
 	if err := x.qp.ready(&e.Attributes); err != nil {
 		x.qp.disconnect()
@@ -509,7 +503,7 @@ func (c *connections) confirm(x *Conn, e *cm.Event) error {
 func (c *connections) requested(e *cm.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
-		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // nobody listens any more
+		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // the listener is gone
 		return
 	}
 	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
@@ -524,7 +518,7 @@ func (c *connections) requested(e *cm.Event) {
 	}})
 }
 
-// cmError gives an error of the connection manager the errno that rdma_cm returns.
+// cmError maps an error of the connection manager to the errno that rdma_cm returns.
 func cmError(err error) error {
 	switch {
 	case err == nil:

@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// diary writes down what connections tell.
+// diary records the events of connections.
 type diary struct{ lines []string }
 
 func (d *diary) note(who string, w *world) func(ConnEvent) {
@@ -41,8 +41,8 @@ func (d *diary) holds(t *testing.T, want ...string) {
 	}
 }
 
-// TestConnections connects over both versions of IP, by RC and UC, also where
-// messages are lost, sends both ways and disconnects from either side.
+// TestConnections connects over both IP versions, by RC and UC, with and without lost messages,
+// sends in both directions and disconnects from either side.
 func TestConnections(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		for _, kind := range []qp.Type{qp.RC, qp.UC} {
@@ -147,8 +147,7 @@ func connection(t *testing.T, six bool, kind qp.Type, lose int, activeEnds bool)
 	}
 }
 
-// TestRefusals: nobody listens, the program refuses, nobody answers, nobody has
-// the address.
+// TestRefusals: no listener, the program refuses, no answer, no host has the address.
 func TestRefusals(t *testing.T) {
 	var book diary
 	w := newWorld(t, 2)
@@ -198,7 +197,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// withIRN has NICs with an even number recover from loss as IRN does, or all.
+// withIRN gives NICs with an even number, or all, IRN as loss recovery.
 func withIRN(all bool) option {
 	return func(s *Settings, e *Env) {
 		if k, err := transport.Recoveries.Find("irn"); err == nil && (all || (e.Name[3]-'0')%2 == 0) {
@@ -207,8 +206,8 @@ func withIRN(all bool) option {
 	}
 }
 
-// TestRefusesOtherRecovery: a NIC with IRN and one without refuse each other's requests to
-// connect, for a reason; two with IRN do not. UC has no loss recovery to agree on.
+// TestRefusesOtherRecovery: a NIC with IRN and one without refuse each other's requests to connect,
+// with a reason; two with IRN do not. UC has no loss recovery to agree on.
 func TestRefusesOtherRecovery(t *testing.T) {
 	for _, c := range []struct {
 		from, to int
@@ -240,8 +239,8 @@ func TestRefusesOtherRecovery(t *testing.T) {
 	}
 }
 
-// TestNoticesOtherRecovery: where programs have exchanged numbers by themselves, the first
-// packet ends both queue pairs and is counted, either way, for every verb.
+// TestNoticesOtherRecovery: if programs have exchanged numbers themselves, the first packet ends
+// both queue pairs and is counted, in both directions, for every verb.
 func TestNoticesOtherRecovery(t *testing.T) {
 	for from := range 2 {
 		for _, op := range []transport.Op{transport.Send, transport.Write, transport.Read, transport.FetchAdd} {
@@ -267,7 +266,7 @@ func TestNoticesOtherRecovery(t *testing.T) {
 	}
 }
 
-// TestCloseTellsThePeer closes connections without saying goodbye first.
+// TestCloseTellsThePeer closes connections without a disconnect.
 func TestCloseTellsThePeer(t *testing.T) {
 	var book diary
 	w := newWorld(t, 2)
@@ -335,8 +334,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestManagementIsGuarded sends datagrams to queue pair 1 that are none of
-// connection management.
+// TestManagementIsGuarded sends datagrams to queue pair 1 that do not belong to connection
+// management.
 func TestManagementIsGuarded(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -359,8 +358,8 @@ func TestManagementIsGuarded(t *testing.T) {
 	}
 }
 
-// TestConnectRefusesWhatCannotBe: what a queue pair cannot do is refused at once,
-// and leaves everything as it was.
+// TestConnectRefusesWhatCannotBe: impossible requests are refused at once, and leave everything as
+// it was.
 func TestConnectRefusesWhatCannotBe(t *testing.T) {
 	w := newWorld(t, 2)
 	a, _ := w.host(0), w.host(1)
@@ -399,7 +398,7 @@ func TestConnectRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestAcceptRefusesWhatCannotBe, and the request can be accepted still.
+// TestAcceptRefusesWhatCannotBe does so for Accept; the request can still be accepted.
 func TestAcceptRefusesWhatCannotBe(t *testing.T) {
 	for _, kind := range []qp.Type{qp.RC, qp.UC} {
 		w := newWorld(t, 2)
@@ -463,7 +462,7 @@ func TestAcceptRefusesWhatCannotBe(t *testing.T) {
 		if x.State() != qp.RTS || posted.State() != qp.RTS {
 			t.Errorf("%v: states are %v and %v", kind, x.State(), posted.State())
 		}
-		// One whose requester has gone.
+		// A request whose requester has gone.
 		c, err := a.Connect(a.qp(kind), netip.AddrPortFrom(v4(1), 5), ConnParam{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -480,8 +479,8 @@ func TestAcceptRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestConnectAcrossMTUs: a request for a larger path MTU than the NIC has is
-// refused, one for a smaller is not, and data flows.
+// TestConnectAcrossMTUs: a request for a larger path MTU than the NIC's is refused, one for a
+// smaller is not, and data flows.
 func TestConnectAcrossMTUs(t *testing.T) {
 	var book diary
 	n := 0
@@ -518,8 +517,8 @@ func TestConnectAcrossMTUs(t *testing.T) {
 	book.holds(t, "server requested", "client established", "server established", "client rejected (invalid path MTU)")
 }
 
-// TestManyConnections makes and ends connections one after another over a fabric
-// that loses a tenth: nothing is left of them.
+// TestManyConnections makes and ends connections one after another over a fabric that loses a tenth
+// of packets: nothing is left of them.
 func TestManyConnections(t *testing.T) {
 	rounds := 10_000
 	if testing.Short() {

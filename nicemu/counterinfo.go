@@ -1,13 +1,13 @@
 package nicemu
 
-// CounterInfo says what a counter is.
+// CounterInfo describes a counter.
 type CounterInfo struct {
 	Name    string
 	Meaning string
 	Origin  Origin
 }
 
-// Origin is whose a counter's name and meaning are.
+// Origin is the source of a counter's name and meaning.
 type Origin uint8
 
 // The origins.
@@ -18,7 +18,7 @@ const (
 	OwnCounter                  // weft's own
 )
 
-// String says it in a word or two.
+// String returns it in a word or two.
 func (o Origin) String() string {
 	return [...]string{"counters", "hw_counters", "ibv_query_port", "weft"}[o]
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestCounterInfos: each counter is described, once, in the order in which it is
-// given.
+// TestCounterInfos: each counter is described, once, in the order of EachCounter.
 func TestCounterInfos(t *testing.T) {
 	w := newWorld(t, 1)
 	var given, described []string
@@ -27,10 +26,10 @@ func TestCounterInfos(t *testing.T) {
 	}
 }
 
-// TestCountersOfMlx5 holds the names of hw_counters to those of the Linux driver:
-// basic_q_cnts, out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, cong_cnts and
-// ext_ppcnt_cnts of drivers/infiniband/hw/mlx5/counters.c, without rx_dct_connect,
-// since there are no dynamically connected transports.
+// TestCountersOfMlx5 compares the names of hw_counters with those of the Linux driver:
+// basic_q_cnts, out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts, cong_cnts and ext_ppcnt_cnts
+// of drivers/infiniband/hw/mlx5/counters.c, without rx_dct_connect, since there are no dynamically
+// connected transports.
 func TestCountersOfMlx5(t *testing.T) {
 	want := strings.Fields(`rx_write_requests rx_read_requests rx_atomic_requests out_of_buffer out_of_sequence
 		duplicate_request rnr_nak_retry_err packet_seq_err implied_nak_seq_err local_ack_timeout_err

@@ -2,23 +2,23 @@ package nicemu
 
 import "github.com/weftlab/weft/nicemu/transport"
 
-// Counters are the counters of a NIC itself, without those of its queue pairs. Comments
-// name the file in /sys/class/infiniband/DEV/ports/1/{counters,hw_counters} in which
-// NVIDIA's driver has the same counter.
+// Counters are the counters of a NIC itself, without those of its queue pairs. Comments name the
+// file in /sys/class/infiniband/DEV/ports/1/{counters,hw_counters} where NVIDIA's driver has the
+// same counter.
 type Counters struct {
 	XmitPackets, XmitBytes uint64 // port_xmit_packets, port_xmit_data; bytes of frames, RoCE only
 	RcvPackets, RcvBytes   uint64 // port_rcv_packets, port_rcv_data
 	XmitMcast, RcvMcast    uint64 // multicast_xmit_packets, multicast_rcv_packets; the others are unicast
 	RcvErrors              uint64 // port_rcv_errors: not RoCEv2
 	RxICRCErrors           uint64 // rx_icrc_encapsulated
-	RxTrimmed              uint64 // packets cut down by a switch, which are dropped
+	RxTrimmed              uint64 // packets trimmed by a switch, which are dropped
 	NPECNMarked            uint64 // np_ecn_marked_roce_packets
 	NPCNPSent              uint64 // np_cnp_sent
 	RPCNPHandled           uint64 // rp_cnp_handled
 	RPCNPIgnored           uint64 // rp_cnp_ignored: no such queue pair, or it has no rate control
-	RPMessagesHandled      uint64 // messages that told a rate control something
-	RPMessagesIgnored      uint64 // no such queue pair, or they were cut
-	RPUnheard              uint64 // data packets that rate control hears nothing of
+	RPMessagesHandled      uint64 // messages delivered to a rate control
+	RPMessagesIgnored      uint64 // no such queue pair, or they were trimmed
+	RPUnheard              uint64 // data packets that rate control gets no feedback for
 	PKeyViolations         uint64 // bad_pkey_cntr of ibv_query_port(3)
 	QKeyViolations         uint64 // of queue pair 1, for qkey_viol_cntr likewise
 	NoQP                   uint64 // for no queue pair, or of another transport service
@@ -26,8 +26,7 @@ type Counters struct {
 	WrongState             uint64 // for a queue pair in a state that takes no packets
 }
 
-// Counters is what the NIC has counted, and what its queue pairs have, those that
-// are destroyed with them.
+// Counters returns the counters of the NIC, and those of its queue pairs, including destroyed ones.
 func (d *Device) Counters() (Counters, transport.Counters) {
 	var all transport.Counters
 	if d.retired != nil {

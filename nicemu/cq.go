@@ -11,37 +11,36 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// CQ is a completion queue (ibv_create_cq(3)). Programs poll it (Poll), wait for
-// it as a process does (Wait), or have a Channel tell of it (Arm).
+// CQ is a completion queue (ibv_create_cq(3)). Programs poll it (Poll), wait for entries as a
+// process (Wait), or get events from a Channel (Arm).
 type CQ struct {
 	agenda.Task[sleeper]
 	queue   *cq.CQ
 	device  *Device
-	channel *Channel // nil for none
-	came    sim.Cond // an entry has
-	tell    func()   // likewise; nil for nobody
+	channel *Channel // nil if none
+	came    sim.Cond // signalled when an entry arrives
+	tell    func()   // called when an entry arrives; may be nil
 	gone    bool
 }
 
-// CreateCQ makes a completion queue for depth entries, 1 to max_cqe. channel is
-// told of events; nil for none. ENOMEM: there are max_cq; EINVAL: depth is out of
-// its range.
+// CreateCQ makes a completion queue for depth entries, 1 to max_cqe. channel gets its events; it
+// may be nil. ENOMEM: there are max_cq; EINVAL: depth is out of range.
 func (d *Device) CreateCQ(depth int, channel *Channel) (*CQ, error) {
 	c := &CQ{device: d, channel: channel}
 	return c.start(cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)))
 }
 
-// Latency is that of the device's completion queues.
+// Latency returns the latency of the device's completion queues.
 func (d *Device) Latency() cq.Latency { return d.settings.Delays.latency() }
 
-// CreateSinkCQ makes a completion queue whose entries and events go to a sink, in
-// place of being polled and of a channel.
+// CreateSinkCQ makes a completion queue whose entries and events go to a sink instead of being
+// polled and going to a channel.
 func (d *Device) CreateSinkCQ(depth int, s cq.Sink) (*CQ, error) {
 	c := &CQ{device: d}
 	return c.start(cq.NewSink(depth, d.settings.Limits.CQE, s, (*cqEvents)(c)))
 }
 
-// start counts a queue that was made.
+// start counts a new queue.
 func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 	d := c.device
 	if full := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); full != nil && err == nil {
@@ -59,9 +58,9 @@ func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 	return c, nil
 }
 
-// Destroy ends the queue (ibv_destroy_cq). Its events leave the channel, and
-// processes that wait for entries are told. EBUSY: queue pairs complete here, or
-// events were taken and not acknowledged; EINVAL: it is destroyed already.
+// Destroy destroys the queue (ibv_destroy_cq). Its events leave the channel, and processes that
+// wait for entries return. EBUSY: queue pairs complete here, or events were taken and not
+// acknowledged; EINVAL: it is destroyed already.
 func (c *CQ) Destroy() error {
 	if c.gone {
 		return errDestroyed
@@ -82,7 +81,7 @@ func (c *CQ) Destroy() error {
 
 var errDestroyed = fmt.Errorf("%w: the completion queue is destroyed", syscall.EINVAL)
 
-// usable tells why a queue pair of a device cannot complete here, if so.
+// usable returns the reason why a queue pair of a device cannot complete here, if there is one.
 func (c *CQ) usable(d *Device) error {
 	switch {
 	case c == nil:
@@ -95,12 +94,12 @@ func (c *CQ) usable(d *Device) error {
 	return nil
 }
 
-// Device is the device that it is of.
+// Device returns the device that the queue belongs to.
 func (c *CQ) Device() *Device { return c.device }
 
-// Poll takes up to len(dst) entries, oldest first, and says how many
-// (ibv_poll_cq(3)). When the queue has overrun it gives those that came before
-// that, then cq.ErrOverrun, which is an EIO. EINVAL: it is destroyed.
+// Poll takes up to len(dst) entries, oldest first, and returns how many (ibv_poll_cq(3)). After an
+// overrun it returns the entries that came before, then cq.ErrOverrun, which is an EIO. EINVAL: it
+// is destroyed.
 func (c *CQ) Poll(dst []Completion) (int, error) {
 	if c.gone {
 		return 0, errDestroyed
@@ -108,23 +107,21 @@ func (c *CQ) Poll(dst []Completion) (int, error) {
 	return c.queue.Poll(dst)
 }
 
-// Len is how many entries wait to be polled.
+// Len returns the number of entries waiting to be polled.
 func (c *CQ) Len() int { return c.queue.Len() }
 
-// Delay gives a queue without entries a latency of its own, in place of that of the NIC's
-// Delays.
+// Delay gives a queue without entries its own latency instead of that of the NIC's Delays.
 func (c *CQ) Delay(l cq.Latency) { c.queue.Delay(l) }
 
-// Depth is how many entries fit.
+// Depth returns the capacity in entries.
 func (c *CQ) Depth() int { return c.queue.Depth() }
 
-// Overrun tells whether an entry was lost because the queue was full. Its queue
-// pairs are in ERR then, and it is of no use but to be destroyed.
+// Overrun reports whether an entry was lost because the queue was full. Its queue pairs are then in
+// ERR, and the queue can only be destroyed.
 func (c *CQ) Overrun() bool { return !c.gone && c.queue.Overrun() }
 
-// Resize changes how many entries fit, to between those that wait and max_cqe
-// (ibv_resize_cq(3)). EINVAL: depth is out of that range, or the queue is
-// destroyed.
+// Resize changes the capacity, to between the number of waiting entries and max_cqe
+// (ibv_resize_cq(3)). EINVAL: depth is out of that range, or the queue is destroyed.
 func (c *CQ) Resize(depth int) error {
 	if c.gone {
 		return errDestroyed
@@ -132,24 +129,23 @@ func (c *CQ) Resize(depth int) error {
 	return c.queue.Resize(depth, c.device.settings.Limits.CQE)
 }
 
-// Moderate holds events back so that there are fewer (ibv_modify_cq(3)): until
-// m.Count entries have come, or m.Period has passed since the first of them. An
-// event that is held back already comes when the old period said, or with the new
-// count. EINVAL: a count without a period, or a period beyond 65535 us.
+// Moderate holds events back to reduce their number (ibv_modify_cq(3)): until m.Count entries have
+// arrived, or m.Period has passed since the first of them. An event that is already held back comes
+// at the end of the old period, or with the new count. EINVAL: a count without a period, or a
+// period beyond 65535 us.
 func (c *CQ) Moderate(m Moderation) error { return c.queue.Moderate(m) }
 
-// Arm asks for one event by the next entry, or with solicitedOnly by the next that
-// is solicited or an error (ibv_req_notify_cq(3)). The channel gets it. Entries
-// that are there already make none: poll again after arming. Without a channel it
-// does nothing.
+// Arm requests one event for the next entry, or with solicitedOnly for the next solicited entry or
+// error (ibv_req_notify_cq(3)). The channel gets it. Entries that are already there cause none:
+// poll again after arming. Without a channel it does nothing.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.queue.Arm(solicitedOnly)
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 	c.device.arm()
 }
 
-// Missed is told that the process behind a sink has asked for an event, and that
-// entries are there of which none has told. If it does not poll them soon it comes.
+// Missed is called when the process behind a sink has asked for an event while there are entries
+// that caused none. If it does not poll them soon, the event comes.
 func (c *CQ) Missed() {
 	if c.gone {
 		return
@@ -159,11 +155,11 @@ func (c *CQ) Missed() {
 	c.device.arm()
 }
 
-// Ack acknowledges n events of this queue that were taken from the channel
-// (ibv_ack_cq_events). EINVAL: so many were not taken.
+// Ack acknowledges n events of this queue that were taken from the channel (ibv_ack_cq_events).
+// EINVAL: fewer were taken.
 func (c *CQ) Ack(n int) error { return c.queue.Ack(n) }
 
-// completer is a CQ as the engines of queue pairs see it.
+// completer is a CQ as seen by the engines of queue pairs.
 type completer CQ
 
 // Complete implements transport.CQ.
@@ -183,7 +179,7 @@ func (c *CQ) Push(e Completion, solicited bool) {
 	c.device.arm()
 }
 
-// deliver adds an entry that software makes, which comes at once.
+// deliver adds an entry made by software, without latency.
 func (c *CQ) deliver(e Completion, solicited bool) {
 	d := c.device
 	c.queue.Deliver(d.Now(), e, solicited)
@@ -192,11 +188,11 @@ func (c *CQ) deliver(e Completion, solicited bool) {
 	d.arm()
 }
 
-// Tell has f called for each entry that comes. It is called while the NIC is at work: it
-// must not use the NIC, but may arm a Task.
+// Tell sets f to be called for each new entry. It is called while the NIC is at work: it must not
+// use the NIC, but may arm a Task.
 func (c *CQ) Tell(f func()) { c.tell = f }
 
-// wake lets an event go that moderation has held back, and entries come.
+// wake releases an event held back by moderation, and delivers delayed entries.
 func (c *CQ) wake(now units.Time) {
 	if c.queue.Deadline() <= now {
 		c.queue.Expire(now)
@@ -208,7 +204,7 @@ func (c *CQ) wake(now units.Time) {
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }
 
-// cqEvents is a CQ as its package sees it.
+// cqEvents is a CQ as seen by package cq.
 type cqEvents CQ
 
 // CQError implements cq.Events.

@@ -22,10 +22,10 @@ const (
 	us = units.Microsecond
 )
 
-// some delays, of which every sum is another
+// unlike has delays whose sums all differ.
 var unlike = Delays{Doorbell: 300 * ns, DMA: 1100 * ns, Completion: 7 * us}
 
-// withDelays gives NICs delays: all the same, or each its own.
+// withDelays sets the delays of NICs: all the same, or one for each.
 func withDelays(d ...Delays) option {
 	return func(s *Settings, e *Env) {
 		s.Delays = d[0]
@@ -35,14 +35,14 @@ func withDelays(d ...Delays) option {
 	}
 }
 
-// seen is when what was asked for happened: the first packet left each end, and the
-// completions could be polled at each, all ends after the last post.
+// seen are the times of events: when the first packet left each end, and when the completions could
+// be polled at each, all relative to the last post.
 type seen struct {
 	left [2]units.Time
 	done [2]units.Time
 }
 
-// one does one thing on a fresh pair of queue pairs, and sees when what happens.
+// one runs one operation on a fresh pair of queue pairs, and returns the times.
 func one(t *testing.T, kind qp.Type, wr transport.SendWR, n int, d ...Delays) (s seen) {
 	t.Helper()
 	w := newWorld(t, 2, withDelays(d...))
@@ -61,7 +61,7 @@ func one(t *testing.T, kind qp.Type, wr transport.SendWR, n int, d ...Delays) (s
 	const start = 50 * us
 	w.run(start)
 	post(t, x, wr)
-	for now := units.Time(start); now < start+100*us; now += 100 * ns { // of which delays are multiples
+	for now := units.Time(start); now < start+100*us; now += 100 * ns { // divides all delays
 		w.run(now)
 		for i, h := range []*host{a, b} {
 			for _, c := range h.poll() {
@@ -78,7 +78,7 @@ func one(t *testing.T, kind qp.Type, wr transport.SendWR, n int, d ...Delays) (s
 	return s
 }
 
-// TestDelaysAddUp compares each kind of message with and without delays: what is later, and
+// TestDelaysAddUp compares each kind of message with and without delays: which times are later, and
 // by how much.
 func TestDelaysAddUp(t *testing.T) {
 	requester, responder := unlike, Delays{Doorbell: 20 * us, DMA: 2300 * ns, Completion: 3 * us}
@@ -124,8 +124,8 @@ func TestDelaysAddUp(t *testing.T) {
 	}
 }
 
-// TestDelaysTakeNoThroughput has a queue pair send or read without a pause: all of it ends
-// later by the delays of one message.
+// TestDelaysTakeNoThroughput has a queue pair send or read without a pause: the total time grows by
+// the delays of one message only.
 func TestDelaysTakeNoThroughput(t *testing.T) {
 	const messages, size = 60, 4096
 	run := func(op transport.Op, rounds int, d Delays) (end units.Time) {
@@ -158,7 +158,7 @@ func TestDelaysTakeNoThroughput(t *testing.T) {
 		{transport.Write, unlike.Doorbell + unlike.DMA + unlike.Completion},
 		{transport.Read, unlike.Doorbell + 2*unlike.DMA + unlike.Completion},
 	} {
-		// The READs in flight, 4 of 4 KB, outlast what is added to a round trip.
+		// The READs in flight, 4 of 4 KB, outlast the increase of a round trip.
 		without, with := run(c.op, 3, Delays{}), run(c.op, 3, unlike)
 		if with-without != c.want {
 			t.Errorf("%v: %v without delays, %v with them: %v later, not %v", c.op, without, with, with-without, c.want)
@@ -166,15 +166,15 @@ func TestDelaysTakeNoThroughput(t *testing.T) {
 	}
 }
 
-// TestResponseDoesNotHoldUpRequests: while the data of a READ response is fetched, the queue
-// pair sends requests of its own; and the other way round.
+// TestResponseDoesNotHoldUpRequests: while the data of a READ response is fetched, the queue pair
+// sends its own requests; and the other way round.
 func TestResponseDoesNotHoldUpRequests(t *testing.T) {
 	w := newWorld(t, 2, withDelays(Delays{DMA: 5 * us}))
 	a, b := w.host(0), w.host(1)
 	x, y := a.qp(qp.RC), b.qp(qp.RC)
 	join(t, x, y, qp.MTU1024, false)
 	post(t, y, transport.SendWR{Op: transport.Read, SGL: []memory.SGE{b.mr.SGE(0, 100)}, RemoteVA: a.mr.Addr(0), RKey: a.mr.RKey()})
-	w.run(1500 * ns) // it has come to x, which has its data at 6 us at the earliest
+	w.run(1500 * ns) // it has reached x, which has its data at 6 us at the earliest
 	post(t, x, transport.SendWR{Op: transport.Write, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 	w.run(100 * us)
 	var order []string
@@ -220,8 +220,8 @@ func TestCompletionsDoNotOvertake(t *testing.T) {
 	}
 }
 
-// TestDelayedEvent: the event comes with the entry, not before it, also if it is asked for
-// while the entry is under way; and a process is woken then.
+// TestDelayedEvent: the event comes with the entry, not before it, even if it is requested while
+// the entry is under way; and a process is woken then.
 func TestDelayedEvent(t *testing.T) {
 	w := newWorld(t, 2, withDelays(Delays{Completion: 10 * us}))
 	a, b := w.host(0), w.host(1)
@@ -252,8 +252,8 @@ func TestDelayedEvent(t *testing.T) {
 	}
 }
 
-// TestDelayedEntriesOfWhatEnds: entries that are under way vanish with their queue pair, as
-// those do that can be polled, and those of others stay; the queue can be destroyed.
+// TestDelayedEntriesOfWhatEnds: entries that are under way vanish with their queue pair, as entries
+// that can be polled do, and those of others stay; the queue can be destroyed.
 func TestDelayedEntriesOfWhatEnds(t *testing.T) {
 	for _, how := range []string{"destroyed", "reset"} {
 		w := newWorld(t, 2, withDelays(Delays{Completion: 100 * us}))
@@ -308,8 +308,8 @@ func TestDelayedEntriesOfWhatEnds(t *testing.T) {
 	}
 }
 
-// TestFlushWithDelays: in ERR what has completed comes before what is flushed, which comes
-// in order whether its doorbell had rung or not.
+// TestFlushWithDelays: in ERR completed entries come before flushed ones, which come in order
+// whether the doorbell had rung or not.
 func TestFlushWithDelays(t *testing.T) {
 	w := newWorld(t, 2, withDelays(Delays{Doorbell: 10 * us, DMA: 5 * us, Completion: 20 * us}))
 	a, b := w.host(0), w.host(1)
@@ -341,8 +341,8 @@ func TestFlushWithDelays(t *testing.T) {
 	a.sound(t)
 }
 
-// TestDelayedOverrun: a queue overruns when an entry comes for which there is no room, and
-// its queue pairs fail then.
+// TestDelayedOverrun: a queue overruns when an entry arrives and there is no room, and its queue
+// pairs fail then.
 func TestDelayedOverrun(t *testing.T) {
 	w := newWorld(t, 2, withDelays(Delays{Completion: 20 * us}))
 	a, b := w.host(0), w.host(1)
@@ -370,7 +370,7 @@ func TestDelayedOverrun(t *testing.T) {
 	a.sound(t)
 }
 
-// TestDelaysWithPacing: a queue pair that its rate control holds back has its data by then.
+// TestDelaysWithPacing: a queue pair held back by its rate control has its data by then.
 func TestDelaysWithPacing(t *testing.T) {
 	run := func(d Delays) []units.Time {
 		f := &fixed{rate: units.Gbps}
@@ -403,14 +403,14 @@ func TestDelaysAreChecked(t *testing.T) {
 	}
 }
 
-// TestConnectX3AgainstThePaper gives the preset a path on which an empty WRITE takes 2 us, as
-// in table 1 of RoGUE, and compares READs with figure 7: 64 B take 4 us, in whole
-// microseconds. What the paper has for 1 MB, 944 us, is more than 906 us of packets and 4 us
-// of delays, and the delays do not explain it.
+// TestConnectX3AgainstThePaper gives the preset a path on which an empty WRITE takes 2 us, as in
+// table 1 of RoGUE, and compares READs with figure 7: 64 B take 4 us, in whole microseconds. The
+// paper's value for 1 MB, 944 us, is more than 906 us of packets and 4 us of delays, and the delays
+// do not explain it.
 func TestConnectX3AgainstThePaper(t *testing.T) {
 	took := func(op transport.Op, n int) units.Time {
 		w := newWorld(t, 2, withDelays(ConnectX3))
-		w.delay = 674 * ns // each way, with what a switch takes
+		w.delay = 674 * ns // each way, including a switch
 		a, b := w.host(0), w.host(1)
 		mr, err := b.pd.RegisterSize(1<<20, anyAccess)
 		if err != nil {

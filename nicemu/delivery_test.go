@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/protocols/bbr"
 )
 
-// TestNoDeliveryRates: a NIC takes no samples of the delivery rate, and says so.
+// TestNoDeliveryRates: a NIC takes no samples of the delivery rate, and reports so.
 func TestNoDeliveryRates(t *testing.T) {
 	c := bbr.Preset("v1")
 	_, err := New(Settings{MTU: qp.MTU1024, Limits: qp.ConnectX5(), Control: Control{Name: "bbr", Settings: &c}}, Env{Name: "h1:eth0"})

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// lanes are the classes of a port, and one more for what a NIC sends to itself.
+// One lane per class of the port, and one more for what a NIC sends to itself.
 const (
 	loopback  = 8
 	laneCount = 9
@@ -23,7 +23,7 @@ const (
 
 // sleeper is a part of the NIC that is woken up.
 type sleeper interface {
-	// wake does what is due, and comes back by Agenda.At if more will be.
+	// wake does the work that is due, and calls Agenda.At if there will be more.
 	wake(now units.Time)
 }
 
@@ -33,7 +33,7 @@ type Device struct {
 	env      Env
 	line     units.Rate
 	traits   cc.Traits      // of its rate control
-	flows    map[flowTo]*QP // with rate controls that hear messages; nil until somebody asks for one
+	flows    map[flowTo]*QP // with rate controls that hear messages; nil until needed
 	quantum  units.Bytes
 
 	memory  *memory.Table
@@ -46,28 +46,27 @@ type Device struct {
 
 	lanes  [laneCount]lane
 	agenda agenda.Agenda[sleeper]
-	armed  units.Time // what the timer was armed for
-	busy   units.Time // until when the port sends what it was given last
+	armed  units.Time // when the timer is armed for
+	busy   units.Time // when the port has sent the packet it was given last
 	loop   loop
 	ipid   uint16
 
 	scratch  roce.Packet      // of a frame that came in
-	ack      cc.Ack           // that a rate control is told of
+	ack      cc.Ack           // passed to a rate control
 	stack    telemetry.Stack  // of a frame that came in
-	heard    *telemetry.Stack // that the packet being handled brought; nil for none
+	heard    *telemetry.Stack // brought by the packet being handled; nil if none
 	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  *transport.Counters // of queue pairs that are destroyed; nil before there are any
 	conns    connections
-	layer    Layer // nil for none
+	layer    Layer // nil if none
 	layerCQs layerCQs
 	lent     lent      // to the layer
 	limited  int       // queue pairs that have a rate limiter
-	gone     func(*QP) // is told of queue pairs that are destroyed; nil while nobody follows them
+	gone     func(*QP) // called for destroyed queue pairs; nil while flows are not followed
 }
 
-// New makes a NIC. s.MTU and s.Limits.ActiveMTU have to agree with the link's
-// MTU.
+// New makes a NIC. s.MTU and s.Limits.ActiveMTU must match the link's MTU.
 func New(s Settings, e Env) (*Device, error) {
 	s.Limits.ActiveMTU = s.MTU
 	if err := s.Limits.Check(); err != nil {
@@ -97,7 +96,7 @@ func New(s Settings, e Env) (*Device, error) {
 	}
 	d.memory = memory.New(s.Limits.Memory())
 	d.groups = qp.NewGroups(&d.settings.Limits)
-	// The longest packet: then every queue pair can send in its turn.
+	// The longest packet, so that every queue pair can send in its turn.
 	d.quantum = maxHeaders + units.Bytes(s.MTU.Bytes())
 	d.agenda.Enrol(&d.loop.Task, &d.loop)
 	d.loop.device = d
@@ -110,17 +109,17 @@ func New(s Settings, e Env) (*Device, error) {
 	return d, nil
 }
 
-// maxHeaders is the most that a frame can have in addition to its payload.
+// maxHeaders is the most that a frame can have on top of its payload.
 const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
 
-// SetLine tells that the port now runs at a rate; 0 is without limit.
+// SetLine sets the rate at which the port runs from now on; 0 means no limit.
 func (d *Device) SetLine(now units.Time, r units.Rate) {
 	if r == d.line {
 		return
 	}
 	d.line = r
 	if r == 0 {
-		return // rate controls keep to what they know
+		return // rate controls keep the rate they know
 	}
 	for _, q := range d.numbers.all() {
 		if q.control != nil {
@@ -132,7 +131,7 @@ func (d *Device) SetLine(now units.Time, r units.Rate) {
 	d.arm()
 }
 
-// Fire does what is due. The timer calls it.
+// Fire does the work that is due. The timer calls it.
 func (d *Device) Fire(now units.Time) {
 	d.armed = units.Never
 	for k := d.agenda.Due(now); k != nil; k = d.agenda.Due(now) {
@@ -141,7 +140,7 @@ func (d *Device) Fire(now units.Time) {
 	d.arm()
 }
 
-// arm sets the timer. Everything that comes from outside ends with it.
+// arm sets the timer. Every call from outside ends with it.
 func (d *Device) arm() {
 	next := d.agenda.Next()
 	if next == d.armed {
@@ -154,5 +153,5 @@ func (d *Device) arm() {
 	}
 }
 
-// free ends a packet.
+// free frees a packet.
 func (d *Device) free(p *packet.Packet) { d.env.Pool.Free(p) }

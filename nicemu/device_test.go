@@ -38,7 +38,7 @@ func fill(b []byte, seed byte) {
 	}
 }
 
-// expect holds completions to what they should be: ID, opcode, status, length.
+// expect compares completions with the expected ones: ID, opcode, status, length.
 func expect(t *testing.T, what string, got []cq.Completion, want ...string) {
 	t.Helper()
 	var have []string
@@ -54,8 +54,8 @@ func expect(t *testing.T, what string, got []cq.Completion, want ...string) {
 	}
 }
 
-// TestEveryOperation sends each operation of RC over IPv4 and IPv6 and looks at
-// what it does to memory, with and without loss.
+// TestEveryOperation sends each operation of RC over IPv4 and IPv6 and checks its effect on memory,
+// with and without loss.
 func TestEveryOperation(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		for _, lossy := range []bool{false, true} {
@@ -116,7 +116,7 @@ func TestEveryOperation(t *testing.T) {
 	}
 }
 
-// TestDatagrams sends to one and to a group, and looks at the GRH.
+// TestDatagrams sends to a host and to a group, and checks the GRH.
 func TestDatagrams(t *testing.T) {
 	w := newWorld(t, 3)
 	a, b, c := w.host(0), w.host(1), w.host(2)
@@ -189,7 +189,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestStrangers sends what a queue pair must not take.
+// TestStrangers sends packets that a queue pair must not take.
 func TestStrangers(t *testing.T) {
 	for name, change := range map[string]func(p *packet.Packet){
 		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.Addresses = packet.NewAddresses(v4(7), p.RoCE.To) },
@@ -249,7 +249,7 @@ func TestErrorsReachBothSides(t *testing.T) {
 	if fmt.Sprint(kinds) != "[IBV_EVENT_QP_ACCESS_ERR]" {
 		t.Errorf("events are %v", kinds)
 	}
-	// Back to work by RESET.
+	// Recover through RESET.
 	for _, q := range []*QP{x, y} {
 		if err := q.Modify(qp.Attr{State: qp.Reset}, qp.MaskState); err != nil {
 			t.Fatal(err)
@@ -290,8 +290,7 @@ func TestOverrunFailsQueuePairs(t *testing.T) {
 	}
 }
 
-// TestDestroyUnderWay ends queue pairs with packets under way, which then find
-// nobody.
+// TestDestroyUnderWay destroys queue pairs with packets under way, which then find no queue pair.
 func TestDestroyUnderWay(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -319,8 +318,8 @@ func TestDestroyUnderWay(t *testing.T) {
 	}
 }
 
-// TestDatagramWithoutItsHandle destroys an address handle while datagrams wait that
-// were posted with it: they fail, whatever takes the handle's place.
+// TestDatagramWithoutItsHandle destroys an address handle while datagrams posted with it wait: they
+// fail, whatever takes the handle's place.
 func TestDatagramWithoutItsHandle(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := newWorld(t, 2)

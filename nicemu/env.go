@@ -13,24 +13,23 @@ import (
 
 // Env is the world around a NIC.
 type Env struct {
-	Name      string       // of the device, such as "h1:eth0"
+	Name      string       // of the device, for example "h1:eth0"
 	MAC       wire.MAC     // of the port
 	Addresses []netip.Addr // of the port: its GID table, in this order
-	Line      units.Rate   // of the port; 0 is without limit
+	Line      units.Rate   // of the port; 0 means no limit
 	Priority  *[64]uint8   // class of the port's queues for each DSCP
 
 	Pool  *packet.Pool
 	Now   func() units.Time // emulated time
 	Timer Timer
 	Port  Port
-	// Path finds the way to an address; false if nobody has it.
+	// Path returns the path to an address; false if no host has it.
 	Path func(from, to netip.Addr) (Path, bool)
-	// Trip is the way to an address and back, for a packet and its acknowledgement of
-	// these sizes on the wire, in a fabric that carries nothing else; the zero cc.Path if
-	// there is none.
+	// Trip returns the path to an address and back, for a packet and its acknowledgement of these
+	// sizes on the wire, in a fabric without other traffic; the zero cc.Path if there is none.
 	Trip func(to netip.Addr, packet, ack units.Bytes) cc.Path
 	Rand *rand.Rand // for rate controls
-	// Links tells of those of the network that go down. May be nil.
+	// Links knows which of the network's links go down. May be nil.
 	Links *outage.Window
 }
 
@@ -40,15 +39,13 @@ type Timer interface {
 	Disarm()
 }
 
-// Port is the port that a NIC sends by. It asks Device.Next for what it is told
-// there is.
+// Port is the port that a NIC sends through. It calls Device.Next for the packets announced to it.
 type Port interface {
-	// Feed tells that there is a packet of a class to send, of size bytes as a
-	// frame; 0 is that there is none.
+	// Feed announces a packet of a class to send, of size bytes as a frame; 0 means there is none.
 	Feed(now units.Time, prio uint8, size units.Bytes)
 }
 
-// Path is the way to an address.
+// Path is the path to an address.
 type Path struct {
 	Dest packet.Endpoint // where the Ethernet frame goes
 	To   int32           // packet.Packet.To

@@ -8,24 +8,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// AsyncEvent is an asynchronous event, and what it is of (ibv_get_async_event(3)).
-// Of events of ports and of the device there are none.
+// AsyncEvent is an asynchronous event and its object (ibv_get_async_event(3)). There are no events
+// of ports or of the device.
 type AsyncEvent struct {
 	Kind EventKind
-	QP   *QP  // of those of queue pairs
+	QP   *QP  // of events of queue pairs
 	CQ   *CQ  // of EventCQErr
 	SRQ  *SRQ // of EventSRQLimitReached
 }
 
-// asyncEvents is those that nobody has taken.
+// asyncEvents holds the events not taken yet.
 type asyncEvents struct {
 	list   []AsyncEvent
 	notify func()
 	came   sim.Cond
 }
 
-// NextEvent takes the oldest asynchronous event; false if there is none. Events of
-// what is destroyed are none any more, so nothing has to be acknowledged.
+// NextEvent takes the oldest asynchronous event; false if there is none. Events of destroyed
+// objects are dropped, so nothing has to be acknowledged.
 func (d *Device) NextEvent() (AsyncEvent, bool) {
 	if len(d.events.list) == 0 {
 		return AsyncEvent{}, false
@@ -35,8 +35,8 @@ func (d *Device) NextEvent() (AsyncEvent, bool) {
 	return e, true
 }
 
-// WaitEvent takes the oldest asynchronous event, waiting for up to timeout until
-// there is one; units.Never is for ever. ETIMEDOUT: none came.
+// WaitEvent takes the oldest asynchronous event, waiting up to timeout for one; units.Never means
+// no limit. ETIMEDOUT: none arrived.
 func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, error) {
 	end := after(p, timeout)
 	for {
@@ -49,9 +49,9 @@ func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, erro
 	}
 }
 
-// NotifyEvents sets what is called when an event comes and none was there, as a
-// descriptor becomes readable; nil is nothing. It is called while the NIC is at
-// work: it must not use the NIC, but may arm a timer or wake a process.
+// NotifyEvents sets the function called when an event arrives and none was waiting, like a
+// descriptor becoming readable; nil removes it. It is called while the NIC is at work: it must not
+// use the NIC, but may arm a timer or wake a process.
 func (d *Device) NotifyEvents(f func()) { d.events.notify = f }
 
 func (d *Device) raise(e AsyncEvent) {
@@ -62,7 +62,7 @@ func (d *Device) raise(e AsyncEvent) {
 	}
 }
 
-// forget takes out the events of what is destroyed.
+// forget drops the events of a destroyed object.
 func (d *Device) forget(of func(AsyncEvent) bool) {
 	kept := d.events.list[:0]
 	for _, e := range d.events.list {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A datagram to a group comes to all who are attached to it, and each answers.
+// A datagram to a group reaches all queue pairs attached to it, and each answers.
 func ExampleQP_AttachMcast() {
 	const qkey = 0x11111111
 	group := netip.MustParseAddr("239.1.2.3")

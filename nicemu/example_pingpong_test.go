@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim"
 )
 
-// SENDs go to and fro between two queue pairs, as with ibv_rc_pingpong(1). Programs
-// that run on real hosts would tell each other addresses and numbers by a socket.
+// SENDs go back and forth between two queue pairs, as with ibv_rc_pingpong(1). Programs on real
+// hosts would exchange addresses and numbers over a socket.
 func Example_pingpong() {
 	const size, rounds = 4096, 1000
 	f := build(star)
@@ -19,7 +19,7 @@ func Example_pingpong() {
 	send := func(e ends) {
 		check(e.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpSend, SGL: []nicemu.SGE{e.mr.SGE(0, size)}}))
 	}
-	// serve answers pings until it has had as many as there are.
+	// serve answers pings until it has received all of them.
 	serve := func(p *sim.Process, e ends) {
 		for pings := 0; pings < rounds; {
 			c := must(e.cq.WaitOne(p))

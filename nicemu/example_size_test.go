@@ -8,8 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A message of which only the size is modelled takes no memory, and as long as one
-// of bytes.
+// A message of which only the size is modelled takes no memory, and the same time as one of bytes.
 func ExamplePD_RegisterSize() {
 	const size = 100 * units.MB
 	f := build(star)

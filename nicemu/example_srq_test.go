@@ -8,12 +8,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Two queue pairs of a server take from one queue of receives. When few are left,
-// the server is told and posts more.
+// Two queue pairs of a server share one queue of receives. When few are left, the server gets an
+// event and posts more.
 func ExampleSRQ() {
 	f := build(star)
 	d := must(f.DeviceOf("h1"))
-	e := open(d, nicemu.RC) // of which memory and completion queue are used
+	e := open(d, nicemu.RC) // only its memory and completion queue are used
 	srq := must(e.pd.CreateSRQ(nicemu.SRQAttr{MaxWR: 8, MaxSGE: 1}))
 	refill := func() {
 		for srq.Len() < 8 {

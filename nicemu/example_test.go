@@ -22,7 +22,7 @@ func build(lab string) *fabric.Fabric {
 	return fabric.New(must(spec.Parse("lab.yaml", []byte(lab))))
 }
 
-// run runs a fabric in virtual time until nothing is left to happen.
+// run runs a fabric in virtual time until no event is left.
 func run(f *fabric.Fabric) {
 	check(f.Run(context.Background(), units.Never))
 	f.StopProcesses()
@@ -40,11 +40,11 @@ func check(err error) {
 	}
 }
 
-// everything is all that may be done with memory.
+// everything is the set of all access rights.
 const everything = nicemu.LocalWrite | nicemu.RemoteWrite | nicemu.RemoteRead | nicemu.RemoteAtomic | nicemu.MWBind
 
-// ends is what the programs of the examples need most: a queue pair that completes
-// into one queue, and memory.
+// ends are the objects that most examples need: a queue pair that completes into one queue, and
+// memory.
 type ends struct {
 	pd     *nicemu.PD
 	cq     *nicemu.CQ

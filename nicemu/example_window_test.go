@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A memory window of type 2 lets a peer write to a part of a region, until the peer
-// gives the right back by a SEND with Invalidate.
+// A memory window of type 2 lets a peer write to a part of a region, until the peer revokes the
+// right with a SEND with Invalidate.
 func ExampleMW() {
 	f := build(star)
 	a, b := open(must(f.DeviceOf("h1")), nicemu.RC), open(must(f.DeviceOf("h2")), nicemu.RC)
@@ -28,7 +28,7 @@ func ExampleMW() {
 		fmt.Println("key taken back:", c.Flags&nicemu.WCWithInv != 0 && c.Imm == binding.Key())
 	}))
 	must(f.Go("h2", func(p *sim.Process, d *nicemu.Device) {
-		p.Sleep(units.Microsecond) // the window is bound then
+		p.Sleep(units.Microsecond) // the window is bound by then
 		copy(b.buffer, "hellodone")
 		write := nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{b.mr.SGE(0, 5)}, RemoteVA: a.mr.Addr(1000), RKey: binding.Key()}
 		must(b.qp.PostSendList([]nicemu.SendWR{

@@ -9,14 +9,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// flowTo is how others name the flow of a queue pair: by where its packets go.
+// flowTo identifies the flow of a queue pair to others: by the destination of its packets.
 type flowTo struct {
 	to netip.Addr
 	qp uint32
 }
 
 // Hear takes a packet of the protocol whose messages the NIC's rate control hears
-// (Control.Feedback), and frees it or sends it back. One that was trimmed or sent back, or
+// (Control.Feedback), and frees it or sends it back. A packet that was trimmed or sent back, or
 // that is about no flow of the NIC, is counted and ignored.
 func (d *Device) Hear(now units.Time, p *packet.Packet) {
 	m, ok := p.Message.Body.(cc.Feedback)
@@ -48,9 +48,9 @@ func (d *Device) hear(now units.Time, m cc.Feedback) {
 	d.settle(now, q)
 }
 
-// Notify tells the queue pair that has sent a packet to slow down, as a CNP about it would:
-// the network in front of the NIC holds the packet in a long queue. It is false, and counted
-// as an ignored CNP, if no queue pair of the NIC has sent it or it has no rate control.
+// Notify tells the queue pair that sent a packet to slow down, as a CNP would: the network in front
+// of the NIC holds the packet in a long queue. It returns false, and counts an ignored CNP, if no
+// queue pair of the NIC sent the packet or the queue pair has no rate control.
 func (d *Device) Notify(now units.Time, p *packet.Packet) bool {
 	if p.Flow != packet.NIC {
 		return false
@@ -69,7 +69,7 @@ func (d *Device) Notify(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// knowFlows begins to keep queue pairs by where their packets go.
+// knowFlows starts indexing queue pairs by the destination of their packets.
 func (d *Device) knowFlows() {
 	d.flows = map[flowTo]*QP{}
 	for _, q := range d.numbers.slots {
@@ -79,8 +79,7 @@ func (d *Device) knowFlows() {
 	}
 }
 
-// answer sends a message back that has been turned. One from where nobody is any more is
-// lost.
+// answer sends back a turned message. A message from an address without a host is lost.
 func (d *Device) answer(p *packet.Packet) {
 	m := p.Message
 	path, ok := d.env.Path(m.To, m.From)
@@ -93,8 +92,8 @@ func (d *Device) answer(p *packet.Packet) {
 	d.direct(p, path)
 }
 
-// speak sends the messages that the rate control of a queue pair has to say. They have the
-// flow's hash, so that they go its way. In loopback there is nobody to speak to.
+// speak sends the pending messages of a queue pair's rate control. They have the flow's hash, so
+// that they take its path. In loopback there is no peer to send to.
 func (d *Device) speak(q *QP) {
 	s, ok := q.control.(cc.Speaker)
 	for ok && s.Speaks() {
@@ -115,8 +114,8 @@ func (d *Device) speak(q *QP) {
 	}
 }
 
-// direct queues a message that goes a way, in the lane of its class. While it waits, a newer one
-// about its flow takes its place.
+// direct queues a message for a path in the lane of its class. While it waits, a newer one about
+// its flow replaces it.
 func (d *Device) direct(p *packet.Packet, path Path) {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
 	prio := d.env.Priority[p.TOS>>2]

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// order is a message that tells a flow its rate.
+// order is a message that sets a flow's rate.
 type order struct {
 	about packet.FlowKey
 	rate  units.Rate
@@ -26,7 +26,7 @@ func (o *order) About() packet.FlowKey { return o.about }
 
 var orders = packet.NewMessageProtocol(packet.MessageProtocol{Name: "orders", Proto: wire.ProtoICMP, Proto6: wire.ProtoICMPv6, New: func() packet.Body { return &order{} }})
 
-// obedient does as it is told.
+// obedient follows the messages.
 type obedient struct {
 	cc.Deaf
 	rate units.Rate
@@ -52,8 +52,8 @@ func init() {
 	})
 }
 
-// TestMessagesReachTheirFlow: a message about a queue pair's flow reaches its rate control
-// and no other; others are counted.
+// TestMessagesReachTheirFlow: a message about a queue pair's flow reaches its rate control and no
+// other; other messages are counted.
 func TestMessagesReachTheirFlow(t *testing.T) {
 	controls := []*obedient{}
 	w := newWorld(t, 2, func(s *Settings, _ *Env) {
@@ -97,8 +97,7 @@ func TestMessagesReachTheirFlow(t *testing.T) {
 	}
 }
 
-// TestActive: a control hears when its flow has something to send, and when all of it is
-// acknowledged.
+// TestActive: a control is told when its flow has data to send, and when all of it is acknowledged.
 func TestActive(t *testing.T) {
 	var c *obedient
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control {

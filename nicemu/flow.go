@@ -2,21 +2,21 @@ package nicemu
 
 import "github.com/weftlab/weft/sim/units"
 
-// FlowStatus is what series say of a queue pair.
+// FlowStatus is the state of a queue pair for series.
 type FlowStatus struct {
-	Rate     units.Rate  // that rate control, rate limit and static rate allow now, on the wire; 0 is without limit
-	Window   units.Bytes // that rate control allows; 0 is without limit
+	Rate     units.Rate  // of rate control, rate limit and static rate, on the wire; 0 if unlimited
+	Window   units.Bytes // allowed by rate control; 0 if unlimited
 	InFlight units.Bytes // payload of SENDs and WRITEs sent and not acknowledged
-	RTT      units.Time  // the last one that was measured; 0 before the first
+	RTT      units.Time  // the last measured; 0 before the first
 	Acked    uint64      // payload of SENDs and WRITEs acknowledged since it was made, in bytes
-	Received uint64      // payload that came and was placed since it was made, in bytes
-	Resent   uint64      // packets sent again since it was made
+	Received uint64      // payload received and placed since it was made, in bytes
+	Resent   uint64      // packets retransmitted since it was made
 	HasSent  bool        // requests or READ responses
-	HasHeard bool        // packets came
+	HasHeard bool        // packets arrived
 }
 
-// Follow has the round-trip times of all queue pairs measured from now on, and gone
-// called of each that is destroyed, just before.
+// Follow starts measuring the round-trip times of all queue pairs, and calls gone just before a
+// queue pair is destroyed.
 func (d *Device) Follow(gone func(q *QP)) {
 	d.gone = gone
 	for _, q := range d.numbers.slots {
@@ -38,8 +38,7 @@ func (d *Device) EachQP(f func(q *QP)) {
 	}
 }
 
-// add adds what a queue pair has done that a layer has put in the place of another, or
-// beside it.
+// add adds the progress of a queue pair that a layer uses instead of or beside another.
 func (s *FlowStatus) add(q *QP) {
 	if rtt := q.engine.RTT(); rtt > 0 {
 		s.RTT = rtt
@@ -53,9 +52,9 @@ func (s *FlowStatus) add(q *QP) {
 	s.InFlight += flying
 }
 
-// Flow is a queue pair's flow at now, which is not before Env.Now and up to which
-// nothing else is due, with the values of Settings.FlowGauges appended to those
-// given; a queue pair without layer or rate control has none. Looking changes no results.
+// Flow returns the state of a queue pair's flow at now, which is not before Env.Now and up to which
+// no other work is due, with the values of Settings.FlowGauges appended to gauges; a queue pair
+// without layer or rate control has none. The call changes no results.
 func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 	s := FlowStatus{
 		RTT: q.engine.RTT(), Acked: q.engine.Acknowledged(), Received: q.engine.Payload(), Resent: q.engine.Retransmitted(),

@@ -9,10 +9,10 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// wireSeeds are inputs of FuzzReceiveFrame that queue pairs of an exposed NIC take:
-// for each service the packets of all operations, to a queue pair that expects them,
-// and to the others of the service. Captures of real NICs have other numbers than
-// these queue pairs, so alone they say little about what is behind the first checks.
+// wireSeeds are inputs of FuzzReceiveFrame that queue pairs of an exposed NIC take: for each
+// service the packets of all operations, to a queue pair that expects them, and to the others of
+// the service. Captures of real NICs have other numbers than these queue pairs, so alone they do
+// not get past the first checks.
 func wireSeeds(t testing.TB) (seeds [][]byte) {
 	x := expose(t)
 	for _, q := range x.qps {
@@ -45,7 +45,7 @@ func wireSeeds(t testing.TB) (seeds [][]byte) {
 	return seeds
 }
 
-// appendFrame appends a packet from the second host to the first, behind its length.
+// appendFrame appends a packet from the second host to the first, after its length.
 func appendFrame(b []byte, p *roce.Packet, tos uint8) []byte {
 	to := v4(0)
 	if p.BTH.DestQP == MulticastQPN && p.BTH.Opcode.Service() == serviceOf(qp.UD) {
@@ -69,8 +69,8 @@ func appendFrame(b []byte, p *roce.Packet, tos uint8) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(f))), f...)
 }
 
-// TestWireSeeds: the NIC takes the packets of the seeds that are in order; a fuzzer
-// that begins with nothing but refused ones would not get far.
+// TestWireSeeds: the NIC takes the packets of the seeds that are in order; a fuzzer that starts
+// with refused ones only would not get far.
 func TestWireSeeds(t *testing.T) {
 	x := expose(t)
 	for i, seed := range wireSeeds(t) {

@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// exposed is a NIC with queue pairs of all types in all states, listeners and
-// peers, for somebody to throw things at.
+// exposed is a NIC with queue pairs of all types in all states, listeners and peers, as a target
+// for fuzzing.
 type exposed struct {
 	*world
 	a, b *host
@@ -35,7 +35,7 @@ func expose(t testing.TB) *exposed {
 			x.qps = append(x.qps, x.in(kind, s))
 		}
 	}
-	// One with a queue of receives that others share.
+	// One with a shared receive queue.
 	srq, err := x.a.pd.CreateSRQ(qp.SRQAttr{MaxWR: 16, MaxSGE: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +61,8 @@ func expose(t testing.TB) *exposed {
 	return x
 }
 
-// in makes a queue pair of the first NIC that is in a state. Its peer has the same
-// number at the second, where nobody is.
+// in makes a queue pair of the first NIC that is in a state. Its peer has the same number at the
+// second NIC, where there is no such queue pair.
 func (x *exposed) in(kind qp.Type, s qp.State) *QP {
 	q := x.a.qp(kind)
 	if kind == qp.RC && s == qp.SQE {
@@ -96,7 +96,7 @@ func (x *exposed) in(kind qp.Type, s qp.State) *QP {
 	case qp.SQD, qp.Err:
 		x.must(q.Modify(qp.Attr{State: s}, qp.MaskState))
 	case qp.SQE:
-		// The memory that it is to send from is nobody's.
+		// The memory to send from does not exist.
 		x.must(q.PostSend(&transport.SendWR{Op: transport.Send, SGL: []memory.SGE{{VA: 5, Length: 5, LKey: 5}}, Path: x.ah.Path(), DestQP: q.Number(), QKey: 0x1234}))
 		if q.State() != qp.SQE {
 			x.t.Fatalf("queue pair %d is in %v", q.Number(), q.State())
@@ -128,7 +128,7 @@ func (x *exposed) receives(q *QP) {
 	}
 }
 
-// sound holds the first NIC's lists to one another.
+// sound checks that the first NIC's lists are consistent.
 func (x *exposed) sound() {
 	x.t.Helper()
 	d := x.device()
@@ -175,26 +175,25 @@ func number(b bool) int {
 	return 0
 }
 
-// end destroys all and lets the rest of packets arrive: nothing may be left.
+// end destroys everything and lets the remaining packets arrive: nothing may be left.
 func (x *exposed) end() {
 	x.t.Helper()
 	d := x.device()
 	if q := d.numbers.find(firstNumber + 17); q != nil {
-		_ = q.DetachMcast(GID(addr("239.1.2.3"))) // perhaps it is detached
+		_ = q.DetachMcast(GID(addr("239.1.2.3"))) // it may be detached
 	}
 	for _, q := range d.numbers.all() {
 		x.must(q.Destroy())
 	}
-	x.run(5_000_000 * units.Second) // a peer may ask to wait for long
+	x.run(5_000_000 * units.Second) // a peer may ask for a long wait
 	x.sound()
 	if x.pool.Live() != 0 || d.agenda.Live() != 0 || d.conns.cm.Len() != 0 || len(d.conns.byID)+len(d.conns.byQP) != 0 {
 		x.t.Fatalf("left are %d packets, %d tasks, %d connections", x.pool.Live(), d.agenda.Live(), d.conns.cm.Len())
 	}
 }
 
-// FuzzReceiveFrame throws frames at a NIC, as they are or with their CRC mended:
-// it takes them or not, and nothing is left of them. In the input the length of
-// each frame stands in front of it, in two bytes.
+// FuzzReceiveFrame sends frames to a NIC, unchanged or with a corrected CRC: it takes them or not,
+// and nothing is left of them. In the input each frame follows its length, in two bytes.
 func FuzzReceiveFrame(f *testing.F) {
 	for _, name := range []string{"rping.pcap", "pingpong.pcap"} {
 		var some []byte
@@ -211,7 +210,7 @@ func FuzzReceiveFrame(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
 		if len(data) > 16<<10 {
-			return // more says no more, and takes long
+			return // more input finds no more, and takes long
 		}
 		x := expose(t)
 		x.takeFrames(data, repair)
@@ -219,7 +218,7 @@ func FuzzReceiveFrame(f *testing.F) {
 	})
 }
 
-// takeFrames has frames come in, each behind its length.
+// takeFrames delivers frames, each after its length.
 func (x *exposed) takeFrames(data []byte, repair bool) {
 	for len(data) > 2 {
 		n := min(int(binary.BigEndian.Uint16(data)), len(data)-2, packet.MaxFrame)
@@ -232,7 +231,7 @@ func (x *exposed) takeFrames(data []byte, repair bool) {
 			continue
 		}
 		if repair {
-			_ = roce.PutICRC(p.Frame[p.L3:]) // of what has one
+			_ = roce.PutICRC(p.Frame[p.L3:]) // if it has one
 		}
 		x.device().Receive(x.engine.Now(), p)
 		x.sound()
@@ -240,7 +239,7 @@ func (x *exposed) takeFrames(data []byte, repair bool) {
 	}
 }
 
-// script reads an input byte by byte; behind its end are zeros.
+// script reads an input byte by byte; zeros follow its end.
 type script []byte
 
 func (s *script) byte() int {
@@ -252,8 +251,7 @@ func (s *script) byte() int {
 	return int(b)
 }
 
-// FuzzPackets throws packets at queue pairs in all states while programs use
-// these.
+// FuzzPackets sends packets to queue pairs in all states while programs use these.
 func FuzzPackets(f *testing.F) {
 	f.Add([]byte{0, 3, 4, 0, 200, 1, 0, 3, 12, 1, 50, 4, 3, 5, 20, 0, 3, 17, 0, 0, 2, 3, 9, 0, 10, 17, 100, 0, 50})
 	f.Add([]byte{1, 3, 5, 1, 3, 0, 1, 3, 6, 0, 3, 17, 0, 2, 0, 0, 3, 16, 1, 0, 3, 18, 0, 1, 9, 3, 8, 2, 3})
@@ -280,7 +278,7 @@ func FuzzPackets(f *testing.F) {
 	})
 }
 
-// throw has a packet for a queue pair come in.
+// throw delivers a packet to a queue pair.
 func (x *exposed) throw(q *QP, s *script) {
 	p := x.pool.NewRoCE()
 	r := p.RoCE
@@ -341,7 +339,7 @@ func (x *exposed) post(q *QP, s *script) {
 	_ = q.PostSend(&wr) // refused where state or service do not allow it
 }
 
-// modify takes a queue pair to a state, by whatever way there is.
+// modify takes a queue pair to a state, by any path there is.
 func (x *exposed) modify(q *QP, to qp.State) {
 	if to == qp.Reset {
 		delete(x.next, q)

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// putIP writes the IP header of a packet to where a GRH has it: an IPv6 header
-// takes all of it, an IPv4 header the last 20 bytes.
+// putIP writes the IP header of a packet in its place in a GRH: an IPv6 header takes all of it, an
+// IPv4 header the last 20 bytes.
 func putIP(h *[transport.GRHLen]byte, p *packet.Packet, from, to netip.Addr) {
 	if from.Is4() {
 		b := h[wire.IPv6Header-wire.IPv4Header:]

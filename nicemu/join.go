@@ -8,33 +8,31 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// Join is what a queue pair needs to know of its peer to be used, where programs
-// have found that out by themselves, as ibv_rc_pingpong(1) does.
+// Join holds what a queue pair needs to know about its peer, for programs that exchange it
+// themselves, as ibv_rc_pingpong(1) does.
 type Join struct {
-	// Local is an address of the device; the zero Addr is its first of the version
-	// of Remote. Remote is the peer's. RC and UC.
+	// Local is an address of the device; the zero Addr means its first of the IP version of Remote.
+	// Remote is the peer's. RC and UC.
 	Local, Remote netip.Addr
 	RemoteQPN     uint32 // the peer's number; RC and UC
 	RemotePSN     uint32 // of the first packet that the peer sends, 24 bits; RC and UC
 	PSN           uint32 // of the first packet that is sent, 24 bits
-	MTU           MTU    // of the path; 0 is the device's
-	DSCP          uint8  // 0 to 63; 0 is the device's, unless ClassSet; RC and UC
-	ClassSet      bool   // a DSCP of 0 is meant as it stands
-	// FlowLabel gives packets a UDP source port of their own, and so their way where
-	// switches choose it by a hash; 20 bits; with 0 the port is made of the two numbers.
-	// RC and UC.
+	MTU           MTU    // of the path; 0 means the device's
+	DSCP          uint8  // 0 to 63; 0 means the device's, unless ClassSet; RC and UC
+	ClassSet      bool   // a DSCP of 0 means 0
+	// FlowLabel gives packets their own UDP source port, and so their own path where switches
+	// choose it by a hash; 20 bits; with 0 the port is computed from the two numbers. RC and UC.
 	FlowLabel uint32
-	QKey      uint32 // UD; of a queue pair in RESET, as Access
-	Access    Access // what the peer may do with memory: RemoteWrite, and with RC RemoteRead and RemoteAtomic
+	QKey      uint32 // UD; of a queue pair in RESET, like Access
+	Access    Access // what the peer may do: RemoteWrite, and with RC RemoteRead and RemoteAtomic
 	RdAtomic  uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC
 }
 
-// maxDSCP is the highest of 6 bits.
+// maxDSCP is the largest DSCP, which has 6 bits.
 const maxDSCP = 63
 
-// Init takes a queue pair from RESET to INIT, where receives can be posted. access
-// is what the peer of RC and UC may do, qkey is of UD. EINVAL: the state is another,
-// or the rights cannot be.
+// Init takes a queue pair from RESET to INIT, where receives can be posted. access is what the peer
+// of RC and UC may do, qkey is for UD. EINVAL: the state is another, or the rights are invalid.
 func (q *QP) Init(access Access, qkey uint32) error {
 	mask := qp.MaskState | qp.MaskPKeyIndex | qp.MaskPort
 	if q.config.Type == qp.UD {
@@ -45,10 +43,9 @@ func (q *QP) Init(access Access, qkey uint32) error {
 	return q.Modify(qp.Attr{State: qp.Init, Port: 1, QKey: qkey, Access: uint32(access)}, mask)
 }
 
-// JoinPair joins two queue pairs of one type to each other, where one program has
-// both, by the first addresses of one version of IP that their devices have. j says
-// what holds for both; of addresses, numbers and PSNs none is looked at. While
-// engines run, both must be of the engine that calls.
+// JoinPair joins two queue pairs of one type to each other, for a program that has both, by the
+// first addresses of the same IP version that their devices have. j applies to both; its addresses,
+// numbers and PSNs are ignored. While engines run, both must belong to the calling engine.
 func JoinPair(a, b *QP, j Join) error {
 	var err error
 	for _, to := range b.device.Addresses() {
@@ -68,9 +65,9 @@ func JoinPair(a, b *QP, j Join) error {
 	return b.Join(j)
 }
 
-// Join takes a queue pair from RESET or INIT to RTS, with timeouts and retries as the
-// device's Settings have them. Errors are those of Modify, and EADDRNOTAVAIL: Local is
-// no address of the device. With an error the queue pair is where it has come to.
+// Join takes a queue pair from RESET or INIT to RTS, with the timeouts and retries of the device's
+// Settings. Errors are those of Modify, and EADDRNOTAVAIL: Local is no address of the device. On an
+// error the queue pair stays in the state it has reached.
 func (q *QP) Join(j Join) error {
 	d := q.device
 	if j.DSCP > maxDSCP {

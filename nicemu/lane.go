@@ -8,22 +8,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// lane is what the NIC has to send in one class of its port. First go packets of
-// its own, then messages of rate controls, then CNPs, then acknowledgements, which hold up the peer and are
-// short, then the queue pairs in turns.
+// lane holds what the NIC has to send in one class of its port. First go packets that the NIC
+// itself generates, then messages of rate controls, then CNPs, then acknowledgements, which are
+// short and hold up the peer, then the queue pairs in turn.
 //
-// A queue pair that has something to acknowledge keeps its place among those that
-// take turns: otherwise one whose peer sends a lot would never have its turn.
+// A queue pair that has something to acknowledge keeps its place in the round robin: otherwise one
+// whose peer sends a lot would never have its turn.
 type lane struct {
-	own    packet.List // of the connection manager, and what goes round in loopback
+	own    packet.List // of the connection manager, and loopback traffic
 	said   cc.Outbox   // of rate controls
 	cnps   fifo
 	urgent fifo
 	ready  ring
-	fed    units.Bytes // what the port was told of the first packet; 0 for none
+	fed    units.Bytes // size announced to the port for the first packet; 0 if none
 }
 
-// ring is queue pairs that take turns.
+// ring is a round robin of queue pairs.
 type ring struct {
 	head, tail *QP
 }
@@ -52,7 +52,7 @@ func (r *ring) remove(q *QP) {
 	q.before, q.behind = nil, nil
 }
 
-// fifo is queue pairs that wait for something of theirs to be sent once.
+// fifo is a queue of queue pairs that each have one packet to send.
 type fifo struct {
 	list []*QP
 	head int
@@ -78,7 +78,7 @@ func (f *fifo) pop() *QP {
 	return q
 }
 
-// drop takes a queue pair out.
+// drop removes a queue pair.
 func (f *fifo) drop(q *QP) {
 	for i := f.head; i < len(f.list); i++ {
 		if f.list[i] == q {
@@ -88,9 +88,9 @@ func (f *fifo) drop(q *QP) {
 	}
 }
 
-// move puts a queue pair where it belongs: among those with something urgent in the lane
-// of its acknowledgements, among those that take turns in the lane of its data, both or
-// none. The two are one lane unless acknowledgements have a class of their own.
+// move puts a queue pair where it belongs: in the urgent queue of the lane of its acknowledgements,
+// in the round robin of the lane of its data, in both or neither. The two are one lane unless
+// acknowledgements have a separate class.
 func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	old, l := q.prio, &d.lanes[q.prio]
 	moved := prio != old
@@ -125,7 +125,7 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	}
 }
 
-// feed tells the port what the first packet of a lane is, if that has changed.
+// feed announces the first packet of a lane to the port, if that has changed.
 func (d *Device) feed(prio uint8) {
 	l := &d.lanes[prio]
 	size := d.firstSize(l)
@@ -140,7 +140,7 @@ func (d *Device) feed(prio uint8) {
 	d.env.Port.Feed(d.env.Now(), prio, size)
 }
 
-// firstSize is the length of the frame that the lane would give next.
+// firstSize returns the length of the lane's next frame.
 func (d *Device) firstSize(l *lane) units.Bytes {
 	switch {
 	case !l.own.Empty():
@@ -157,9 +157,8 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 	return 0
 }
 
-// turn is the queue pair whose turn it is: by deficit round robin (Shreedhar and
-// Varghese, SIGCOMM 1995), so that queue pairs have equal shares of bytes
-// whatever their path MTU.
+// turn returns the queue pair whose turn it is, by deficit round robin (Shreedhar and Varghese,
+// SIGCOMM 1995), so that queue pairs have equal shares of bytes whatever their path MTU.
 func (d *Device) turn(l *lane) *QP {
 	for {
 		q := l.ready.head
@@ -174,8 +173,8 @@ func (d *Device) turn(l *lane) *QP {
 	}
 }
 
-// Waiting is how many packets of the NIC's own, of the connection manager and of rate
-// controls, wait to be sent. No others are made before they leave.
+// Waiting returns the number of packets of the connection manager and of rate controls that wait to
+// be sent. No more are made before they leave.
 func (d *Device) Waiting() (n int) {
 	for i := range d.lanes {
 		for p := d.lanes[i].own.First(); p != nil; p = p.Next {

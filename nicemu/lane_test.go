@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestAcksDoNotCostTheTurn: a queue pair that acknowledges a packet more often
-// than it has its turn among many still has its share.
+// TestAcksDoNotCostTheTurn: a queue pair that acknowledges packets more often than it has its turn
+// among many still gets its share.
 func TestAcksDoNotCostTheTurn(t *testing.T) {
 	w := newWorld(t, 2, func(s *Settings, _ *Env) { s.AckEvery = 1 })
 	a, b := w.host(0), w.host(1)
@@ -45,8 +45,8 @@ func TestAcksDoNotCostTheTurn(t *testing.T) {
 	}
 }
 
-// TestManyQueuePairs has 1000 queue pairs at work: all have equal shares of a full
-// line, of requests and of READ responses.
+// TestManyQueuePairs keeps 1000 queue pairs busy: all have equal shares of a full line, of requests
+// and of READ responses.
 func TestManyQueuePairs(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -81,7 +81,7 @@ func TestManyQueuePairs(t *testing.T) {
 	}
 }
 
-// departuresOf are the packets that a NIC has sent.
+// departuresOf returns the packets that a NIC has sent.
 func (w *world) departuresOf(from int) (list []sent) {
 	for _, s := range w.log {
 		if s.from == from {
@@ -91,9 +91,8 @@ func (w *world) departuresOf(from int) (list []sent) {
 	return list
 }
 
-// TestLoopTakesTime: what a NIC sends to itself takes the time that it takes on
-// the line, whatever comes back on the way, and paced queue pairs keep their
-// rates, those of the loop and those of the port.
+// TestLoopTakesTime: a packet that a NIC sends to itself takes as long as on the line, whatever
+// comes back meanwhile, and paced queue pairs keep their rates, both in loopback and on the port.
 func TestLoopTakesTime(t *testing.T) {
 	for _, rate := range []units.Rate{0, 3 * units.Gbps} {
 		w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &fixed{rate: rate} }), func(s *Settings, _ *Env) { s.AckEvery = 1 })

@@ -16,28 +16,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Layers are the layers between programs and NIC that a lab file can name. A package adds
-// its own in an init function.
+// Layers are the layers between programs and NIC that a lab file can name. Packages register theirs
+// in an init function.
 var Layers = registry.New[LayerKind]("layer above NICs")
 
-// LayerKind is a layer as a lab file names it.
+// LayerKind describes a layer that a lab file can name.
 type LayerKind struct {
 	// Summary is one sentence for the schema and the documentation.
 	Summary string
-	// Presets are the names of known sets of parameters, the default first; nil where
-	// there is one set only.
+	// Presets are the names of known sets of parameters, the default first; nil if there is only
+	// one set.
 	Presets []string
-	// Settings gives the parameters of a preset, "" without presets, for a port at line
-	// rate line, 0 for an unlimited one.
+	// Settings returns the parameters of a preset, "" without presets, for a port at line rate
+	// line, 0 for an unlimited one.
 	Settings func(preset string, line units.Rate) LayerSettings
-	// Gauges describes what Layered.Gauges gives.
+	// Gauges describes the values of Layered.Gauges.
 	Gauges []gauge.Gauge
-	// Work describes what Layer.Work gives.
+	// Work describes the values of Layer.Work.
 	Work []LayerWork
 }
 
-// LayerWork says what a layer counts of its work, which on a host would cost a processor
-// time.
+// LayerWork describes a counter of a layer's work, which would cost processor time on a host.
 type LayerWork struct{ Name, Meaning string }
 
 // LayerSettings are the parameters of a layer: a pointer to a struct whose fields have
@@ -46,19 +45,19 @@ type LayerSettings interface {
 	// Validate checks the parameters for a port at line rate line, 0 for an unlimited
 	// one. The error joins a registry.RangeError for each that is wrong.
 	Validate(line units.Rate) error
-	// New makes the layer of a NIC. The settings have passed Validate, do not change any
-	// more, and are shared by the NICs of a host.
+	// New makes the layer of a NIC. The settings have passed Validate, no longer change, and are
+	// shared by the NICs of a host.
 	New(d *Device) Layer
 }
 
-// LayerChoice is a layer with its parameters. The zero LayerChoice is none.
+// LayerChoice is a layer with its parameters. The zero LayerChoice means no layer.
 type LayerChoice struct {
 	Name     string        // of Layers; "" for none
-	Preset   string        // what the parameters were before single ones were set; "" without presets
+	Preset   string        // preset that the parameters started from; "" without presets
 	Settings LayerSettings // nil for none; has passed Validate for the line rate
 }
 
-// String is the name in a lab file.
+// String returns the name in a lab file.
 func (c LayerChoice) String() string {
 	if c.Settings == nil {
 		return "none"
@@ -66,7 +65,7 @@ func (c LayerChoice) String() string {
 	return c.Name
 }
 
-// Gauges describes what the layer shows of a queue pair; nil for none.
+// Gauges describes the layer's gauges of a queue pair; nil if there are none.
 func (c LayerChoice) Gauges() []gauge.Gauge {
 	k, err := Layers.Find(c.Name)
 	if err != nil {
@@ -75,7 +74,7 @@ func (c LayerChoice) Gauges() []gauge.Gauge {
 	return k.Gauges
 }
 
-// Work describes what the layer counts of its work; nil for none.
+// Work describes what the layer counts of its work; nil if nothing.
 func (c LayerChoice) Work() []LayerWork {
 	k, err := Layers.Find(c.Name)
 	if err != nil {
@@ -84,18 +83,16 @@ func (c LayerChoice) Work() []LayerWork {
 	return k.Work
 }
 
-// Layer is software between programs and a NIC: it stands over RC and UC queue pairs,
-// takes what programs post there, and posts to the NIC what it makes of that. Programs
-// see no difference.
+// Layer is software between programs and a NIC: it sits above RC and UC queue pairs, takes what
+// programs post there, and posts its own requests to the NIC. Programs see no difference.
 type Layer interface {
-	// Over gives the layer's part of a queue pair that a program makes; nil leaves it
-	// plain.
+	// Over returns the layer's part of a queue pair that a program makes; nil leaves it plain.
 	Over(q Raw) Layered
-	// Work appends what the layer has done so far, in the order of LayerKind.Work.
+	// Work appends the amounts of work done so far, in the order of LayerKind.Work.
 	Work(values []uint64) []uint64
 }
 
-// Layered is the part of a layer that stands over a queue pair.
+// Layered is the part of a layer that sits above a queue pair.
 type Layered interface {
 	// PostSend and PostRecv take what the program posts, and copy it. Errors are those of
 	// QP.PostSend and QP.PostRecv.
@@ -106,30 +103,30 @@ type Layered interface {
 	// at work and must not use it: they arm a Task.
 	Sent(c Completion)
 	Received(c Completion, solicited bool)
-	// Moved tells that the program has taken the queue pair to a state, which it is in.
+	// Moved reports that the program has moved the queue pair to a state, which it is in now.
 	Moved(from, to State)
 	// Renew begins a new flow (QP.Renew).
 	Renew()
-	// RetryCount is that of the NIC for one that the program has chosen.
+	// RetryCount returns the NIC's retry count for the one that the program chose.
 	RetryCount(chosen uint8) uint8
-	// Destroyed tells that the program has destroyed the queue pair.
+	// Destroyed reports that the program has destroyed the queue pair.
 	Destroyed()
 
-	// Busy tells whether the layer holds work requests that have not completed.
+	// Busy reports whether the layer holds work requests that have not completed.
 	Busy() bool
-	// Allows is the rate, on the wire, and the window, payload, that the layer allows; 0
-	// is without limit.
+	// Allows returns the rate, on the wire, and the window, payload, that the layer allows; 0 means
+	// no limit.
 	Allows() (units.Rate, units.Bytes)
-	// Gauges appends the values of the gauges that the LayerKind describes, in their
-	// order. Looking changes nothing.
+	// Gauges appends the values of the gauges that the LayerKind describes, in their order. The
+	// call changes nothing.
 	Gauges(now units.Time, values []float64) []float64
 }
 
-// Raw is a queue pair without the layer above it, as the layer uses it.
+// Raw is a queue pair without the layer above it, for the layer's use.
 type Raw struct{ *QP }
 
-// Check tells why the queue pair does not take a work request, if so (QP.PostSend). That
-// the queue is full is none of that.
+// Check returns the reason why the queue pair does not take a work request, if there is one
+// (QP.PostSend). A full queue is not reported.
 func (r Raw) Check(wr *SendWR) error { return r.engine.Check(wr) }
 
 // PostSend posts to the NIC.
@@ -149,31 +146,31 @@ func (r Raw) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// Retry has the NIC try so often, 0 to 7, from RTS on, before it gives up
+// Retry makes the NIC try count times, 0 to 7, from RTS on, before it gives up
 // (Layered.RetryCount).
 func (r Raw) Retry(count uint8) { r.engine.Retry(count) }
 
-// HardState is the state that the NIC has the queue pair in.
+// HardState is the queue pair's state in the NIC.
 func (r Raw) HardState() State { return r.engine.State() }
 
-// Config is what the program has made the queue pair with.
+// Config returns the program's configuration of the queue pair.
 func (r Raw) Config() QPConfig { return r.config }
 
-// Complete gives the program a completion of its send queue.
+// Complete delivers a completion of its send queue to the program.
 func (r Raw) Complete(c Completion) { r.config.SendCQ.deliver(c, false) }
 
-// CompleteReceive gives the program a completion of its receive queue.
+// CompleteReceive delivers a completion of its receive queue to the program.
 func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.deliver(c, solicited) }
 
-// Fail takes the queue pair, which is the one that the program sees, to the state in which
-// the NIC has it since a work request has failed.
+// Fail takes the queue pair, which is the one that the program sees, to the state that it has in
+// the NIC since a work request failed.
 func (r Raw) Fail() { r.agree(r.engine.State()) }
 
-// FailSends takes the queue pair, which the program sees, to SQE: a work request of the
-// program has failed elsewhere.
+// FailSends takes the queue pair, which the program sees, to SQE: a work request of the program has
+// failed elsewhere.
 func (r Raw) FailSends() { r.agree(qp.SQE) }
 
-// Stop takes the NIC's side to ERR: all that is posted there is flushed.
+// Stop takes the NIC's side to ERR: everything posted there is flushed.
 func (r Raw) Stop() {
 	if r.engine.State() != qp.Reset {
 		_ = r.engine.Modify(qp.Err, transport.Attr{}) // any state but RESET may go there
@@ -182,8 +179,8 @@ func (r Raw) Stop() {
 	r.device.arm()
 }
 
-// Restart takes the NIC's side from any state to RTS for a peer's queue pair, with PSNs of
-// what comes and goes. All else is as the program has chosen for the visible queue pair.
+// Restart takes the NIC's side from any state to RTS for a peer's queue pair, with new receive and
+// send PSNs. Everything else is as the program chose for the visible queue pair.
 func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
 	a := visible.engineAttr()
 	a.DestQP, a.RQPSN, a.SQPSN = dest, transport.PSN(rqPSN), transport.PSN(sqPSN)
@@ -199,7 +196,7 @@ func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
 	return nil
 }
 
-// Hold takes the NIC's side to INIT, where it takes receives and nothing that comes.
+// Hold takes the NIC's side to INIT, where it takes receives but no packets.
 func (r Raw) Hold(visible *QP) error {
 	a := visible.engineAttr()
 	if err := r.engine.Modify(qp.Reset, a); err != nil {
@@ -209,13 +206,13 @@ func (r Raw) Hold(visible *QP) error {
 }
 
 // Shadow makes another queue pair under the same Layered, of the same kind, with the same
-// attributes and the same shared receive queue, that the program does not see, and takes it
-// to INIT. The queue pair is in RTR or RTS.
+// attributes and the same shared receive queue, hidden from the program, and takes it to INIT. The
+// queue pair is in RTR or RTS.
 func (r Raw) Shadow() (Raw, error) { return r.twin(r.config) }
 
-// Side is like Shadow, but the queue pair stands beside the program's: it has a receive queue
-// of its own, for so many receives, and its packets have the UDP source port of the
-// program's, and so their way.
+// Side is like Shadow, but the queue pair works beside the program's: it has its own receive queue,
+// for receives requests, and its packets have the UDP source port of the program's, and so take the
+// same path.
 func (r Raw) Side(receives int) (Raw, error) {
 	c := r.config
 	c.SRQ, c.Cap.MaxRecvWR = nil, receives
@@ -226,8 +223,8 @@ func (r Raw) Side(receives int) (Raw, error) {
 	return t, err
 }
 
-// twin makes a queue pair that the program does not see. To memory it has the program's
-// number, so that windows of type 2 open to both.
+// twin makes a queue pair hidden from the program. To memory it has the program's number, so that
+// windows of type 2 open to both.
 func (r Raw) twin(c QPConfig) (Raw, error) {
 	c.SignalAll = false
 	q, err := r.device.newQP(c, r.verbs.PD(), r.layered, r.QP)
@@ -261,20 +258,19 @@ func twinReceives(t QPType) qp.Mask {
 	return m
 }
 
-// OnWire is how long a packet with a payload is on the wire, of those of the queue pair's
-// WRITEs.
+// OnWire returns the length on the wire of a packet of the queue pair's WRITEs with a payload.
 func (r Raw) OnWire(payload units.Bytes) units.Bytes {
 	return packet.OnWire(r.route.headers() + units.Bytes(serviceOf(r.config.Type).With(roce.WriteMiddle).PacketLen(int(payload))))
 }
 
-// PathMTU is the payload of a packet.
+// PathMTU returns the largest payload of a packet.
 func (r Raw) PathMTU() units.Bytes {
 	a, _ := r.verbs.Query()
 	return units.Bytes(a.PathMTU.Bytes())
 }
 
-// IdleRTT is the round-trip time of a packet when nothing is queued, from when its last bit has left; 0
-// if that is not known.
+// IdleRTT returns the round-trip time of a packet without queueing, from the time its last bit has
+// left; 0 if unknown.
 func (r Raw) IdleRTT() units.Time {
 	d := r.device
 	if r.route.loop || d.env.Trip == nil {
@@ -288,36 +284,36 @@ func (r Raw) IdleRTT() units.Time {
 	return max(0, trip.RTT-d.line.TimeOf(frame))
 }
 
-// Peer is the address that packets go to, and whether that is of the NIC itself.
+// Peer returns the address that packets go to, and whether it is the NIC's own.
 func (r Raw) Peer() (to qp.GID, loop bool) {
 	a, _ := r.verbs.Query()
 	return a.AV.DGID, r.route.loop
 }
 
-// Aliased tells whether the peer's queue pair goes by a number that was agreed on
-// beforehand (Device.Reserve), behind which it may change.
+// Aliased reports whether the peer's queue pair is addressed by a number agreed on in advance
+// (Device.Reserve), behind which it may change.
 func (r Raw) Aliased() bool {
 	a, _ := r.verbs.Query()
 	first := r.device.numbers.aliases.first
 	return first > 0 && a.DestQPN >= first
 }
 
-// Rand is the NIC's source of random numbers.
+// Rand returns a random number from the NIC's source.
 func (d *Device) Rand() uint64 { return d.env.Rand.Uint64() }
 
-// Layer is the layer above the NIC; nil if there is none.
+// Layer returns the layer above the NIC; nil if there is none.
 func (d *Device) Layer() Layer { return d.layer }
 
-// Layered is the layer's part of the queue pair; nil if there is none.
+// Layered returns the layer's part of the queue pair; nil if there is none.
 func (q *QP) Layered() Layered { return q.layered }
 
-// twins are the queue pairs that stand for one of a program, or beside it.
+// twins are the queue pairs that work instead of a program's, or beside it.
 type twins struct {
 	visible *QP // the program's
 	hidden  []*QP
 }
 
-// join makes t a twin of a queue pair.
+// join makes t a twin of q.
 func (q *QP) join(t *QP) {
 	if q.twins == nil {
 		q.twins = &twins{visible: q}
@@ -326,17 +322,17 @@ func (q *QP) join(t *QP) {
 	q.twins.hidden = append(q.twins.hidden, t)
 }
 
-// leave makes a twin none.
+// leave removes a queue pair from its twins.
 func (q *QP) leave() {
 	if q.isTwin() {
 		q.twins.hidden = slices.DeleteFunc(q.twins.hidden, func(t *QP) bool { return t == q })
 	}
 }
 
-// isTwin tells whether programs do not see a queue pair.
+// isTwin reports whether a queue pair is hidden from programs.
 func (q *QP) isTwin() bool { return q.twins != nil && q.twins.visible != q }
 
-// eachTwin gives the twins of a queue pair that programs see.
+// eachTwin yields the twins of a queue pair that programs see.
 func (q *QP) eachTwin(yield func(*QP) bool) {
 	if q.twins == nil || q.isTwin() {
 		return
@@ -356,15 +352,14 @@ type Task struct {
 	work   func(now units.Time)
 }
 
-// NewTask makes a task that has f called when it is due. f may use the NIC.
+// NewTask makes a task that calls f when it is due. f may use the NIC.
 func (d *Device) NewTask(f func(now units.Time)) *Task {
 	t := &Task{device: d, due: units.Never, work: f}
 	d.agenda.Enrol(&t.Task, t)
 	return t
 }
 
-// At has the task called at a time, in place of when it was to be called; units.Never is
-// that it is not.
+// At sets the time at which the task is called, replacing the previous one; units.Never cancels it.
 func (t *Task) At(when units.Time) {
 	t.due = when
 	t.device.agenda.At(&t.Task, when)
@@ -377,7 +372,7 @@ func (t *Task) Stop() {
 	t.device.arm()
 }
 
-// wake calls the task if it is due, and not only was once.
+// wake calls the task if it is still due.
 func (t *Task) wake(now units.Time) {
 	if t.due > now {
 		t.device.agenda.At(&t.Task, t.due)
@@ -433,25 +428,25 @@ func (d *Device) startLayer() (err error) {
 	return nil
 }
 
-// underLayer has the engine of a queue pair complete to the layer. A layer signals, splits
-// and repeats as it needs, so it has room for some work requests more than the program.
+// underLayer makes the engine of a queue pair complete to the layer. A layer signals, splits and
+// repeats as needed, so it has room for some more work requests than the program.
 func (d *Device) underLayer(t *transport.Config) {
 	t.SendCQ, t.RecvCQ = (*completer)(d.layerCQs.send), (*completer)(d.layerCQs.recv)
 	t.MaxSend += layerRoom
 	t.SignalAll = false
 }
 
-// layerRoom is how many work requests a layer can post in addition to the program's.
+// layerRoom is the number of work requests a layer can post in addition to the program's.
 const layerRoom = 32
 
-// lent is a work request that is lent to a layer. It is a copy, so that those of programs
-// without a layer need no heap.
+// lent is a work request lent to a layer. It is a copy, so that work requests of programs without a
+// layer do not escape to the heap.
 type lent struct {
 	send SendWR
 	recv RecvWR
 }
 
-// postLayered hands a work request to the layer.
+// postLayered passes a work request to the layer.
 func (q *QP) postLayered(wr *SendWR) error {
 	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxSendSGE); err != nil {
 		return err
@@ -469,6 +464,5 @@ func (q *QP) postRecvLayered(wr *RecvWR) error {
 	return q.layered.PostRecv(w)
 }
 
-// Limit sets the rate limit of the NIC's side (QP.SetRateLimit), whatever state the program
-// knows.
+// Limit sets the rate limit of the NIC's side (QP.SetRateLimit), whatever state the program sees.
 func (r Raw) Limit(l qp.RateLimit) error { return r.setRateLimit(l) }

@@ -9,27 +9,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// RateLimiter is what the rate limiters of a NIC are like. The zero RateLimiter has one for
-// each queue pair, in force at once, of any rate.
+// RateLimiter describes the rate limiters of a NIC. The zero RateLimiter has one for each queue
+// pair, which takes any rate and has effect at once.
 type RateLimiter struct {
-	// Limiters is how many there are, 0 for one a queue pair, as a ConnectX-4 has; a
-	// ConnectX-3 Pro has 8, one a priority, and so queue pairs that have a limit at a time.
+	// Limiters is their number, 0 for one per queue pair, as a ConnectX-4 has; a ConnectX-3 Pro has
+	// 8, one per priority. It limits how many queue pairs have a limit at a time.
 	Limiters int
-	// Lag is how much a queue pair still sends, as bytes on the wire, until a new limit is
-	// in force: up to 160 KB with ConnectX-3 and 4 (RoGUE, §3.3).
+	// Lag is how much a queue pair still sends, in bytes on the wire, until a new limit has effect:
+	// up to 160 KB with ConnectX-3 and 4 (RoGUE, §3.3).
 	Lag units.Bytes
-	// Min and Max are the lowest and the highest rate that a limit can have
-	// (qp_rate_limit_min and qp_rate_limit_max of ibv_packet_pacing_caps); 0 is any.
+	// Min and Max are the lowest and the highest rate of a limit (qp_rate_limit_min and
+	// qp_rate_limit_max of ibv_packet_pacing_caps); 0 means any.
 	Min, Max units.Rate
 }
 
-// Presets of RateLimiter, of the NICs that the paper on RoGUE has measured.
+// Presets of RateLimiter, for the NICs measured in the paper on RoGUE.
 var (
 	ConnectX3Limiter = RateLimiter{Limiters: 8, Lag: 160_000}
 	ConnectX4Limiter = RateLimiter{Lag: 160_000}
 )
 
-// Check tells what cannot be, if something cannot.
+// Check returns an error if a parameter is invalid.
 func (r RateLimiter) Check() error {
 	switch {
 	case r.Limiters < 0:
@@ -46,7 +46,7 @@ func (r RateLimiter) Check() error {
 	return nil
 }
 
-// allows tells what is wrong with a rate, which is above 0.
+// allows returns an error if a rate, which is above 0, is out of range.
 func (r RateLimiter) allows(rate units.Rate) error {
 	switch {
 	case r.Min > 0 && rate < r.Min:
@@ -59,32 +59,29 @@ func (r RateLimiter) allows(rate units.Rate) error {
 
 // limiter is the rate limiter of a queue pair.
 type limiter struct {
-	limit qp.RateLimit // as it was set
-	rate  units.Rate   // in force; 0 is none
+	limit qp.RateLimit // as set
+	rate  units.Rate   // in force; 0 if none
 	burst units.Bytes  // in force
-	left  units.Bytes  // to be sent until limit is
+	left  units.Bytes  // to be sent until limit is in force
 	held  bool         // it counts among the NIC's: not once its limit has been ended
 }
 
-// SetRateLimit limits the rate at which the queue pair sends (ibv_modify_qp_rate_limit(3));
-// a Rate of 0 ends that. RESET ends it too.
+// SetRateLimit limits the rate at which the queue pair sends (ibv_modify_qp_rate_limit(3)); a Rate
+// of 0 removes the limit. RESET removes it too.
 //
-// The rate counts all of a packet on the wire: payload, headers, FCS, preamble and
-// inter-frame gap, as the rates of rate controls do and as a shaper of a port has to. What
-// the queue pair sends again and READ responses count like all else. What takes no turn
-// is not limited: acknowledgements, responses of atomics and CNPs. With a rate control or a
-// static rate the lowest holds.
+// The rate counts all of a packet on the wire: payload, headers, FCS, preamble and inter-frame gap,
+// as rate controls and port shapers do. Retransmissions and READ responses count too. Packets that
+// take no turn are not limited: acknowledgements, responses of atomics and CNPs. With a rate
+// control or a static rate the lowest rate applies.
 //
-// The limit comes into force when the queue pair has sent RateLimiter.Lag, counted likewise;
-// until then what was in force before is. Of several that are set meanwhile the newest
-// wins, and it waits for the whole lag from then on. The queue pair takes one of the NIC's limiters
-// with its first limit and gives it back with one of Rate 0, in RESET, and when it is
-// destroyed.
+// The limit takes effect when the queue pair has sent RateLimiter.Lag, counted likewise; until then
+// the previous limit applies. If several are set meanwhile, the newest wins, and it waits for the
+// whole lag from then on. The queue pair takes one of the NIC's limiters with its first limit and
+// gives it back with one of Rate 0, in RESET, and when it is destroyed.
 //
-// EINVAL: the queue pair is neither in RTR, RTS nor SQD; Rate is outside
-// RateLimiter.Min and Max, something is negative, or MaxBurst or TypicalPacket is given
-// without a Rate. ENOSPC: all limiters of the NIC are in use. EOPNOTSUPP: the limit is that of a
-// layer above the queue pair.
+// EINVAL: the queue pair is neither in RTR, RTS nor SQD; Rate is outside RateLimiter.Min and Max, a
+// value is negative, or MaxBurst or TypicalPacket is given without a Rate. ENOSPC: all limiters of
+// the NIC are in use. EOPNOTSUPP: a layer above the queue pair sets the limit.
 func (q *QP) SetRateLimit(l qp.RateLimit) error {
 	if s := q.State(); s != qp.RTR && s != qp.RTS && s != qp.SQD {
 		return fmt.Errorf("%w: queue pair %d is in %v: a rate limit can be set in RTR, RTS and SQD", syscall.EINVAL, q.Number(), s)
@@ -134,7 +131,7 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 	return nil
 }
 
-// RateLimit is the limit that was set last, in force or not.
+// RateLimit returns the limit set last, in force or not.
 func (q *QP) RateLimit() qp.RateLimit {
 	if q.limiter == nil {
 		return qp.RateLimit{}
@@ -142,7 +139,7 @@ func (q *QP) RateLimit() qp.RateLimit {
 	return q.limiter.limit
 }
 
-// enforce brings the limit that was set last into force.
+// enforce puts the limit set last into force.
 func (q *QP) enforce() {
 	x := q.limiter
 	if x.rate, x.burst, x.left = x.limit.Rate, x.limit.MaxBurst, 0; x.rate == 0 {
@@ -150,7 +147,7 @@ func (q *QP) enforce() {
 	}
 }
 
-// unlimit gives the limiter back.
+// unlimit returns the limiter to the NIC.
 func (q *QP) unlimit() {
 	if x := q.limiter; x != nil {
 		if x.held {
@@ -160,8 +157,8 @@ func (q *QP) unlimit() {
 	}
 }
 
-// burst is after how much there is a gap: for a limit, when the frame on offer would go beyond
-// its burst.
+// burst returns the amount after which there is a gap: for a limit, when the frame on offer would
+// exceed its burst.
 func (q *QP) burst() units.Bytes {
 	if x := q.limiter; x != nil && x.burst > 0 {
 		return max(0, x.burst-packet.OnWire(q.frame)+1)
@@ -169,8 +166,8 @@ func (q *QP) burst() units.Bytes {
 	return q.device.traits.Burst
 }
 
-// paced is the rate that packets keep to: the lowest of rate control, limiter and static
-// rate; 0 is without limit.
+// paced returns the rate that packets keep to: the lowest of rate control, limiter and static rate;
+// 0 means no limit.
 func (q *QP) paced() units.Rate {
 	r := qp.StaticRate(q.static)
 	if q.control != nil {
@@ -182,7 +179,7 @@ func (q *QP) paced() units.Rate {
 	return r
 }
 
-// lower is the lower of two rates, of which 0 is without limit.
+// lower returns the lower of two rates, where 0 means no limit.
 func lower(a, b units.Rate) units.Rate {
 	if a == 0 || 0 < b && b < a {
 		return b
@@ -190,7 +187,7 @@ func lower(a, b units.Rate) units.Rate {
 	return a
 }
 
-// limits counts what has left towards a limit that is to come.
+// limits counts sent bytes towards the limit that is to take effect.
 func (q *QP) limits(size units.Bytes) {
 	x := q.limiter
 	if x.left == 0 {

@@ -27,7 +27,7 @@ func limit(t testing.TB, q *QP, r units.Rate) {
 	}
 }
 
-// flood keeps a queue pair of host 0 to one of host 1 busy, and gives both.
+// flood keeps a queue pair of host 0 to one of host 1 busy, and returns both.
 func (w *world) flood(a, b *host, kind qp.Type) (x, y *QP) {
 	w.t.Helper()
 	x, y = a.qp(kind), b.qp(kind)
@@ -36,7 +36,7 @@ func (w *world) flood(a, b *host, kind qp.Type) (x, y *QP) {
 	return x, y
 }
 
-// packets are those of a host for a queue pair that left since an instant.
+// packets returns the packets of a host for a queue pair that left since a given time.
 func (w *world) packets(from int, number uint32, since units.Time) (list []sent) {
 	for _, s := range w.log {
 		if s.from == from && s.qp == number && s.at >= since && s.size > 100 {
@@ -46,8 +46,8 @@ func (w *world) packets(from int, number uint32, since units.Time) (list []sent)
 	return list
 }
 
-// TestRateLimit: requests of RC and UC, READ responses and datagrams keep to the limit, on
-// the wire, and are without one when it has ended.
+// TestRateLimit: requests of RC and UC, READ responses and datagrams keep to the limit, on the
+// wire, and are unlimited once it has ended.
 func TestRateLimit(t *testing.T) {
 	for _, rate := range []units.Rate{64 * units.Mbps, 1_234_567_890, 5 * units.Gbps, 9_999 * units.Mbps} {
 		for _, what := range []string{"RC WRITE", "UC WRITE", "RC READ", "UD SEND"} {
@@ -110,7 +110,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestRateLimitOfSeveral: each queue pair keeps to its own, and those without a limit have
+// TestRateLimitOfSeveral: each queue pair keeps to its own limit, and those without a limit share
 // the rest of the line.
 func TestRateLimitOfSeveral(t *testing.T) {
 	const end = 20 * units.Millisecond
@@ -136,8 +136,8 @@ func TestRateLimitOfSeveral(t *testing.T) {
 	}
 }
 
-// TestRateLimitLag: the old rate holds for just as many bytes as the lag has, whatever the
-// old and the new one are.
+// TestRateLimitLag: the old rate holds for exactly the bytes of the lag, whatever the old and the
+// new one are.
 func TestRateLimitLag(t *testing.T) {
 	const lag = 160_000
 	rates := []units.Rate{0, 1 * units.Gbps, 4 * units.Gbps}
@@ -184,8 +184,8 @@ func TestRateLimitLag(t *testing.T) {
 	}
 }
 
-// TestRateLimitLagNewest: a limit that is set while another is to come takes its place, and
-// waits for a lag of its own.
+// TestRateLimitLagNewest: a limit set while another is pending replaces it, and waits for the whole
+// lag.
 func TestRateLimitLagNewest(t *testing.T) {
 	const lag = 100_000
 	w := newWorld(t, 2, withLimiter(RateLimiter{Lag: lag}))
@@ -214,8 +214,8 @@ func TestRateLimitLagNewest(t *testing.T) {
 	}
 }
 
-// TestRateLimitChanges: a limit that is in force at once holds from the next packet on, also
-// for a queue pair that waits at a low rate.
+// TestRateLimitChanges: a limit in force at once applies from the next packet on, also for a queue
+// pair that waits at a low rate.
 func TestRateLimitChanges(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -285,8 +285,8 @@ func TestRateLimiters(t *testing.T) {
 	}
 }
 
-// TestRateLimitGivenBack: a limiter that is given back can be taken at once, while its limit
-// is still in force for the lag.
+// TestRateLimitGivenBack: a returned limiter can be taken at once, while its limit is still in
+// force for the lag.
 func TestRateLimitGivenBack(t *testing.T) {
 	const lag = 100_000
 	w := newWorld(t, 2, withLimiter(RateLimiter{Limiters: 1, Lag: lag}))
@@ -312,7 +312,7 @@ func TestRateLimitGivenBack(t *testing.T) {
 	}
 }
 
-// TestRateLimitReset: a queue pair that is used again has no limit, pending or in force.
+// TestRateLimitReset: a reset queue pair has no limit, pending or in force.
 func TestRateLimitReset(t *testing.T) {
 	for _, lag := range []units.Bytes{0, 160_000} {
 		w := newWorld(t, 2, withLimiter(RateLimiter{Lag: lag}))
@@ -337,13 +337,13 @@ func TestRateLimitReset(t *testing.T) {
 	}
 }
 
-// TestRateLimitBesideControl: the lower of the rate control's rate and the limit holds.
+// TestRateLimitBesideControl: the lower of the rate control's rate and the limit applies.
 func TestRateLimitBesideControl(t *testing.T) {
 	const end = 10 * units.Millisecond
 	for _, c := range []struct{ control, limit, want units.Rate }{
 		{2 * units.Gbps, 3 * units.Gbps, 2 * units.Gbps},
 		{2 * units.Gbps, units.Gbps, units.Gbps},
-		{0, units.Gbps, units.Gbps}, // a window alone
+		{0, units.Gbps, units.Gbps}, // only a window
 	} {
 		control := &fixed{rate: c.control}
 		w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return control }))
@@ -385,8 +385,7 @@ func TestRateLimitEndsBesideControl(t *testing.T) {
 	}
 }
 
-// TestRateLimitBesideDCQCN: marks take DCQCN below the limit, and it recovers no further
-// than the limit.
+// TestRateLimitBesideDCQCN: marks take DCQCN below the limit, and it recovers up to the limit only.
 func TestRateLimitBesideDCQCN(t *testing.T) {
 	const limited = 2e9 // b/s
 	w := newWorld(t, 2, withDCQCN)
@@ -423,7 +422,7 @@ func TestRateLimitBesideDCQCN(t *testing.T) {
 }
 
 // TestRateLimitBurst: no more than MaxBurst leaves at the line's rate, and packets leave at the
-// limit over bursts; a queue pair that rested has no more than that.
+// limit over bursts; a queue pair that rested gets no more than that.
 func TestRateLimitBurst(t *testing.T) {
 	const (
 		rate  = units.Gbps
@@ -504,8 +503,8 @@ func TestRateLimitErrors(t *testing.T) {
 	}
 }
 
-// TestStaticRate: the static rate of an address vector holds for what goes there, beside a
-// limit and for each datagram by its own.
+// TestStaticRate: the static rate of an address vector applies to its packets, beside a limit, and
+// for each datagram separately.
 func TestStaticRate(t *testing.T) {
 	const end = 10 * units.Millisecond
 	for _, kind := range []qp.Type{qp.RC, qp.UC} {
@@ -537,7 +536,7 @@ func TestStaticRate(t *testing.T) {
 	}
 }
 
-// TestStaticRateOfDatagrams: the gap behind a datagram is that of its own address handle.
+// TestStaticRateOfDatagrams: the gap after a datagram is that of its own address handle.
 func TestStaticRateOfDatagrams(t *testing.T) {
 	w := newWorld(t, 3)
 	a, b, c := w.host(0), w.host(1), w.host(2)
@@ -566,9 +565,9 @@ func TestStaticRateOfDatagrams(t *testing.T) {
 	}
 }
 
-// TestTimestamps: an entry has the time at which the NIC made it: of a SEND of RC when the
-// ACK came, of UC when its last packet left, of a receive when the last packet came; however
-// long it takes to the program.
+// TestTimestamps: an entry has the time at which the NIC made it: for a SEND of RC when the ACK
+// arrived, of UC when its last packet left, for a receive when the last packet arrived; whatever
+// the latency to the program.
 func TestTimestamps(t *testing.T) {
 	for _, kind := range []qp.Type{qp.RC, qp.UC} {
 		for _, d := range []Delays{{}, {Completion: 7 * us}} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// manage takes a datagram to queue pair 1.
+// manage handles a datagram to queue pair 1.
 func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 	switch {
 	case !d.owns(to):
@@ -32,7 +32,7 @@ func (c *connections) send(s *cm.Send) {
 	d := c.device
 	r := route{ends: packet.NewAddresses(s.From, s.To), tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
 	if d.locate(&r) != nil {
-		return // nobody has the address: as if it was lost on its way
+		return // no host has the address: as if it was lost on the way
 	}
 	p := d.env.Pool.NewRoCE()
 	b := &p.RoCE.Packet

@@ -9,15 +9,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// firstVA is the address of the first buffer that the device gives one to, and
-// pageSize what these addresses are multiples of.
+// firstVA is the address of the first buffer that the device gives one to, and pageSize the unit of
+// these addresses.
 const (
 	firstVA  = 0x7f00_0000_0000
 	pageSize = 4096
 )
 
-// PD is a protection domain (ibv_alloc_pd(3)): what is made of it may be used
-// together.
+// PD is a protection domain (ibv_alloc_pd(3)): objects made from it may be used together.
 type PD struct {
 	device *Device
 	memory *memory.PD
@@ -33,11 +32,11 @@ func (d *Device) AllocPD() (*PD, error) {
 	return &PD{device: d, memory: p}, nil
 }
 
-// Device is the device that it is of.
+// Device returns the device that the protection domain belongs to.
 func (p *PD) Device() *Device { return p.device }
 
-// Dealloc ends it (ibv_dealloc_pd(3)). EBUSY: something is of it; EINVAL: it is
-// ended already.
+// Dealloc deallocates it (ibv_dealloc_pd(3)). EBUSY: it has objects; EINVAL: it is deallocated
+// already.
 func (p *PD) Dealloc() error {
 	if err := p.device.memory.DeallocPD(p.memory); err != nil {
 		return err
@@ -46,7 +45,7 @@ func (p *PD) Dealloc() error {
 	return nil
 }
 
-// usable tells why nothing can be made of it, if so.
+// usable returns an error if the protection domain is deallocated.
 func (p *PD) usable() error {
 	if p.gone {
 		return fmt.Errorf("%w: the protection domain is deallocated", syscall.EINVAL)
@@ -54,10 +53,10 @@ func (p *PD) usable() error {
 	return nil
 }
 
-// Locate tells where bytes of a region of the protection domain are in its backing, as
-// the kernel does before it prefetches them (ibv_advise_mr(3)). ENOENT: no region has the
-// key; EPERM: it is of another protection domain, or does not grant a, which is LocalRead
-// or LocalWrite; EFAULT: the bytes are not all within it.
+// Locate returns the position of a region's bytes in its backing, as the kernel computes it before
+// it prefetches them (ibv_advise_mr(3)). ENOENT: no region has the key; EPERM: it is of another
+// protection domain, or does not grant a, which is LocalRead or LocalWrite; EFAULT: the bytes are
+// not all within it.
 func (p *PD) Locate(key uint32, va uint64, n uint32, a Access) (addr uint64, err error) {
 	if err := p.usable(); err != nil {
 		return 0, err
@@ -81,11 +80,10 @@ type MR struct {
 	pd *PD
 }
 
-// Register makes a region of a buffer of 1 byte or more. The buffer gets an address
-// of its own, as it would have in a process (Addr); the NIC reads and writes the
-// slice itself, so the region must not be deregistered before the program has done
-// with what it brings. Writing to it from afar needs LocalWrite among the rights
-// too. ENOMEM: there are max_mr; EINVAL: the length or the rights cannot be.
+// Register makes a region of a buffer of 1 byte or more. The buffer gets its own address, as it
+// would have in a process (Addr); the NIC reads and writes the slice itself, so do not deregister
+// the region before the program is done with the data in it. Remote write access needs LocalWrite
+// too. ENOMEM: there are max_mr; EINVAL: the length or the rights are invalid.
 func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
 	va := p.device.place(uint64(len(buffer)))
 	return p.RegisterFrom(memory.Registration{
@@ -93,11 +91,10 @@ func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
 	})
 }
 
-// RegisterSize makes a region of which only the size is modelled: what is sent
-// from it has a length and no bytes, and what is written to it is forgotten. That
-// takes neither memory nor time for copies, and all else, also time in the
-// emulation, is as with real bytes. A frame of it in a capture has zeros; atomics
-// bring 0. Errors are those of Register.
+// RegisterSize makes a region of which only the size is modelled: data sent from it has a length
+// and no bytes, and data written to it is discarded. This takes neither memory nor time for copies;
+// everything else, including time in the emulation, is as with real bytes. Its frames have zeros in
+// a capture; atomics return 0. Errors are those of Register.
 func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
 	if size < 1 {
 		return nil, fmt.Errorf("%w: a region of %d bytes: it has 1 or more", syscall.EINVAL, int64(size))
@@ -106,8 +103,8 @@ func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
 	return p.RegisterFrom(memory.Registration{Addr: va, IOVA: va, Length: uint64(size), Access: access, Backing: memory.Sizes{}})
 }
 
-// RegisterFrom makes a region of any memory, at any address. r.PD is not looked at.
-// Errors are those of Register.
+// RegisterFrom makes a region of any memory, at any address. r.PD is ignored. Errors are those of
+// Register.
 func (p *PD) RegisterFrom(r memory.Registration) (*MR, error) {
 	r.PD = p.memory
 	m, err := p.device.memory.Register(r)
@@ -117,25 +114,24 @@ func (p *PD) RegisterFrom(r memory.Registration) (*MR, error) {
 	return &MR{m, p}, nil
 }
 
-// place gives an address for n bytes.
+// place returns an address for n bytes.
 func (d *Device) place(n uint64) uint64 {
 	va := d.nextVA
-	// A page between buffers stays free, so that an access beyond one is a fault.
+	// Leave a free page between buffers, so that an access beyond one faults.
 	d.nextVA += n/pageSize*pageSize + 2*pageSize
 	return va
 }
 
-// PD is the protection domain that it is of.
+// PD returns the region's protection domain.
 func (m *MR) PD() *PD { return m.pd }
 
-// Deregister ends the region (ibv_dereg_mr(3)). EBUSY: windows are bound to it;
-// EINVAL: it is ended already.
+// Deregister deregisters the region (ibv_dereg_mr(3)). EBUSY: windows are bound to it; EINVAL: it
+// is deregistered already.
 func (m *MR) Deregister() error { return m.pd.device.memory.Deregister(m.Region) }
 
-// Reregister changes the region (ibv_rereg_mr(3)): to.PD is not looked at, but pd,
-// if ChangePD is among the changes. A new translation gives new keys. An error
-// changes nothing. EBUSY: windows are bound to it; EINVAL: what is asked for cannot
-// be.
+// Reregister changes the region (ibv_rereg_mr(3)). It ignores to.PD and uses pd if ChangePD is
+// among the changes. A new translation gives new keys. An error changes nothing. EBUSY: windows are
+// bound to it; EINVAL: the arguments are invalid.
 func (m *MR) Reregister(c memory.Changes, pd *PD, to memory.Registration) error {
 	if pd != nil {
 		to.PD = pd.memory
@@ -149,9 +145,9 @@ func (m *MR) Reregister(c memory.Changes, pd *PD, to memory.Registration) error 
 	return nil
 }
 
-// SGE is an element of a scatter/gather list: n bytes from an offset in the
-// region. That they lie within it shows when they are used (cq.LocProtErr). It
-// panics if n is negative or beyond the 32 bits that an element has for it.
+// SGE returns an element of a scatter/gather list: n bytes from an offset in the region. Bounds are
+// checked only when they are used (cq.LocProtErr). SGE panics if n is negative or does not fit into
+// 32 bits.
 func (m *MR) SGE(offset, n units.Bytes) SGE {
 	if n < 0 || n > math.MaxUint32 {
 		panic(fmt.Sprintf("nicemu: an element of %d bytes: it has 0 to 4294967295", int64(n)))
@@ -160,20 +156,20 @@ func (m *MR) SGE(offset, n units.Bytes) SGE {
 	return SGE{VA: base + uint64(offset), Length: uint32(n), LKey: m.LKey()}
 }
 
-// Addr is the address of an offset in the region, for RDMA operations.
+// Addr returns the address of an offset in the region, for RDMA operations.
 func (m *MR) Addr(offset units.Bytes) uint64 {
 	base, _ := m.Bounds()
 	return base + uint64(offset)
 }
 
-// MW is a memory window (ibv_alloc_mw(3)): a remote key of its own for a part of a
-// region. It is bound by QP.BindMW or, if it is of type 2, a work request.
+// MW is a memory window (ibv_alloc_mw(3)): a separate remote key for part of a region. QP.BindMW
+// binds it or, for type 2, a work request.
 type MW struct {
 	*memory.Window
 	device *Device
 }
 
-// AllocMW makes a window that is not bound. ENOMEM: there are max_mw.
+// AllocMW makes an unbound window. ENOMEM: there are max_mw.
 func (p *PD) AllocMW(kind memory.WindowType) (*MW, error) {
 	w, err := p.device.memory.AllocWindow(p.memory, kind)
 	if err != nil {
@@ -182,13 +178,13 @@ func (p *PD) AllocMW(kind memory.WindowType) (*MW, error) {
 	return &MW{w, p.device}, nil
 }
 
-// Binding is what binds the window to n bytes from an offset in a region. The
-// window's key is Key of it when that is done: one more than now (ibv_inc_rkey). The
-// region needs MWBind among its rights.
+// Binding returns the binding of the window to n bytes from an offset in a region. Once bound, the
+// window's key is the binding's Key: one more than now (ibv_inc_rkey). The region needs MWBind
+// among its rights.
 func (w *MW) Binding(m *MR, offset, n units.Bytes, access Access) Binding {
 	return Binding{Window: w.RKey(), Tag: uint8(w.RKey()) + 1, Region: m.LKey(), Addr: m.Addr(offset), Length: uint64(n), Access: access}
 }
 
-// Dealloc ends the window, unbinding it if need be (ibv_dealloc_mw). EINVAL: it is
-// ended already.
+// Dealloc deallocates the window, unbinding it if need be (ibv_dealloc_mw). EINVAL: it is
+// deallocated already.
 func (w *MW) Dealloc() error { return w.device.memory.DeallocWindow(w.Window) }

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// poll takes completions and holds them to what was asked for.
+// poll takes completions and checks them against the requests.
 func (m *model) poll() {
 	h := m.anyHost("host")
 	for _, c := range h.cqs {
@@ -58,7 +58,7 @@ func (m *model) completed(h *station, c *cq.Completion) {
 	}
 }
 
-// legal is how a work request may end.
+// legal returns the statuses that a work request may end with.
 func legal(r *request) []cq.Status {
 	if r.recv {
 		return []cq.Status{cq.Success, cq.WRFlushErr, cq.LocLenErr, cq.LocProtErr, cq.RemInvReqErr, cq.RemAccessErr, cq.LocQPOpErr, cq.MWBindErr}
@@ -73,7 +73,7 @@ func legal(r *request) []cq.Status {
 	return list
 }
 
-// sent is a work request of a send queue that has succeeded.
+// sent checks a send request that has succeeded.
 func (m *model) sent(h *station, r *request, c *cq.Completion) {
 	if r.of.config.Type != qp.RC {
 		return
@@ -96,7 +96,7 @@ func (m *model) sent(h *station, r *request, c *cq.Completion) {
 	}
 }
 
-// received is a receive request that has succeeded.
+// received checks a receive request that has succeeded.
 func (m *model) received(h *station, r *request, c *cq.Completion) {
 	if c.Opcode == cq.RecvImm {
 		return
@@ -110,11 +110,11 @@ func (m *model) received(h *station, r *request, c *cq.Completion) {
 		at, n = at+transport.GRHLen, n-transport.GRHLen
 	}
 	if n < 8 {
-		return // it does not say of whom it is
+		return // it does not name its message
 	}
 	id := binary.LittleEndian.Uint64(h.buf[at:])
 	if id == 0 {
-		return // its size alone was modelled
+		return // only its size was modelled
 	}
 	s := m.work[id]
 	if s == nil || s.op > transport.SendInvalidate || s.n != n || !bytes.Equal(h.buf[at:at+n], s.bytes) {
@@ -134,7 +134,7 @@ func (m *model) received(h *station, r *request, c *cq.Completion) {
 	}
 }
 
-// end lets everything come to its end: then nothing may be left.
+// end lets everything finish: then nothing may be left.
 func (m *model) end() {
 	for _, c := range m.w.ports {
 		c.paused = [8]bool{}
@@ -210,12 +210,12 @@ func (m *model) accounts() {
 	}
 }
 
-// untold tells whether a SEND may have come without success for who receives it: the
-// key that it was to invalidate could not be.
+// untold reports whether a SEND may have arrived without success for the receiver: the key that it
+// was to invalidate could not be.
 func (m *model) untold(r *request) bool { return r.op == transport.SendInvalidate }
 
-// counted: what FETCH ADDs have brought differs, and the counter has gone on by at
-// least as many as have succeeded, and at most as many as there were.
+// counted checks that the results of FETCH ADDs differ, and that the counter has grown by at least
+// as many as have succeeded, and at most as many as there were.
 func (m *model) counted(h *station) {
 	seen := map[string]bool{}
 	for _, b := range h.old {
@@ -235,7 +235,7 @@ func (m *model) counted(h *station) {
 	}
 }
 
-// clear ends what a host has. Nothing may be in use any more.
+// clear destroys a host's objects. Nothing may be in use any more.
 func (m *model) clear(h *station) {
 	for _, x := range h.handles {
 		m.must(x.Destroy())

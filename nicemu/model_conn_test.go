@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// link is one side of a connection, and what it was told.
+// link is one side of a connection, and the events it got.
 type link struct {
 	conn   *Conn
 	at     *station
@@ -31,7 +31,7 @@ func (m *model) connect() {
 	m.conns = append(m.conns, l)
 }
 
-// asked is what a listener is told, of requests and of what becomes of them.
+// asked handles events of a listener: requests and later events of connections.
 func (m *model) asked(h *station, e ConnEvent) {
 	if e.Kind != ConnRequested {
 		for _, l := range m.conns {
@@ -65,10 +65,10 @@ func (m *model) answer(l *link) {
 	}
 }
 
-// over tells whether a request that was not answered is gone.
+// over reports whether a request that was not answered is gone.
 func (l *link) over() bool { return l.closed || l.last == ConnUnreachable || l.last == ConnRejected }
 
-// told holds what becomes of a connection to the order in which it can.
+// told checks that events of a connection come in a possible order.
 func (m *model) told(l *link, e ConnEvent) {
 	before := map[ConnKind][]ConnKind{
 		ConnEstablished: {ConnRequested}, ConnRejected: {ConnRequested}, ConnUnreachable: {ConnRequested}, ConnFailed: {ConnRequested},
@@ -80,7 +80,7 @@ func (m *model) told(l *link, e ConnEvent) {
 	l.last = e.Kind
 }
 
-// part ends a connection or answers a request that waits.
+// part ends a connection or answers a waiting request.
 func (m *model) part() {
 	l, ok := some(m, "connection", m.conns)
 	switch {

@@ -20,13 +20,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// model is random programs on NICs, and what they must have seen.
+// model is random programs on NICs, with their expected results.
 type model struct {
 	*rapid.T
 	w     *world
-	rand  *rand.Rand // of what happens while the world runs
+	rand  *rand.Rand // for events while the world runs
 	hosts []*station
-	all   []*pair // in the order of their making
+	all   []*pair // in order of creation
 	work  map[uint64]*request
 	next  uint64 // ID of a work request, and epoch of a connection
 	conns []*link
@@ -37,12 +37,12 @@ type station struct {
 	*host
 	index   int
 	free    units.Bytes // of the region, from here on
-	size    *MR         // of which only the size is modelled
+	size    *MR         // only its size is modelled
 	cqs     []*CQ
 	channel Channel
 	srq     *SRQ
 	handles []*AH
-	old     [][]byte // what FETCH ADDs have brought
+	old     [][]byte // results of FETCH ADDs
 	reset   bool     // a queue pair with srq was reset or destroyed
 }
 
@@ -60,19 +60,19 @@ type pair struct {
 	*QP
 	at     *station
 	gone   bool
-	reset  bool // it was, so what it had vanished
+	reset  bool // it was reset, so its requests vanished
 	window *MW
-	key    uint32 // of what the window was bound to last
+	key    uint32 // of the window's last binding
 	bound  units.Bytes
-	seen   uint64 // the last SEND that was received, of RC
-	peer   *pair  // nil where a connection manager has joined it, and of UD
+	seen   uint64 // the last SEND received, of RC
+	peer   *pair  // nil if joined by a connection manager, and for UD
 	group  bool
 }
 
 // request is a work request of the model.
 type request struct {
 	id      uint64
-	of      *pair // nil of those of a shared receive queue
+	of      *pair // nil for those of a shared receive queue
 	op      transport.Op
 	recv    bool
 	wanted  bool // it makes a completion if it succeeds
@@ -83,12 +83,12 @@ type request struct {
 	place   units.Bytes // in the region of its host
 	remote  units.Bytes // in that of the peer
 	to      *station
-	bytes   []byte // nil where the size alone is modelled
+	bytes   []byte // nil if only the size is modelled
 	arrived int    // of a SEND
 }
 
-// TestModel runs random programs on two or three NICs whose packets are lost,
-// duplicated and reordered, and looks at all that they get and all that NICs keep.
+// TestModel runs random programs on two or three NICs whose packets are lost, duplicated and
+// reordered, and checks their results and the state of the NICs.
 func TestModel(t *testing.T) { rapid.Check(t, func(t *rapid.T) { newModel(t).run() }) }
 
 func newModel(t *rapid.T) *model {
@@ -171,7 +171,7 @@ func (m *model) must(err error) {
 	}
 }
 
-// run is a program from its beginning to the end of all that it has made.
+// run runs a program from its start to the destruction of all its objects.
 func (m *model) run() {
 	actions := map[string]func(){
 		"pair": m.makePair, "datagrams": m.makeDatagrams, "send": m.send, "list": m.list, "receive": m.receive, "shared receive": m.receiveShared,
@@ -254,8 +254,8 @@ func (m *model) makePair() {
 	}
 }
 
-// join joins two queue pairs. PSNs of one connection are far from those of others, so
-// that late packets of an old one are taken for what they are.
+// join joins two queue pairs. PSNs of one connection are far from those of others, so that late
+// packets of an old one are recognized.
 func (m *model) join(x, y *pair) {
 	m.next++
 	epoch := uint32(m.next) * 100_003
@@ -311,7 +311,7 @@ func (m *model) move() {
 	}
 }
 
-// discard notes that what a queue pair had has vanished.
+// discard records that a queue pair's requests have vanished.
 func (m *model) discard(p *pair) {
 	p.reset = true
 	p.key = 0
@@ -344,7 +344,7 @@ func (m *model) finish(p *pair) {
 	m.must(p.window.Dealloc())
 }
 
-// rejoin joins two queue pairs again that were both reset.
+// rejoin joins again two queue pairs that were both reset.
 func (m *model) rejoin() {
 	fresh := func(p *pair) bool { return !p.gone && p.State() == qp.Reset }
 	p, ok := m.living(func(p *pair) bool { return fresh(p) && (p.config.Type == qp.UD || p.peer != nil && fresh(p.peer)) })
@@ -357,7 +357,7 @@ func (m *model) rejoin() {
 	}
 }
 
-// pause has a class of a port stand still, or go on.
+// pause pauses a class of a port, or resumes it.
 func (m *model) pause() {
 	c, _ := some(m, "port", m.w.ports)
 	prio := rapid.SampledFrom([]int{0, 3, 6}).Draw(m.T, "class")
@@ -404,7 +404,7 @@ func (m *model) line() {
 	c.device.SetLine(m.w.engine.Now(), c.rate)
 }
 
-// arm asks for an event and takes those that there are.
+// arm requests an event and takes the waiting ones.
 func (m *model) arm() {
 	h := m.anyHost("host")
 	for q, ok := h.channel.Get(); ok; q, ok = h.channel.Get() {

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// room takes n bytes of a host's region, each for one work request only, so that what
-// is in them says what has come.
+// room takes n bytes of a host's region, each for one work request only, so that their contents
+// identify what was received.
 func (h *station) room(n units.Bytes) (at units.Bytes, ok bool) {
 	at = h.free
 	if at+n > regionLen {
@@ -26,10 +26,10 @@ func (h *station) room(n units.Bytes) (at units.Bytes, ok bool) {
 	return at, true
 }
 
-// lost tells whether completions may have been.
+// lost reports whether completions may have been lost.
 func (p *pair) lost() bool { return p.config.SendCQ.Overrun() || p.config.RecvCQ.Overrun() }
 
-// list is some bytes of a host's region as one element or two.
+// sgl returns some bytes of a host's region as one element or two.
 func (m *model) sgl(h *station, at, n units.Bytes) []memory.SGE {
 	if cut := m.rand.Int64N(int64(n) + 1); m.rand.IntN(2) == 0 {
 		return []memory.SGE{h.mr.SGE(at, units.Bytes(cut)), h.mr.SGE(at+units.Bytes(cut), n-units.Bytes(cut))}
@@ -37,7 +37,7 @@ func (m *model) sgl(h *station, at, n units.Bytes) []memory.SGE {
 	return []memory.SGE{h.mr.SGE(at, n)}
 }
 
-// pattern is the bytes of a work request: its ID, and what follows from that.
+// pattern returns the bytes of a work request: its ID, and bytes derived from it.
 func pattern(id uint64, n units.Bytes) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, id)
 	for i := len(b); i < int(n); i++ {
@@ -65,7 +65,7 @@ func (m *model) send() {
 	}
 }
 
-// list posts several at once.
+// list posts several work requests at once.
 func (m *model) list() {
 	p, ok := m.living(nil)
 	if !ok {
@@ -92,7 +92,7 @@ func (m *model) list() {
 	}
 }
 
-// posted notes a work request, unless it was not taken for a good reason.
+// posted records a work request, unless it was refused for a good reason.
 func (m *model) posted(p *pair, r *request, err error) {
 	switch {
 	case err == nil:
@@ -131,7 +131,7 @@ func (m *model) compose(p *pair) (*SendWR, *request) {
 			wr.DestQP = uint32(rapid.IntRange(17, 40).Draw(m.T, "destination"))
 		}
 	} else if r.to = m.hostOf(AddressOf(attr.AV.DGID)); r.to == nil {
-		return nil, nil // it is not joined to anybody
+		return nil, nil // it is not joined
 	}
 	switch {
 	case r.op == transport.BindWindow:
@@ -182,7 +182,7 @@ func (m *model) compose(p *pair) (*SendWR, *request) {
 		r.bytes = pattern(r.id, r.n)
 		copy(h.buf[r.place:], r.bytes)
 		if kind := m.index("payload", 10); kind == 0 && p.config.Type != qp.UC {
-			// With UC it might come to where another message had begun.
+			// With UC it might arrive where another message had begun.
 
 			r.bytes, wr.SGL = nil, []memory.SGE{h.size.SGE(0, r.n)}
 		} else if kind == 1 && r.n > 0 && r.n <= 64 {
@@ -196,10 +196,10 @@ func (m *model) compose(p *pair) (*SendWR, *request) {
 		wr.RemoteVA, wr.RKey = r.to.mr.Addr(r.remote), r.to.mr.RKey()
 		switch m.index("to where", 30) {
 		case 0:
-			wr.RKey ^= 1 // nobody's
+			wr.RKey ^= 1 // an unused key
 		case 1, 2, 3:
 			if p.peer != nil && p.peer.key != 0 {
-				// Whatever the window is now: it may be refused.
+				// Whatever the window is now, it may be refused.
 				r.remote, wr.RemoteVA, wr.RKey = p.peer.bound, r.to.mr.Addr(p.peer.bound), p.peer.key
 				r.n = min(r.n, 1)
 				r.bytes, wr.SGL, wr.Inline = nil, []memory.SGE{h.size.SGE(0, r.n)}, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestMulticastOnOneNIC: what a queue pair sends to a group comes to the members on the
-// same NIC, itself included unless it was made otherwise, and once to those of others.
+// TestMulticastOnOneNIC: a packet that a queue pair sends to a group reaches the members on the
+// same NIC, itself included unless it was made otherwise, and those of others once.
 func TestMulticastOnOneNIC(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -81,7 +81,7 @@ func TestMulticastOnOneNIC(t *testing.T) {
 			if text := string(a.buf[GRHLen:][:9]); text != "message 0" {
 				t.Errorf("the neighbour has %q", text)
 			}
-			// The way round inside the NIC is none by its port.
+			// The loop inside the NIC does not use its port.
 			if k, _ := a.Counters(); sent != 2 || k.XmitMcast != 2 || k.XmitPackets != 2 || k.RcvPackets != 0 || w.pool.Live() != 0 {
 				t.Errorf("%d packets on the wire, %+v, %d not given back", sent, k, w.pool.Live())
 			}
@@ -89,8 +89,8 @@ func TestMulticastOnOneNIC(t *testing.T) {
 	}
 }
 
-// TestMulticastOfStrangers: a queue pair that blocks its own gets those of another NIC's
-// queue pair that has its number.
+// TestMulticastOfStrangers: a queue pair that blocks its own packets gets those of another NIC's
+// queue pair with the same number.
 func TestMulticastOfStrangers(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)

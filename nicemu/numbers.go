@@ -2,21 +2,21 @@ package nicemu
 
 import "github.com/weftlab/weft/nicemu/qp"
 
-// firstNumber is where numbers of queue pairs begin, as with rdma_rxe.
+// firstNumber is the lowest queue pair number, as with rdma_rxe.
 const firstNumber = 17
 
-// restBefore is how many numbers must have been freed before one is used again,
-// so that late packets of an old queue pair do not reach a new one.
+// restBefore is the number of freed numbers needed before one is reused, so that late packets of an
+// old queue pair do not reach a new one.
 const restBefore = 4096
 
-// numbers gives queue pairs their numbers and finds them by these.
+// numbers assigns numbers to queue pairs and finds queue pairs by number.
 type numbers struct {
 	slots   []*QP
 	freed   []uint32 // oldest first
 	aliases aliases
 }
 
-// next is the number of a queue pair to be made; false if all are in use.
+// next returns the number for a new queue pair; false if all are in use.
 func (n *numbers) next() (uint32, bool) {
 	end := uint32(qp.MaxNumber + 1)
 	if n.aliases.first > 0 {
@@ -31,7 +31,7 @@ func (n *numbers) next() (uint32, bool) {
 	return 0, false
 }
 
-// add takes the queue pair that has next's number.
+// add enters a queue pair, which has next's number.
 func (n *numbers) add(q *QP) {
 	i := q.Number() - firstNumber
 	if int(i) == len(n.slots) {
@@ -47,7 +47,7 @@ func (n *numbers) remove(q *QP) {
 	n.freed = append(n.freed, q.Number())
 }
 
-// find is the queue pair with a number; nil if there is none.
+// find returns the queue pair with a number; nil if there is none.
 func (n *numbers) find(number uint32) *QP {
 	if i := number - firstNumber; int(i) < len(n.slots) {
 		return n.slots[i]
@@ -58,7 +58,7 @@ func (n *numbers) find(number uint32) *QP {
 	return nil
 }
 
-// all is the queue pairs by rising number.
+// all returns the queue pairs by rising number.
 func (n *numbers) all() []*QP {
 	list := make([]*QP, 0, len(n.slots)-len(n.freed))
 	for _, q := range n.slots {

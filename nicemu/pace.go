@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// earliest is when the packet on offer may leave by its rate.
+// earliest returns the time when the packet on offer may leave at its rate.
 func (q *QP) earliest() units.Time {
 	if q.control == nil && q.limiter == nil && q.static == 0 {
 		return 0
@@ -18,10 +18,10 @@ func (q *QP) earliest() units.Time {
 	return q.pace.Next(q.paced(), q.burst())
 }
 
-// leaves tells pacing and rate control of a packet of size bytes on the wire, whose address
+// leaves reports to pacing and rate control a sent packet of size bytes on the wire, whose address
 // vector has a static rate (qp.StaticRate).
 func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
-	if static != q.static { // its turn was that of another rate
+	if static != q.static { // the turn was computed for another rate
 		q.static = static
 		q.pace.Enter(now, now, false)
 	}
@@ -38,16 +38,16 @@ func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
 	}
 }
 
-// tick has the rate control do what is due, as it must before any other input.
+// tick runs the rate control's timer if it is due, as is necessary before any other input.
 func (q *QP) tick(now units.Time) {
 	if q.control != nil && q.control.Timer() <= now {
 		q.control.Tick(now)
 	}
 }
 
-// Rate is at what rate the queue pair may send now, on the wire, by its rate control, rate
-// limit and static rate; 0 is without limit. Window is how many bytes may be sent and not
-// acknowledged, 0 likewise.
+// Rate returns the rate at which the queue pair may send now, on the wire, by its rate control,
+// rate limit and static rate; 0 means no limit. window is the number of bytes that may be in
+// flight, 0 likewise.
 func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	switch {
 	case q.layered != nil:
@@ -59,9 +59,9 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	return q.paced(), q.control.Window()
 }
 
-// Renew begins a new flow: the queue pair gets a new rate control, which knows nothing
-// of what was sent before. It does nothing without a rate control, or before RTR. EBUSY:
-// the queue pair has something to send, or to wait for.
+// Renew begins a new flow: the queue pair gets a new rate control, which knows nothing of earlier
+// traffic. It does nothing without a rate control, or before RTR. EBUSY: the queue pair has
+// something to send, or to wait for.
 func (q *QP) Renew() error {
 	if q.layered != nil && !q.isTwin() {
 		if q.layered.Busy() {
@@ -81,16 +81,16 @@ func (q *QP) Renew() error {
 	return nil
 }
 
-// Control is the queue pair's rate control, up to date; nil if it has none.
+// Control returns the queue pair's rate control, up to date; nil if it has none.
 func (q *QP) Control() cc.Control {
 	q.tick(q.device.Now())
 	return q.control
 }
 
-// feedback tells a rate control of packets and acknowledgements.
+// feedback reports packets and acknowledgements to a rate control.
 type feedback QP
 
-// Sent implements transport.Feedback. What is on the wire, QP.leaves tells.
+// Sent implements transport.Feedback. QP.leaves reports the bytes on the wire.
 func (f *feedback) Sent(_ units.Time, s transport.Sent) {
 	if !s.Again && !s.Response {
 		f.sent += s.Payload

@@ -28,8 +28,7 @@ func keepBusy(t testing.TB, q *QP, from, to *MR, op transport.Op, n units.Bytes)
 	post(t, q, transport.SendWR{Op: op, SGL: []memory.SGE{from.SGE(0, n)}, RemoteVA: to.Addr(0), RKey: to.RKey()})
 }
 
-// wireRate is the rate of the packets for a queue pair between two instants, as
-// they are on the wire.
+// wireRate returns the rate of the packets for a queue pair between two times, on the wire.
 func (w *world) wireRate(from int, number uint32, begin, end units.Time) float64 {
 	sum := units.Bytes(0)
 	for _, s := range w.log {
@@ -40,7 +39,7 @@ func (w *world) wireRate(from int, number uint32, begin, end units.Time) float64
 	return float64(sum) * 8 / (end - begin).Seconds()
 }
 
-// TestPacedRates measures odd rates over a long time.
+// TestPacedRates measures uneven rates over a long time.
 func TestPacedRates(t *testing.T) {
 	for _, rate := range []units.Rate{1_234_567, 333_333_333, 2_718_281_828, 7_777_777_777, 9_999_999_999, lineRate} {
 		w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &fixed{rate: rate} }))
@@ -56,8 +55,8 @@ func TestPacedRates(t *testing.T) {
 	}
 }
 
-// TestPaceAfterContention: queue pairs that had to wait for one another take up
-// their own rates again as soon as there is room.
+// TestPaceAfterContention: queue pairs that had to wait for each other return to their own rates as
+// soon as there is room.
 func TestPaceAfterContention(t *testing.T) {
 	const rate = 4 * units.Gbps
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &fixed{rate: rate} }))
@@ -81,8 +80,8 @@ func TestPaceAfterContention(t *testing.T) {
 	}
 }
 
-// TestPaceBesideAcks: a paced queue pair that acknowledges what its peer sends
-// keeps its rate on a busy line.
+// TestPaceBesideAcks: a paced queue pair that acknowledges its peer's data keeps its rate on a busy
+// line.
 func TestPaceBesideAcks(t *testing.T) {
 	const rate = 3 * units.Gbps
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &fixed{rate: rate} }), func(s *Settings, _ *Env) { s.AckEvery = 1 })

@@ -19,23 +19,23 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// QPConfig is what a queue pair is made with (ibv_qp_init_attr).
+// QPConfig is the configuration of a new queue pair (ibv_qp_init_attr).
 type QPConfig struct {
 	Type   QPType // RC, UC or UD
 	SendCQ *CQ    // of the device, as RecvCQ and SRQ; may be RecvCQ
 	RecvCQ *CQ
-	SRQ    *SRQ // nil if it has a receive queue of its own; RC and UD
-	// Cap is the size of its queues, which are made of just that size. With an SRQ
-	// its parts for receives are not looked at.
+	SRQ    *SRQ // nil if it has a separate receive queue; RC and UD
+	// Cap is the size of its queues, which have exactly that size. With an SRQ the values for
+	// receives are ignored.
 	Cap QPCap
-	// SignalAll makes every work request of the send queue complete
-	// (sq_sig_all); otherwise those do that are Signaled, and those that fail.
+	// SignalAll makes every work request of the send queue complete (sq_sig_all); otherwise those
+	// complete that are Signaled, and those that fail.
 	SignalAll bool
-	// BlockSelfMulticast keeps what the queue pair sends to a group that it is in from
-	// itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB); others on the NIC get it all the same.
+	// BlockSelfMulticast keeps packets that the queue pair sends to its own group from the queue
+	// pair itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB); others on the NIC still get them.
 	BlockSelfMulticast bool
 
-	// ChunkSize is how much of a message is read from or written to memory at once
+	// ChunkSize is the amount of a message read from or written to memory at once
 	// (transport.Config).
 	ChunkSize units.Bytes
 }
@@ -45,19 +45,19 @@ type QP struct {
 	agenda.Task[sleeper]
 	device *Device
 	verbs  *qp.QP        // states and attributes
-	engine *transport.QP // what it does
+	engine *transport.QP // the protocol
 	config QPConfig
 
-	// As the scheduler sees it.
-	before, behind *QP   // in the ring of those that take turns
+	// Scheduler state.
+	before, behind *QP   // in the round robin
 	prio, ack      uint8 // lanes of its data and of its acknowledgements
-	static         uint8 // rate of the address vector of the packet that was sent last (qp.StaticRate)
+	static         uint8 // rate of the address vector of the last packet sent (qp.StaticRate)
 	urgent         bool  // it has something to acknowledge
-	turns          bool  // it takes turns
+	turns          bool  // it is in the round robin
 	offer          transport.Offer
-	rest           transport.Offer // while it offers an acknowledgement in another lane: the request behind it
-	answer         units.Bytes     // length of the frame that acknowledges
-	frame          units.Bytes     // of the one that it sends in its turn
+	rest           transport.Offer // the request after an acknowledgement offered in another lane
+	answer         units.Bytes     // length of the acknowledgement's frame
+	frame          units.Bytes     // of the packet that it sends in its turn
 	credit         units.Bytes     // in its turn
 	route          route           // of RC and UC, from RTR on
 
@@ -65,34 +65,34 @@ type QP struct {
 	limiter  *limiter   // nil without a rate limit
 	control  cc.Control // nil while it has none
 	notice   cc.Notification
-	echo     bool             // a mark came that no acknowledgement has echoed
+	echo     bool             // a mark arrived that no acknowledgement has echoed
 	room     int              // for hops of in-band telemetry, in requests
-	brought  *telemetry.Stack // what the last request with telemetry brought; Echo until it is sent back
-	active   bool             // the control was told so
-	flow     flowTo           // by which others name it, if it has a rate control
+	brought  *telemetry.Stack // from the last request with telemetry; Echo until it is sent back
+	active   bool             // as last reported to the control
+	flow     flowTo           // its name for others, if it has a rate control
 	notified bool             // a CNP for it waits
-	broken   bool             // a completion queue has overrun: it is to fail
+	broken   bool             // a completion queue has overrun: fail the queue pair
 
-	layered Layered // software above it; nil for none
-	twins   *twins  // under a layer, of a queue pair that has twins and of these; else nil
+	layered Layered // software above it; nil if none
+	twins   *twins  // under a layer, if there are any; else nil
 
-	sent, acked units.Bytes // payload, for controls that hear of it
+	sent, acked units.Bytes // payload, for controls that use it
 	counters    QPCounters
-	gaps        outage.Log // in the payload that came in order, while links were down
+	gaps        outage.Log // in the payload received in order, while links were down
 }
 
 // QPCounters counts what happened at a queue pair, in addition to transport.Counters.
 type QPCounters struct {
-	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
-	RxPackets, RxBytes     uint64 // all that came
-	Marked                 uint64 // packets that came with CE
+	DataPackets, DataBytes uint64 // requests and READ responses, including repeats; bytes of frames
+	RxPackets, RxBytes     uint64 // all received
+	Marked                 uint64 // packets received with CE
 	CNPsSent               uint64
 	CNPsHandled            uint64
-	LastPayload            units.Time // when payload last came in order
+	LastPayload            units.Time // when payload last arrived in order
 }
 
-// CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL:
-// what is asked for is beyond the limits, or of another device.
+// CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL: a parameter is
+// beyond the limits, or of another device.
 func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	d := p.device
 	if err := d.settings.Limits.Room(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
@@ -108,9 +108,9 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	return q, err
 }
 
-// newQP makes a queue pair of a protection domain that has been checked. Of a device with
-// a layer, those that may be under it complete there. visible is that of which it is to be a
-// twin; nil for one of a program.
+// newQP makes a queue pair with a checked configuration. If the device has a layer, queue pairs
+// that may be under it complete there. visible is the queue pair that gets a twin; nil for a
+// program's queue pair.
 func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) (*QP, error) {
 	number, ok := d.numbers.next()
 	if !ok {
@@ -162,7 +162,7 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 	return q, nil
 }
 
-// check holds a queue pair of a protection domain to what it is made of.
+// check checks the configuration of a queue pair of a protection domain.
 func (c *QPConfig) check(p *PD) error {
 	if c.Type == qp.GSI {
 		return fmt.Errorf("%w: a queue pair of type GSI is the NIC's own: RC, UC and UD can be made", syscall.EINVAL)
@@ -191,20 +191,20 @@ func serviceOf(t qp.Type) roce.Service {
 // Number is the queue pair's number, 24 bits.
 func (q *QP) Number() uint32 { return q.verbs.Number() }
 
-// Device is the device that it is of.
+// Device returns the device that the queue pair belongs to.
 func (q *QP) Device() *Device { return q.device }
 
-// State is the state it is in.
+// State returns its state.
 func (q *QP) State() qp.State { return q.verbs.State() }
 
-// Query is all attributes (ibv_query_qp(3)), and what it was made with. PSNs are
-// those that the queue pair began with.
+// Query returns all attributes (ibv_query_qp(3)) and the configuration. PSNs are the initial ones.
 func (q *QP) Query() (qp.Attr, QPConfig) {
 	a, _ := q.verbs.Query()
 	return a, q.config
 }
 
-// Counters is what it has counted, with those that a layer has put in its place or beside it.
+// Counters returns its counters, including those of queue pairs that a layer uses instead or beside
+// it.
 func (q *QP) Counters() (transport.Counters, QPCounters) {
 	t, c := q.engine.Counters(), q.counters
 	for twin := range q.eachTwin {
@@ -225,8 +225,8 @@ func (c *QPCounters) add(o *QPCounters) {
 	c.LastPayload = max(c.LastPayload, o.LastPayload)
 }
 
-// Gaps are the longest times without payload that came in order, of each time that
-// links were down.
+// Gaps returns, for each time that links were down, the longest time without payload received in
+// order.
 func (q *QP) Gaps() []outage.Gap {
 	gaps := q.gaps.Gaps()
 	for twin := range q.eachTwin {
@@ -235,11 +235,10 @@ func (q *QP) Gaps() []outage.Gap {
 	return gaps
 }
 
-// Modify changes attributes, and the state if the mask has MaskState
-// (ibv_modify_qp(3)). Which attributes a transition needs and may have is that of
-// the specification (qp.Transition); Init and Join do the usual. An error changes
-// nothing. EINVAL: what is asked for cannot be; EHOSTUNREACH: nobody has the
-// address of the peer.
+// Modify changes attributes, and the state if the mask has MaskState (ibv_modify_qp(3)). The
+// specification says which attributes a transition needs and may have (qp.Transition); Init and
+// Join cover the usual cases. An error changes nothing. EINVAL: the arguments are invalid;
+// EHOSTUNREACH: no host has the address of the peer.
 func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	d := q.device
 	now := d.Now()
@@ -263,7 +262,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		return err
 	}
 	if m&qp.MaskAV != 0 {
-		q.withdraw() // it would go to another
+		q.withdraw() // it would go to another peer
 		q.static = next.static
 	}
 	q.route = next
@@ -278,11 +277,11 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	return nil
 }
 
-// SetState is Modify of the state alone, where that needs no attributes: to ERR,
-// RESET, SQD, and from SQD or SQE to RTS.
+// SetState calls Modify with the state alone, where that needs no attributes: to ERR, RESET, SQD,
+// and from SQD or SQE to RTS.
 func (q *QP) SetState(to State) error { return q.Modify(qp.Attr{State: to}, qp.MaskState) }
 
-// follow brings the engine to where the attributes are.
+// follow brings the engine to the state of the attributes.
 func (q *QP) follow(from qp.State, moved bool) error {
 	d := q.device
 	all, _ := q.verbs.Query()
@@ -313,7 +312,7 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	return q.engine.Modify(all.State, attr)
 }
 
-// engineAttr are the attributes as the engine takes them.
+// engineAttr returns the attributes for the engine.
 func (q *QP) engineAttr() transport.Attr {
 	all, _ := q.verbs.Query()
 	a := transport.Attr{
@@ -331,7 +330,7 @@ func (q *QP) engineAttr() transport.Attr {
 	return a
 }
 
-// newFlow is what the queue pair's rate control is made for.
+// newFlow returns the parameters for the queue pair's rate control.
 func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	d := q.device
 	mtu := units.Bytes(a.PathMTU.Bytes())
@@ -349,8 +348,8 @@ func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	return f
 }
 
-// adjust changes what may change in the state that the engine is in. Others of
-// the attributes come with the transition that is about to be made.
+// adjust changes the attributes that may change in the engine's current state. The others come with
+// the transition that is about to be made.
 func (q *QP) adjust(a transport.Attr) error {
 	next := q.engine.Attr()
 	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
@@ -361,7 +360,7 @@ func (q *QP) adjust(a transport.Attr) error {
 	return q.engine.Adjust(next)
 }
 
-// reset forgets what is the scheduler's and the rate control's.
+// reset clears the state of scheduler and rate control.
 func (q *QP) reset() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
@@ -378,7 +377,7 @@ func (q *QP) reset() {
 	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }
 
-// withdraw takes back the CNP that waits, if one does.
+// withdraw drops the waiting CNP, if there is one.
 func (q *QP) withdraw() {
 	if !q.notified {
 		return
@@ -391,9 +390,9 @@ func (q *QP) withdraw() {
 	}
 }
 
-// Destroy ends the queue pair (ibv_destroy_qp(3)). What is posted vanishes, and so
-// do its completions that nobody has polled. EBUSY: it is attached to multicast
-// groups; EINVAL: it is destroyed already.
+// Destroy destroys the queue pair (ibv_destroy_qp(3)). Posted requests vanish, and so do its
+// completions that have not been polled. EBUSY: it is attached to multicast groups; EINVAL: it is
+// destroyed already.
 func (q *QP) Destroy() error {
 	if err := q.verbs.Destroy(); err != nil {
 		return err
@@ -422,10 +421,10 @@ func (q *QP) Destroy() error {
 	return nil
 }
 
-// PostSend adds a work request to the send queue (ibv_post_send(3)). It is copied,
-// with its list; the bytes are read when they are sent, or sent again. ENOMEM: the
-// queue is full; EINVAL: the state does not allow it, or the work request cannot
-// be (the errors of package transport). In SQE and ERR it is flushed.
+// PostSend adds a work request to the send queue (ibv_post_send(3)). It is copied, with its list;
+// the bytes are read when they are sent or retransmitted. ENOMEM: the queue is full; EINVAL: the
+// state does not allow it, or the work request is invalid (the errors of package transport). In SQE
+// and ERR it is flushed.
 func (q *QP) PostSend(wr *SendWR) error {
 	if q.layered != nil {
 		return q.postLayered(wr)
@@ -436,8 +435,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return err
 }
 
-// PostSendList adds work requests in order, up to the first that is not taken, and
-// says how many were: with an error list[posted] is bad_wr.
+// PostSendList adds work requests in order, up to the first one refused, and returns how many were
+// added: with an error list[posted] is bad_wr.
 func (q *QP) PostSendList(list []SendWR) (posted int, err error) {
 	if q.layered != nil {
 		return each(list, q.postLayered)
@@ -475,8 +474,8 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// PostRecvList adds work requests in order, up to the first that is not taken, and
-// says how many were: with an error list[posted] is bad_wr.
+// PostRecvList adds work requests in order, up to the first one refused, and returns how many were
+// added: with an error list[posted] is bad_wr.
 func (q *QP) PostRecvList(list []RecvWR) (posted int, err error) {
 	if q.layered != nil {
 		return each(list, q.postRecvLayered)
@@ -493,13 +492,13 @@ func (q *QP) postRecv(wr *RecvWR) error {
 	return q.engine.PostRecv(wr)
 }
 
-// posted has the NIC look at what was posted.
+// posted starts the NIC on posted work requests.
 func (q *QP) posted() {
 	q.device.settle(q.device.Now(), q)
 	q.device.arm()
 }
 
-// each posts a list up to the first work request that is not taken.
+// each posts a list up to the first work request that is refused.
 func each[WR any](list []WR, post func(*WR) error) (posted int, err error) {
 	for i := range list {
 		if err := post(&list[i]); err != nil {
@@ -509,18 +508,16 @@ func each[WR any](list []WR, post func(*WR) error) (posted int, err error) {
 	return len(list), nil
 }
 
-// BindMW binds a window of type 1 (ibv_bind_mw(3)): a shorthand for the work
-// request, which completes as others do. It gives the window's key from then on;
-// b.Tag is not looked at.
+// BindMW binds a window of type 1 (ibv_bind_mw(3)): a shorthand for the work request, which
+// completes as others do. It returns the window's key from then on; b.Tag is ignored.
 func (q *QP) BindMW(id uint64, b Binding, flags transport.Flags) (rkey uint32, err error) {
 	b.Tag = uint8(b.Window) + 1
 	return b.Key(), q.PostSend(&SendWR{ID: id, Op: transport.BindWindow, Flags: flags, Bind: b})
 }
 
-// AttachMcast makes a UD queue pair get what is sent to a group, given as
-// GID(address), with its Q_Key (ibv_attach_mcast(3)). ENOMEM: the device, or the
-// group, has as many as its limits allow; EINVAL: it is no UD queue pair, or no
-// group.
+// AttachMcast attaches a UD queue pair to a group, given as GID(address), so that it gets packets
+// with its Q_Key (ibv_attach_mcast(3)). ENOMEM: the device, or the group, has as many as its limits
+// allow; EINVAL: it is no UD queue pair, or no group.
 func (q *QP) AttachMcast(group qp.GID) error { return q.device.groups.Attach(q.verbs, group) }
 
 // DetachMcast undoes AttachMcast (ibv_detach_mcast(3)). EINVAL: it is not attached.
@@ -536,20 +533,19 @@ func (d qpEvents) Event(number uint32, e qp.Event) {
 		return
 	}
 	if q.layered != nil && (q.isTwin() || e == qp.QPLastWQEReached && q.State() != qp.Err) {
-		return // the program knows nothing of it
+		return // hidden from the program
 	}
 	d.raise(AsyncEvent{Kind: e, QP: q})
 }
 
-// fail takes a queue pair to the error state, as soon as what goes on with it now
-// is over.
+// fail takes a queue pair to the error state, as soon as the current operation on it is over.
 func (d *Device) fail(q *QP) {
 	q.broken = true
 	d.agenda.At(&q.Task, d.Now())
 	d.arm()
 }
 
-// wake does the work that a queue pair has now.
+// wake does the queue pair's work that is due.
 func (q *QP) wake(now units.Time) {
 	if q.broken {
 		q.broken = false
@@ -567,8 +563,7 @@ func (q *QP) wake(now units.Time) {
 	q.device.settle(now, q)
 }
 
-// settle finds what a queue pair sends next, and when. Every input to it ends
-// here.
+// settle computes what a queue pair sends next, and when. Every input to it ends here.
 func (d *Device) settle(now units.Time, q *QP) {
 	window := units.Bytes(0)
 	if q.control != nil {
@@ -598,12 +593,12 @@ func (d *Device) settle(now units.Time, q *QP) {
 			due = min(due, q.control.Timer())
 		}
 	case transport.Control:
-		// What comes after it shows when it has been sent, which is before
-		// anybody's turn in this lane.
+		// What follows is computed when it has been sent, which is before the next turn in this
+		// lane.
 		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turns
 		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
 		if prio != ack {
-			// Requests do not wait for what leaves by another lane.
+			// Requests do not wait for an acknowledgement in another lane.
 			if q.rest = q.engine.Behind(); q.rest.Kind == transport.Nothing {
 				ready = false
 			} else {
@@ -626,8 +621,8 @@ func (d *Device) settle(now units.Time, q *QP) {
 	}
 }
 
-// due tells whether data on offer may leave when somebody next asks for it, and when
-// the queue pair has something due, if that is earlier than due.
+// due reports whether the data on offer may leave when the port next asks, and when the queue pair
+// has work, if that is earlier than due.
 func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
 	q.frame = r.headers() + o.Bytes + q.telemetry(o.Kind)
 	at := q.earliest()
@@ -643,8 +638,8 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	return ready, due
 }
 
-// asked is the earliest time at which somebody asks for a packet of a lane. The
-// port does not ask again before it has sent what it is sending.
+// asked returns the earliest time at which the port may ask for a packet of a lane. It does not ask
+// again before it has sent the current packet.
 func (d *Device) asked(now units.Time, prio uint8) units.Time {
 	if prio == loopback {
 		return now
@@ -652,7 +647,7 @@ func (d *Device) asked(now units.Time, prio uint8) units.Time {
 	return max(now, d.busy)
 }
 
-// agree brings the attributes to a state that the engine has gone to by itself.
+// agree moves the attributes to a state that the engine has entered by itself.
 func (q *QP) agree(s qp.State) {
 	switch s {
 	case qp.SQE:
@@ -662,8 +657,8 @@ func (q *QP) agree(s qp.State) {
 	}
 }
 
-// way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle; nil if it is gone.
+// way returns the route of the packet on offer: the queue pair's, or that of a datagram's address
+// handle; nil if it is gone.
 func (q *QP) way() *route {
 	if q.config.Type != qp.UD {
 		return &q.route

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestNumbers makes and destroys queue pairs: a number rests for long before it is
-// used again, and numbers do not grow without end.
+// TestNumbers makes and destroys queue pairs: a number rests for long before it is reused, and
+// numbers do not grow without end.
 func TestNumbers(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.host(0)
@@ -44,8 +44,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestAVChangesWhileDrained turns a queue pair round to another class and another
-// version of IP while an acknowledgement and a CNP wait in paused ones.
+// TestAVChangesWhileDrained moves a queue pair to another class and another IP version while an
+// acknowledgement and a CNP wait in paused classes.
 func TestAVChangesWhileDrained(t *testing.T) {
 	w := newWorld(t, 2, withDCQCN)
 	w.touch = func(_ int, p *packet.Packet) bool {
@@ -88,8 +88,8 @@ func TestAVChangesWhileDrained(t *testing.T) {
 	}
 }
 
-// TestAckWaitsInAPausedClass: what a paused class holds up does not keep other
-// queue pairs from sending, and is right when it goes: one acknowledgement for all.
+// TestAckWaitsInAPausedClass: packets held up in a paused class do not keep other queue pairs from
+// sending, and are correct when they leave: one acknowledgement for all.
 func TestAckWaitsInAPausedClass(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)

@@ -10,35 +10,35 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Name is the device's name: that of its interface, such as "h1:eth0".
+// Name returns the device's name: that of its interface, such as "h1:eth0".
 func (d *Device) Name() string { return d.env.Name }
 
-// Settings are what the NIC was made with.
+// Settings returns the settings that the NIC was made with.
 func (d *Device) Settings() Settings { return d.settings }
 
-// Limits are what the device can do (ibv_query_device(3)).
+// Limits returns the limits of the device (ibv_query_device(3)).
 func (d *Device) Limits() Limits { return d.settings.Limits }
 
-// PortAttr is what a port is (ibv_query_port(3)). It is always active: a link that
-// is down loses packets, and the NIC is not told.
+// PortAttr describes a port (ibv_query_port(3)). It is always active: a link that is down loses
+// packets, and the NIC does not learn of it.
 type PortAttr struct {
-	MaxMTU    MTU        // max_mtu: the largest that there is
+	MaxMTU    MTU        // max_mtu: the largest possible
 	ActiveMTU MTU        // active_mtu: the largest that fits the link's MTU
-	Line      units.Rate // of the link now, in active_speed's place; 0 is without limit
-	GIDs      int        // that there are in the table
+	Line      units.Rate // of the link now, instead of active_speed; 0 means no limit
+	GIDs      int        // entries in the table
 	PKeys     int        // likewise
 }
 
-// QueryPort is what the port is. There is one, number 1.
+// QueryPort returns the attributes of the only port, number 1.
 func (d *Device) QueryPort() PortAttr {
 	return PortAttr{MaxMTU: qp.MTU4096, ActiveMTU: d.settings.MTU, Line: d.line, GIDs: len(d.env.Addresses), PKeys: 1}
 }
 
-// Addresses is the port's GID table, as addresses. It is not to be changed.
+// Addresses returns the port's GID table, as addresses. Do not modify it.
 func (d *Device) Addresses() []netip.Addr { return d.env.Addresses }
 
-// QueryGID is an entry of the port's GID table (ibv_query_gid(3)). EINVAL: there is
-// no such entry.
+// QueryGID returns an entry of the port's GID table (ibv_query_gid(3)). EINVAL: there is no such
+// entry.
 func (d *Device) QueryGID(index int) (qp.GID, error) {
 	if index < 0 || index >= len(d.env.Addresses) {
 		return qp.GID{}, fmt.Errorf("%w: %s has no GID %d: it has %d", syscall.EINVAL, d.env.Name, index, len(d.env.Addresses))
@@ -46,8 +46,7 @@ func (d *Device) QueryGID(index int) (qp.GID, error) {
 	return GID(d.env.Addresses[index]), nil
 }
 
-// GIDIndex is the place of an address in the GID table. EADDRNOTAVAIL: it is not
-// there.
+// GIDIndex returns the index of an address in the GID table. EADDRNOTAVAIL: it is not there.
 func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
 	for i, x := range d.env.Addresses {
 		if x == a {
@@ -57,8 +56,8 @@ func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
 	return 0, fmt.Errorf("%w: %v is no address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
 }
 
-// QueryPKey is an entry of the port's P_Key table (ibv_query_pkey(3)): the default
-// partition's is its only one. EINVAL: there is no such entry.
+// QueryPKey returns an entry of the port's P_Key table (ibv_query_pkey(3)), whose only entry is the
+// default partition. EINVAL: there is no such entry.
 func (d *Device) QueryPKey(index int) (uint16, error) {
 	if index != 0 {
 		return 0, fmt.Errorf("%w: %s has no P_Key %d: its only one has index 0", syscall.EINVAL, d.env.Name, index)
@@ -66,12 +65,12 @@ func (d *Device) QueryPKey(index int) (uint16, error) {
 	return roce.DefaultPKey, nil
 }
 
-// GUID is the channel adapter's: the MAC address with fffe in its middle, as
-// rdma_rxe makes it.
+// GUID returns the channel adapter's GUID: the MAC address with fffe in the middle, as rdma_rxe
+// makes it.
 func (d *Device) GUID() uint64 {
 	m := uint64(d.env.MAC)
 	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
 }
 
-// Now is the emulated time.
+// Now returns the emulated time.
 func (d *Device) Now() units.Time { return d.env.Now() }

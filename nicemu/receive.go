@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Receive takes a packet that has come to the port, and frees it. One without RoCE
-// is a frame of somebody else's making: a kernel's, a guest's.
+// Receive handles a packet received by the port, and frees it. A packet without RoCE is a frame
+// from another sender: a kernel, a guest.
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
@@ -33,12 +33,11 @@ func (d *Device) accept(now units.Time, p *packet.Packet) {
 	d.free(p)
 }
 
-// read gives what a packet carries and between which addresses; nil if it is of no
-// use.
+// read returns the contents of a packet and its addresses; nil if it is unusable.
 func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
 	switch {
 	case p.Trimmed:
-		// Without its payload and ICRC nothing is to be believed of it.
+		// Without payload and ICRC nothing in it can be trusted.
 		d.counters.RxTrimmed++
 		return
 	case p.RoCE != nil:
@@ -67,7 +66,7 @@ func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
 	return from, to, &d.scratch
 }
 
-// addressesOf are those of an IP header.
+// addressesOf returns the addresses of an IP header.
 func addressesOf(ip []byte) (from, to netip.Addr) {
 	if ip[0]>>4 == 4 {
 		return netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:]))
@@ -75,7 +74,7 @@ func addressesOf(ip []byte) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
 }
 
-// dispatch hands a packet to the queue pair that it is for (IBTA §9.6.1).
+// dispatch passes a packet to its queue pair (IBTA §9.6.1).
 func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
 	switch h := &b.BTH; {
 	case !samePartition(h.PKey, roce.DefaultPKey):
@@ -101,11 +100,11 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 	}
 }
 
-// samePartition tells whether two P_Keys are of one partition and not both of
-// limited members (IBTA §10.9.3).
+// samePartition reports whether two P_Keys belong to one partition and not both to limited members
+// (IBTA §10.9.3).
 func samePartition(a, b uint16) bool { return (a^b)&0x7fff == 0 && (a|b)&0x8000 != 0 }
 
-// deliver hands a packet to a queue pair.
+// deliver passes a packet to a queue pair.
 func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
 	if q == nil || !q.engine.Speaks(b.BTH.Opcode.Service()) {
 		d.counters.NoQP++
@@ -121,7 +120,7 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		grh = d.grhOf(p, from, to, b)
 	}
 	if s := q.State(); s < qp.RTR || s == qp.Err {
-		d.counters.WrongState++ // the queue pair takes nothing of it
+		d.counters.WrongState++ // the queue pair takes no packets
 	}
 	q.counters.RxPackets++
 	q.counters.RxBytes += uint64(p.Size)
@@ -145,7 +144,7 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	d.settle(now, q)
 }
 
-// marked answers the mark of a packet that has come for a queue pair.
+// marked responds to the mark of a packet for a queue pair.
 func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
 	if d.traits.Marks == cc.AnswerNothing || !q.notifiable(o) {
 		return
@@ -158,8 +157,7 @@ func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
 	}
 }
 
-// keep notes the in-band telemetry of a request, to be sent back with its
-// acknowledgement.
+// keep stores the in-band telemetry of a request, to be sent back with its acknowledgement.
 func (q *QP) keep(t *telemetry.Stack) {
 	if q.brought == nil {
 		q.brought = new(telemetry.Stack)
@@ -168,15 +166,14 @@ func (q *QP) keep(t *telemetry.Stack) {
 	q.brought.Echo = true
 }
 
-// notifiable tells whether a mark on a packet is answered: if the peer
-// has a flow that can slow down. Datagrams have none, and acknowledgements are
-// none.
+// notifiable reports whether a mark on a packet is answered, which it is if the peer has a flow
+// that can slow down. Datagrams and acknowledgements belong to no such flow.
 func (q *QP) notifiable(o roce.Opcode) bool {
 	op := o.Operation()
 	return q.config.Type != qp.UD && q.State() >= qp.RTR && q.State() != qp.Err && op != roce.Ack && op != roce.AtomicAck && op != roce.Nack && op != roce.ReadAck
 }
 
-// congested tells a queue pair of a CNP.
+// congested delivers a CNP to a queue pair.
 func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
 	q := d.numbers.find(number)
 	if q == nil || q.control == nil || from != q.route.ends.To || to != q.route.ends.From {
@@ -186,7 +183,7 @@ func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
 	d.slow(now, q)
 }
 
-// slow has the rate control of a queue pair take a CNP.
+// slow passes a CNP to the rate control of a queue pair.
 func (d *Device) slow(now units.Time, q *QP) {
 	d.counters.RPCNPHandled++
 	q.counters.CNPsHandled++
@@ -195,9 +192,8 @@ func (d *Device) slow(now units.Time, q *QP) {
 	d.settle(now, q)
 }
 
-// grhOf is what stands in front of a datagram in the receive buffer: the IPv6
-// header, or the IPv4 header in the last 20 bytes (annex A17). It is nil where
-// only lengths are modelled.
+// grhOf returns what precedes a datagram in the receive buffer: the IPv6 header, or the IPv4 header
+// in the last 20 bytes (annex A17). It is nil where only lengths are modelled.
 func (d *Device) grhOf(p *packet.Packet, from, to netip.Addr, b *roce.Packet) *[transport.GRHLen]byte {
 	if len(b.Payload) < b.Length {
 		return nil

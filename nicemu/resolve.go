@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// Datagrams is somebody's question which queue pair takes datagrams for a service
-// (IBTA §12.11; rdma_cm's RDMA_PS_UDP).
+// Datagrams asks which queue pair takes datagrams for a service (IBTA §12.11; rdma_cm's
+// RDMA_PS_UDP).
 type Datagrams struct {
 	From, To    netip.AddrPort
-	PrivateData []byte // of the message's full length
+	PrivateData []byte // padded to the message's full length
 }
 
 // ResolveAnswer is the queue pair that takes them.
@@ -23,15 +23,15 @@ type ResolveAnswer struct {
 	PrivateData []byte // up to 136 bytes
 }
 
-// Resolved is what has become of a question.
+// Resolved is the answer to a question.
 type Resolved struct {
 	Err         error // ECONNREFUSED: there is no such service; ETIMEDOUT: no answer came
 	QPN, QKey   uint32
-	PrivateData []byte // of the message's full length
+	PrivateData []byte // padded to the message's full length
 }
 
-// ListenDatagrams has answer called for every question about an address and port;
-// addresses and errors are those of Listen. It may use the NIC. false refuses.
+// ListenDatagrams calls answer for every question about an address and port; addresses and errors
+// are those of Listen. answer may use the NIC. false refuses.
 func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (ResolveAnswer, bool)) (*Listener, error) {
 	at, err := d.bind(at)
 	if err != nil {
@@ -45,10 +45,9 @@ func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (Reso
 	return &Listener{device: d, id: id}, nil
 }
 
-// Resolve asks which queue pair takes datagrams at an address and port. Private
-// data has up to 180 bytes. notify, which may use the NIC, is given the answer.
-// EINVAL: there is more private data; EADDRNOTAVAIL: the device has no address of
-// the version of IP.
+// Resolve asks which queue pair takes datagrams at an address and port. Private data has up to 180
+// bytes. notify, which may use the NIC, gets the answer. EINVAL: there is more private data;
+// EADDRNOTAVAIL: the device has no address of the IP version.
 func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Resolved)) error {
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
@@ -66,7 +65,7 @@ func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Reso
 	return nil
 }
 
-// answer asks the program about a question.
+// answer passes a question to the program.
 func (c *connections) answer(e *cm.Event) {
 	a := cm.Answer{Status: msg.SIDRUnsupported}
 	if f := c.answering[e.Listener]; f != nil {
@@ -76,7 +75,7 @@ func (c *connections) answer(e *cm.Event) {
 		}
 	}
 	if c.cm.Answer(c.device.Now(), e.ID, a) != nil {
-		// What the program said does not fit into the message.
+		// The program's answer does not fit into the message.
 		_ = c.cm.Answer(c.device.Now(), e.ID, cm.Answer{Status: msg.SIDRRejected})
 	}
 }

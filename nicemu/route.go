@@ -14,16 +14,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// defaultTTL is that of an address vector whose hop limit is 0.
+// defaultTTL applies to address vectors with hop limit 0.
 const defaultTTL = 64
 
-// route is how packets travel to one address: an address vector, resolved.
+// route is the route of packets to one address: an address vector, resolved.
 type route struct {
 	ends     *packet.Addresses
 	path     Path
 	hash     uint64
 	port     uint16 // UDP source port
-	labelled bool   // made of a flow label
+	labelled bool   // derived from a flow label
 	tos, ttl uint8
 	prio     uint8 // lane
 	ack      uint8 // lane of acknowledgements
@@ -32,7 +32,7 @@ type route struct {
 	static   uint8 // rate of the address vector (qp.StaticRate)
 }
 
-// headers is the length of a frame's headers in front of the BTH.
+// headers returns the length of a frame's headers in front of the BTH.
 func (r *route) headers() units.Bytes {
 	if r.ends.To.Is4() {
 		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
@@ -40,15 +40,14 @@ func (r *route) headers() units.Bytes {
 	return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
 }
 
-// GID is the identifier of an address.
+// GID returns the identifier of an address.
 func GID(a netip.Addr) qp.GID { return a.As16() }
 
-// AddressOf is the address that a GID stands for.
+// AddressOf returns the address of a GID.
 func AddressOf(g qp.GID) netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// resolve makes the route of an address vector. local and remote are the queue
-// pairs' numbers, from which the UDP source port is made where the vector has no
-// flow label.
+// resolve makes the route of an address vector. local and remote are the queue pairs' numbers, from
+// which the UDP source port is computed if the vector has no flow label.
 func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if int(av.SGIDIndex) >= len(d.env.Addresses) {
 		return route{}, fmt.Errorf("%w: sgid_index is %d: %s has %d GIDs", syscall.EINVAL, av.SGIDIndex, d.env.Name, len(d.env.Addresses))
@@ -74,7 +73,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	return r, d.locate(&r)
 }
 
-// locate finds where a route leads.
+// locate finds the destination of a route.
 func (d *Device) locate(r *route) error {
 	r.prio, r.ack = d.env.Priority[r.tos>>2], d.env.Priority[r.ackTOS>>2]
 	if d.owns(r.ends.To) {
@@ -95,8 +94,8 @@ func (d *Device) locate(r *route) error {
 	return nil
 }
 
-// HashPort is the UDP destination port by which switches choose among ways: that of all
-// packets of a queue pair, with telemetry or without.
+// HashPort is the UDP destination port that goes into the hashes by which switches choose paths:
+// all packets of a queue pair use it, with telemetry or without.
 func (d *Device) HashPort() uint16 {
 	if d.traits.Telemetry > 0 {
 		return telemetry.Port
@@ -104,13 +103,12 @@ func (d *Device) HashPort() uint16 {
 	return roce.Port
 }
 
-// owns tells whether an address is the port's.
+// owns reports whether an address is the port's.
 func (d *Device) owns(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
 
-// sourcePort is the UDP source port that Linux makes of a flow label, and, where
-// there is none, of the numbers of two connected queue pairs
-// (rdma_flow_label_to_udp_sport and rdma_calc_flow_label of
-// include/rdma/ib_verbs.h).
+// sourcePort returns the UDP source port that Linux computes from a flow label or, without one,
+// from the numbers of two connected queue pairs (rdma_flow_label_to_udp_sport and
+// rdma_calc_flow_label of include/rdma/ib_verbs.h).
 func sourcePort(label, local, remote uint32) uint16 {
 	if label == 0 {
 		v := uint64(local) * uint64(remote)
@@ -121,12 +119,11 @@ func sourcePort(label, local, remote uint32) uint16 {
 	return uint16(0xc000 | (label&0x3fff ^ label>>14))
 }
 
-// portOf is the UDP source port of a queue pair that is not connected: a hash of
-// its number, as rdma_rxe makes it (rxe_qp_init_req of Linux).
+// portOf returns the UDP source port of an unconnected queue pair: a hash of its number, as in
+// rdma_rxe (rxe_qp_init_req of Linux).
 func portOf(number uint32) uint16 { return uint16(0xc000 + number*0x61c88647>>18) }
 
-// groupMAC is the Ethernet address of a multicast group (RFC 1112 §6.4, RFC 2464
-// §7).
+// groupMAC returns the Ethernet address of a multicast group (RFC 1112 §6.4, RFC 2464 §7).
 func groupMAC(a netip.Addr) wire.MAC {
 	if a.Is4() {
 		b := a.As4()
@@ -136,7 +133,7 @@ func groupMAC(a netip.Addr) wire.MAC {
 	return 0x3333<<32 | wire.MAC(b[12])<<24 | wire.MAC(b[13])<<16 | wire.MAC(b[14])<<8 | wire.MAC(b[15])
 }
 
-// address fills in what is below the BTH. bytes is what UDP carries.
+// address fills in the headers below the BTH. bytes is the length of the UDP payload.
 func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
 	d.ipid++
 	p.Size = r.headers() + bytes

@@ -10,8 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Next gives the packet of a class that leaves now, nil if there is none. The port
-// calls it.
+// Next returns the packet of a class that leaves now, nil if there is none. The port calls it.
 func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 	l := &d.lanes[prio]
 	p := d.first(now, l)
@@ -49,8 +48,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		default:
 			return nil
 		}
-		// A queue pair that could not read what it was to send has handled
-		// that, and it is another's turn.
+		// A queue pair that could not read its data has handled that, and the next has its turn.
 		if p := d.emit(now, q, urgent); p != nil {
 			return p
 		}
@@ -65,7 +63,7 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	if behind {
 		offer, kind = q.rest, q.rest.Kind
 	}
-	if r == nil { // the address handle was destroyed since
+	if r == nil { // the address handle has been destroyed meanwhile
 		d.settle(now, q)
 		return nil
 	}
@@ -110,12 +108,12 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	return p
 }
 
-// echoes tells whether an acknowledgement can say that a mark came.
+// echoes reports whether an acknowledgement can carry the echo of a mark.
 func echoes(operation roce.Opcode) bool { return operation == roce.Ack || operation == roce.Nack }
 
-// telemetry is how long the in-band telemetry of a packet of a queue pair is: room in a
-// request, and what a request brought in its answer. There is none in loopback, which
-// meets no switch, and in READ responses, which nobody acknowledges.
+// telemetry returns the length of the in-band telemetry in a packet of a queue pair: room in a
+// request, and the request's telemetry in its answer. There is none in loopback, which passes no
+// switch, and in READ responses, which are not acknowledged.
 func (q *QP) telemetry(kind transport.Kind) units.Bytes {
 	switch {
 	case kind == transport.Request && q.room > 0:
@@ -126,8 +124,7 @@ func (q *QP) telemetry(kind transport.Kind) units.Bytes {
 	return 0
 }
 
-// addTelemetry puts in-band telemetry into a packet: room for hops, or those that are on
-// their way back.
+// addTelemetry puts in-band telemetry into a packet: room for hops, or the hops being sent back.
 func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
 	n := q.telemetry(kind)
 	if n == 0 {
@@ -143,16 +140,16 @@ func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
 	q.brought.Echo = false
 }
 
-// own queues a packet of the NIC's own.
+// sendOwn queues a packet that the NIC itself generates.
 func (d *Device) sendOwn(p *packet.Packet, prio uint8) {
 	d.lanes[prio].own.Push(p)
 	d.feed(prio)
 }
 
-// notify asks for a CNP to the peer of a queue pair.
+// notify requests a CNP to the peer of a queue pair.
 func (d *Device) notify(q *QP) {
 	if q.notified {
-		return // one that waits says as much
+		return // the waiting one is enough
 	}
 	q.notified = true
 	prio := d.env.Priority[d.traits.CNPDSCP]
@@ -166,13 +163,12 @@ func (d *Device) notify(q *QP) {
 // cnpBytes is the length of a CNP from its BTH to its ICRC.
 const cnpBytes = roce.BTHLen + roce.CNPReservedLen + roce.ICRCLen
 
-// cnpFrame is the length of the frame of a CNP for a queue pair.
+// cnpFrame returns the length of the frame of a CNP for a queue pair.
 func cnpFrame(q *QP) units.Bytes { return q.route.headers() + cnpBytes }
 
-// cnp makes the congestion notification packet to a queue pair's peer (IBTA
-// A17.9.3). As that of a ConnectX it is ECN-capable, so that a congested queue on
-// its way marks it rather than drops it. Its UDP source port is the queue pair's,
-// where a ConnectX-4 Lx has 0.
+// cnp makes the congestion notification packet to a queue pair's peer (IBTA A17.9.3). Like a
+// ConnectX's it is ECN-capable, so that a congested queue marks it rather than drops it. Its UDP
+// source port is the queue pair's, where a ConnectX-4 Lx has 0.
 func (d *Device) cnp(q *QP) *packet.Packet {
 	q.notified = false
 	p := d.env.Pool.NewRoCE()

@@ -31,7 +31,7 @@ func (w *world) write(a, b *host, q *QP, n units.Bytes) {
 	post(w.t, q, transport.SendWR{Op: transport.Write, SGL: []memory.SGE{a.mr.SGE(0, n)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 }
 
-// departures are when packets of requests for a queue pair left.
+// departures returns when packets of requests for a queue pair left.
 func (w *world) departures(from int, number uint32) (at []units.Time) {
 	for _, s := range w.log {
 		if s.from == from && s.qp == number && roce.Opcode(s.opcode).Operation() != roce.Ack {
@@ -41,8 +41,7 @@ func (w *world) departures(from int, number uint32) (at []units.Time) {
 	return at
 }
 
-// TestPacing holds the distances between packets to the rate, and their change to
-// that of the rate.
+// TestPacing checks that packets are spaced by the rate, and follow its changes.
 func TestPacing(t *testing.T) {
 	f := &fixed{rate: 2500 * units.Mbps}
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return f }))
@@ -73,15 +72,14 @@ func TestPacing(t *testing.T) {
 			t.Errorf("packet %d left %v behind the one before", i, gap)
 		}
 	}
-	// 20 us have room for 5 gaps of 3.5 us; what waits at the change still has
-	// the old distance, since nothing tells the NIC of it.
+	// 20 us have room for 5 gaps of 3.5 us; a packet that waits at the change still has the old
+	// gap, since the NIC is not told of it.
 	if slow != 6 {
 		t.Errorf("%d gaps at the slow rate", slow)
 	}
 }
 
-// TestIdleDoesNotSaveUp posts after a pause: the first two packets have the
-// distance of the rate as well.
+// TestIdleDoesNotSaveUp posts after a pause: the first two packets are also spaced by the rate.
 func TestIdleDoesNotSaveUp(t *testing.T) {
 	f := &fixed{rate: units.Gbps}
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return f }))
@@ -102,7 +100,7 @@ func TestIdleDoesNotSaveUp(t *testing.T) {
 	}
 }
 
-// TestWindow holds what is under way to a window.
+// TestWindow checks that data in flight stays within a window.
 func TestWindow(t *testing.T) {
 	f := &fixed{window: 4000}
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return f }), func(s *Settings, _ *Env) { s.AckEvery = 1 })
@@ -125,7 +123,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestSharesAreOfBytes has queue pairs of different path MTUs at a full line.
+// TestSharesAreOfBytes has queue pairs of different path MTUs on a full line.
 func TestSharesAreOfBytes(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -154,8 +152,8 @@ func TestSharesAreOfBytes(t *testing.T) {
 	}
 }
 
-// TestClasses sends by two address vectors with different DSCPs: each goes to its
-// lane, and what is paused does not hold up the other.
+// TestClasses sends with two address vectors of different DSCPs: each goes to its lane, and a
+// paused one does not hold up the other.
 func TestClasses(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)
@@ -189,9 +187,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestAckClass: acknowledgements, NAKs and responses of atomics leave with their DSCP, by
-// their class, all else with that of the data. While either class is paused, the other
-// goes on, and nothing of the paused one leaves.
+// TestAckClass: acknowledgements, NAKs and responses of atomics leave with their DSCP, in their
+// class, all other packets with that of the data. While either class is paused, the other goes on,
+// and nothing of the paused one leaves.
 func TestAckClass(t *testing.T) {
 	w := newWorld(t, 2, withAckClass)
 	a, b := w.host(0), w.host(1)
@@ -219,7 +217,7 @@ func TestAckClass(t *testing.T) {
 		w.log = nil
 		return acks, data
 	}
-	// The peer has data of its own to send, which is paused: what it acknowledges is not.
+	// The peer's own data is paused, but its acknowledgements are not.
 	w.ports[1].paused[0] = true
 	write(x, a, b)
 	write(y, b, a)
@@ -228,7 +226,7 @@ func TestAckClass(t *testing.T) {
 	if acks, data := packets(); acks == 0 || data != 0 {
 		t.Errorf("%d acknowledgements and %d other packets while data is paused", acks, data)
 	}
-	// The other way round: data goes on, in front of an acknowledgement that waits.
+	// The other way round: data passes a waiting acknowledgement.
 	w.ports[1].paused[0], w.ports[1].paused[3] = false, true
 	write(x, a, b)
 	w.ports[1].start(w.engine.Now())
@@ -246,7 +244,7 @@ func TestAckClass(t *testing.T) {
 	w.ports[1].start(w.engine.Now())
 	w.run(600 * units.Microsecond)
 	expect(t, "after it", a.poll(), "0 IBV_WC_SUCCESS IBV_WC_RDMA_WRITE 0", "1 IBV_WC_SUCCESS IBV_WC_RDMA_READ 1000")
-	// Responses of atomics are acknowledgements; a queue pair that ends leaves no trace.
+	// Responses of atomics are acknowledgements; a destroyed queue pair leaves no trace.
 	post(t, x, transport.SendWR{ID: 2, Op: transport.FetchAdd, SGL: []memory.SGE{a.mr.SGE(0, 8)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey(), Swap: 1})
 	w.run(700 * units.Microsecond)
 	expect(t, "an atomic", a.poll(), "2 IBV_WC_SUCCESS IBV_WC_FETCH_ADD 8")
@@ -265,9 +263,8 @@ func TestAckClass(t *testing.T) {
 	b.soundLanes(t)
 }
 
-// TestMarksBecomeCNPs marks every packet of a WRITE and of a READ: CNPs go to
-// the sender of the data, no more often than every 4 us, in their class, and slow
-// it down.
+// TestMarksBecomeCNPs marks every packet of a WRITE and of a READ: CNPs go to the sender of the
+// data, at most every 4 us, in their class, and slow it down.
 func TestMarksBecomeCNPs(t *testing.T) {
 	for _, op := range []transport.Op{transport.Write, transport.Read} {
 		t.Run(op.String(), func(t *testing.T) {
@@ -346,7 +343,7 @@ func TestNoControlNoECN(t *testing.T) {
 	}
 }
 
-// TestLostCNPIsForNobody sends CNPs that no queue pair is for.
+// TestLostCNPIsForNobody sends CNPs for no queue pair.
 func TestLostCNPIsForNobody(t *testing.T) {
 	w := newWorld(t, 2, withDCQCN)
 	a, b := w.host(0), w.host(1)
@@ -384,7 +381,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 	a.poll()
 }
 
-// TestIdleQueuePairIsSmall adds up what a queue pair is made of.
+// TestIdleQueuePairIsSmall adds up the memory of a queue pair.
 func TestIdleQueuePairIsSmall(t *testing.T) {
 	w := newWorld(t, 1, withDCQCN)
 	a := w.host(0)

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sound holds what a device keeps of itself to what it should be.
+// sound checks a device's internal state.
 func (d *Device) sound(t rapid.TB) {
 	t.Helper()
 	d.soundAgenda(t)
@@ -18,8 +18,8 @@ func (d *Device) sound(t rapid.TB) {
 	}
 }
 
-// soundAgenda: a heap of what has, or had, something due; none is woken later than it
-// wants to be.
+// soundAgenda checks the agenda: a heap of tasks that have, or had, work; none is woken later than
+// it wants.
 func (d *Device) soundAgenda(t rapid.TB) {
 	t.Helper()
 	if err := d.agenda.Check(); err != nil {
@@ -35,8 +35,8 @@ func (d *Device) soundAgenda(t rapid.TB) {
 	}
 }
 
-// soundLanes: every queue pair that has a packet to send is where its turn comes, or
-// is woken when it may be sent, or waits for its window; the others are nowhere.
+// soundLanes: every queue pair that has a packet to send is in its lane, or is woken when it may be
+// sent, or waits for its window; the others are in no lane.
 func (d *Device) soundLanes(t rapid.TB) {
 	t.Helper()
 	turns, urgent := map[*QP]bool{}, map[*QP]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// remark is a message that the far end sends back, but for the last of a flow.
+// remark is a message that the far end sends back, except for the last of a flow.
 type remark struct {
 	about        packet.FlowKey
 	number       int
@@ -29,15 +29,15 @@ func (r *remark) Turn() bool {
 	return r.turned
 }
 
-// Replace: the last one after the first, which has not left, is nothing to say.
+// Replace returns false for the last one after the first, if that has not left.
 func (r *remark) Replace(older cc.Probe) bool { return !r.last || older.(*remark).number != 1 }
 
 var remarks = packet.NewMessageProtocol(packet.MessageProtocol{Name: "remarks", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, New: func() packet.Body { return &remark{} }})
 
 const remarkEvery = 10 * units.Microsecond
 
-// speaker sends a remark when its flow begins, one each 10 us while it lasts, and a last one.
-// A packet takes about 10 us at its rate.
+// speaker sends a remark when its flow begins, one every 10 us while it lasts, and a last one. A
+// packet takes about 10 us at its rate.
 type speaker struct {
 	cc.Deaf
 	active bool
@@ -87,7 +87,7 @@ func (s *speaker) Say(key packet.FlowKey, b packet.Body) {
 	s.due = s.due[1:]
 }
 
-// spoken are settings of speakers.
+// spoken are the settings of speakers.
 type spoken struct{ made *[]*speaker }
 
 func (spoken) Validate(units.Rate) error { return nil }
@@ -104,8 +104,8 @@ func init() {
 	})
 }
 
-// speaking is two NICs whose flows speak, with a queue pair of each. Its first speaker is that
-// of NIC 0.
+// speaking makes two NICs whose flows speak, with a queue pair each. The first speaker is that of
+// NIC 0.
 func speaking(t *testing.T, six bool) (w *world, a, b *host, x, y *QP, made *[]*speaker) {
 	made = new([]*speaker)
 	w = newWorld(t, 2, func(s *Settings, _ *Env) {
@@ -117,9 +117,9 @@ func speaking(t *testing.T, six bool) (w *world, a, b *host, x, y *QP, made *[]*
 	return w, a, b, x, y, made
 }
 
-// TestSpeak: messages of a rate control go to where its flow goes, by the flow's hash and the
-// class of their own DSCP; the far end sends them back, and only the control of their flow
-// hears them.
+// TestSpeak: messages of a rate control go to its flow's destination, with the flow's hash and the
+// class of their own DSCP; the far end sends them back, and only the control of their flow hears
+// them.
 func TestSpeak(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		w, a, b, x, y, made := speaking(t, six)
@@ -162,7 +162,7 @@ func TestSpeak(t *testing.T) {
 	}
 }
 
-// TestSized: a control hears how much its flow has when this becomes active, and not again.
+// TestSized: a control learns how much its flow has when this becomes active, and not again.
 func TestSized(t *testing.T) {
 	w, a, b, x, _, made := speaking(t, false)
 	for range 2 {
@@ -176,8 +176,8 @@ func TestSized(t *testing.T) {
 	}
 }
 
-// TestOneMessageWaits: while their class is paused a flow's messages take each other's place,
-// at its source and, on their way back, at its destination. The newest leaves.
+// TestOneMessageWaits: while their class is paused a flow's messages replace each other, at its
+// source and, on their way back, at its destination. The newest leaves.
 func TestOneMessageWaits(t *testing.T) {
 	for paused := range 2 {
 		w, a, b, x, _, made := speaking(t, false)
@@ -214,7 +214,7 @@ func TestNothingLeftToSay(t *testing.T) {
 	a.sound(t)
 }
 
-// TestWordsOutliveQueuePairs: what a flow has said leaves, also when its queue pair is reset.
+// TestWordsOutliveQueuePairs: a flow's messages leave even if its queue pair is reset.
 func TestWordsOutliveQueuePairs(t *testing.T) {
 	w, a, b, x, _, made := speaking(t, false)
 	w.write(a, b, x, 3*1024)

@@ -14,8 +14,8 @@ type SRQ struct {
 	gone   bool
 }
 
-// CreateSRQ makes an empty shared receive queue; a.Limit is not looked at. ENOMEM:
-// there are max_srq; EINVAL: it is larger than the device can.
+// CreateSRQ makes an empty shared receive queue; a.Limit is ignored. ENOMEM: there are max_srq;
+// EINVAL: it exceeds the device's limits.
 func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
 	d := p.device
 	if err := p.usable(); err != nil {
@@ -33,8 +33,8 @@ func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
 	return s, nil
 }
 
-// Destroy ends the queue with its requests (ibv_destroy_srq). EBUSY: queue pairs
-// take from it; EINVAL: it is destroyed already.
+// Destroy destroys the queue with its requests (ibv_destroy_srq). EBUSY: queue pairs use it;
+// EINVAL: it is destroyed already.
 func (s *SRQ) Destroy() error {
 	if err := s.queue.Destroy(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *SRQ) Destroy() error {
 
 var errSRQDestroyed = fmt.Errorf("%w: the shared receive queue is destroyed", syscall.EINVAL)
 
-// usable tells why a queue pair of a device cannot take from it, if so.
+// usable returns the reason why a queue pair of a device cannot use it, if there is one.
 func (s *SRQ) usable(d *Device) error {
 	switch {
 	case s == nil:
@@ -60,12 +60,11 @@ func (s *SRQ) usable(d *Device) error {
 	return nil
 }
 
-// Device is the device that it is of.
+// Device returns the device that the queue belongs to.
 func (s *SRQ) Device() *Device { return s.device }
 
-// PostRecv adds a request, for whichever queue pair receives next
-// (ibv_post_srq_recv(3)). It is copied. ENOMEM: the queue is full; EINVAL: the list
-// has too many elements.
+// PostRecv adds a request, for the next queue pair that receives (ibv_post_srq_recv(3)). It is
+// copied. ENOMEM: the queue is full; EINVAL: the list has too many elements.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
 	if s.gone {
 		return errSRQDestroyed
@@ -73,8 +72,8 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	return s.queue.Post(wr.ID, wr.SGL)
 }
 
-// PostRecvList adds requests in order, up to the first that is not taken, and says
-// how many were: with an error list[posted] is bad_wr.
+// PostRecvList adds requests in order, up to the first one refused, and returns how many were
+// added: with an error list[posted] is bad_wr.
 func (s *SRQ) PostRecvList(list []RecvWR) (posted int, err error) { return each(list, s.PostRecv) }
 
 // Modify changes the size, where Limits.SRQResize allows it, or arms the limit:
@@ -88,13 +87,13 @@ func (s *SRQ) Modify(a SRQAttr, m qp.SRQMask) error {
 	return s.queue.Modify(a, m)
 }
 
-// Query is the attributes (ibv_query_srq(3)); Limit is 0 if it is not armed.
+// Query returns the attributes (ibv_query_srq(3)); Limit is 0 if it is not armed.
 func (s *SRQ) Query() SRQAttr { return s.queue.Query() }
 
-// Len is how many requests there are.
+// Len returns the number of requests.
 func (s *SRQ) Len() int { return s.queue.Len() }
 
-// srqEvents is an SRQ as its package sees it.
+// srqEvents is an SRQ as seen by package qp.
 type srqEvents SRQ
 
 // LimitReached implements qp.SRQEvents.

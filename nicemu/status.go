@@ -16,7 +16,7 @@ type InUse struct {
 	ProtectionDomains, MemoryRegions, MemoryWindows                   int
 }
 
-// InUse counts the objects that there are. Queue pair 1 is not among them.
+// InUse counts the existing objects. Queue pair 1 is not among them.
 func (d *Device) InUse() InUse {
 	u := InUse{
 		QueuePairs: d.inUse[qp.QueuePairs], CompletionQueues: d.inUse[qp.CompletionQueues],
@@ -26,37 +26,37 @@ func (d *Device) InUse() InUse {
 	return u
 }
 
-// MAC is the address of the port.
+// MAC returns the address of the port.
 func (d *Device) MAC() wire.MAC { return d.env.MAC }
 
-// Line is the rate of the port; 0 is without limit.
+// Line returns the rate of the port; 0 means no limit.
 func (d *Device) Line() units.Rate { return d.line }
 
-// QPs is the queue pairs by rising number.
+// QPs returns the queue pairs by rising number.
 func (d *Device) QPs() []*QP { return d.numbers.all() }
 
-// QP finds a queue pair by its number, as completions have it; nil if there is none.
+// QP finds a queue pair by its number, as in completions; nil if there is none.
 func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
 
 // QPStatus is the state of a queue pair, apart from its attributes and counters.
 type QPStatus struct {
 	transport.Status
 
-	// Where packets go: of RC and UC from RTR on. Remote is otherwise the zero
-	// Addr, and the others mean nothing.
+	// Destination of packets, for RC and UC from RTR on. Otherwise Remote is the zero Addr, and the
+	// others mean nothing.
 	Local, Remote netip.Addr
 	TOS           uint8  // DSCP and ECN
 	SourcePort    uint16 // UDP
 	Priority      uint8  // class of the port's queues
 	Loopback      bool   // to the NIC itself
 
-	Rate      units.Rate    // that rate control, rate limit and static rate allow now, on the wire; 0 is without limit
-	MaxFlying units.Bytes   // that rate control allows in the window; 0 is without limit
+	Rate      units.Rate    // of rate control, rate limit and static rate, on the wire; 0: no limit
+	MaxFlying units.Bytes   // window of rate control; 0 if unlimited
 	Gauges    []gauge.Value // of the layer above it or its rate control; nil without both
 	CNPDue    bool          // a CNP to the peer waits to be sent
 }
 
-// Status is that at this moment. Looking changes no results.
+// Status returns the current status. The call changes no results.
 func (q *QP) Status() QPStatus {
 	s := QPStatus{Status: q.engine.Status(), CNPDue: q.notified}
 	if q.config.Type != qp.UD && q.State() >= qp.RTR {
@@ -73,8 +73,8 @@ func (q *QP) Status() QPStatus {
 	return s
 }
 
-// Limited tells whether rate control, a rate limit or a static rate holds the queue pair
-// below the rate of the line now.
+// Limited reports whether rate control, a rate limit or a static rate holds the queue pair below
+// the line rate now.
 func (q *QP) Limited() bool {
 	rate, _ := q.Rate()
 	return rate > 0 && rate < q.device.line

@@ -43,7 +43,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("DCQCN at the start: %+v", s.Gauges)
 	}
 
-	// A SEND that nobody has posted a receive for, and a READ behind it.
+	// A SEND without a posted receive, and a READ after it.
 	post(t, qa, transport.SendWR{ID: 1, Op: transport.Send, SGL: []memory.SGE{a.mr.SGE(0, 3000)}})
 	post(t, qa, transport.SendWR{ID: 2, Op: transport.Read, SGL: []memory.SGE{a.mr.SGE(0, 2000)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 	if s := qa.Status(); s.Posted != 2 || s.Flying != 1024 || s.AckDeadline == units.Never {
@@ -106,8 +106,8 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestNothingIsUncounted: packets that a queue pair's state does not take, and
-// those to groups, are counted as such.
+// TestNothingIsUncounted: packets that a queue pair's state does not take, and those to groups, are
+// counted as such.
 func TestNothingIsUncounted(t *testing.T) {
 	w := newWorld(t, 2)
 	a, b := w.host(0), w.host(1)

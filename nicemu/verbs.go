@@ -7,10 +7,9 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
-// What verbs are given and give back is of the packages that this one joins. These
-// are the names that most programs need, so that they need not know whose they are;
-// the rest, such as the attributes of QP.Modify, is in packages qp, cq, memory and
-// transport.
+// The arguments and results of verbs have types of the packages that this one joins. These are the
+// names that most programs need, so that they need not know the packages; the rest, such as the
+// attributes of QP.Modify, is in packages qp, cq, memory and transport.
 type (
 	SendWR     = transport.SendWR // ibv_send_wr
 	RecvWR     = qp.RecvWR        // ibv_recv_wr
@@ -37,8 +36,8 @@ const (
 	UD = qp.UD
 )
 
-// Operations of work requests (ibv_wr_opcode). SENDs go by all types of queue
-// pairs, WRITEs by RC and UC, others that go to a peer by RC.
+// Operations of work requests (ibv_wr_opcode). All types of queue pairs can SEND, RC and UC can
+// WRITE, and RC can do the others that go to a peer.
 const (
 	OpSend            = transport.Send
 	OpSendImm         = transport.SendImm
@@ -59,7 +58,7 @@ const (
 	Fence     = transport.Fence
 )
 
-// Rights of memory (ibv_access_flags).
+// Access rights to memory (ibv_access_flags).
 const (
 	LocalWrite   = memory.LocalWrite
 	RemoteWrite  = memory.RemoteWrite
@@ -86,9 +85,8 @@ const (
 	StateErr   = qp.Err
 )
 
-// What completions say: the statuses that programs tell apart from errors
-// (ibv_wc_status), what they are of (ibv_wc_opcode), and what is in them
-// (ibv_wc_flags).
+// Values in completions: the statuses that programs need to distinguish (ibv_wc_status), opcodes
+// (ibv_wc_opcode), and flags (ibv_wc_flags).
 const (
 	Success    = cq.Success
 	WRFlushErr = cq.WRFlushErr
@@ -108,19 +106,19 @@ const (
 	WCWithInv = cq.WithInv
 )
 
-// Asynchronous events that NICs have (ibv_event_type).
+// Asynchronous events of NICs (ibv_event_type).
 const (
 	EventCQErr            = qp.CQErr            // a completion queue has overrun
 	EventQPFatal          = qp.QPFatal          // a queue pair cannot complete, because of that
-	EventQPReqErr         = qp.QPReqErr         // the peer has asked for what cannot be
-	EventQPAccessErr      = qp.QPAccessErr      // the peer has asked for what it may not
-	EventCommEst          = qp.CommEst          // the first packet has come to a queue pair in RTR
+	EventQPReqErr         = qp.QPReqErr         // the peer sent an invalid request
+	EventQPAccessErr      = qp.QPAccessErr      // a queue pair cannot complete, due to overrun
+	EventCommEst          = qp.CommEst          // the first packet reached a queue pair in RTR
 	EventSQDrained        = qp.SQDrained        // a send queue in SQD has drained
 	EventSRQLimitReached  = qp.SRQLimitReached  // a shared receive queue has fewer requests than its limit
 	EventQPLastWQEReached = qp.QPLastWQEReached // a queue pair in ERR takes no more from its shared receive queue
 )
 
-// What SRQ.Modify changes (ibv_srq_attr_mask).
+// Mask bits for SRQ.Modify (ibv_srq_attr_mask).
 const (
 	SRQMaxWR = qp.SRQMaxWR
 	SRQLimit = qp.SRQLimit

@@ -10,10 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Wait polls the queue until there is an entry, for up to timeout; units.Never is
-// for ever. It is how a process waits for its work: nothing has to be armed, and
-// no event has to be acknowledged. ETIMEDOUT: no entry came; others are those of
-// Poll.
+// Wait polls the queue until there is an entry, for up to timeout; units.Never means no limit.
+// Processes wait this way: nothing has to be armed, and no event has to be acknowledged. ETIMEDOUT:
+// no entry came; other errors are those of Poll.
 func (c *CQ) Wait(p *sim.Process, dst []Completion, timeout units.Time) (int, error) {
 	end := after(p, timeout)
 	for {
@@ -26,8 +25,8 @@ func (c *CQ) Wait(p *sim.Process, dst []Completion, timeout units.Time) (int, er
 	}
 }
 
-// WaitOne waits until there is an entry, for ever, and takes it. The error is that
-// of Poll, or of the entry (Completion.Err), which is given all the same.
+// WaitOne waits for an entry without limit and takes it. The error is that of Poll, or of the entry
+// (Completion.Err), which is returned with it.
 func (c *CQ) WaitOne(p *sim.Process) (Completion, error) {
 	var one [1]Completion
 	if _, err := c.Wait(p, one[:], units.Never); err != nil {
@@ -36,7 +35,7 @@ func (c *CQ) WaitOne(p *sim.Process) (Completion, error) {
 	return one[0], one[0].Err()
 }
 
-// after is when a timeout ends.
+// after returns the time when a timeout ends.
 func after(p *sim.Process, timeout units.Time) units.Time {
 	if timeout >= units.Never-p.Now() {
 		return units.Never
@@ -44,10 +43,10 @@ func after(p *sim.Process, timeout units.Time) units.Time {
 	return p.Now() + timeout
 }
 
-// ConnError is why there is no connection, or none any more.
+// ConnError says why there is no connection, or no longer one.
 type ConnError struct{ Event ConnEvent }
 
-// Error says what has become of the connection.
+// Error describes the end of the connection.
 func (e *ConnError) Error() string {
 	text := fmt.Sprintf("the connection to %v was %v", e.Event.Conn.remote, e.Event.Kind)
 	switch {
@@ -61,7 +60,7 @@ func (e *ConnError) Error() string {
 	return text
 }
 
-// Unwrap gives the errno that rdma_cm has for it.
+// Unwrap returns the corresponding errno of rdma_cm.
 func (e *ConnError) Unwrap() error {
 	switch e.Event.Kind {
 	case ConnRejected:
@@ -74,11 +73,11 @@ func (e *ConnError) Unwrap() error {
 	return syscall.ECONNRESET
 }
 
-// Established waits until the connection is there. To who connects it gives the
-// private data of the peer's Accept, 196 bytes with zeros at their end. An error is a *ConnError:
-// ECONNREFUSED, ETIMEDOUT where nobody answers, which takes more than a minute
-// (ConnUnreachable), ECONNRESET when it is over already, and what keeps the queue
-// pair from RTS; or net.ErrClosed after Close and Reject.
+// Established waits until the connection is established. On the active side it returns the private
+// data of the peer's Accept, 196 bytes, zero-padded. An error is a *ConnError: ECONNREFUSED,
+// ETIMEDOUT without an answer, which takes more than a minute (ConnUnreachable), ECONNRESET when it
+// is over already, and the error that keeps the queue pair from RTS; or net.ErrClosed after Close
+// and Reject.
 func (c *Conn) Established(p *sim.Process) (privateData []byte, err error) {
 	for c.last.Kind == ConnRequested && !c.closed {
 		c.changed.Wait(p, units.Never)
@@ -99,8 +98,7 @@ func (c *Conn) Disconnected(p *sim.Process) {
 	}
 }
 
-// tell notes what has become of a connection, for those who wait and for the
-// program's function.
+// tell records an event of a connection, wakes waiting processes and calls the program's function.
 func (c *Conn) tell(e ConnEvent) {
 	c.last = e
 	c.changed.Broadcast()
@@ -109,8 +107,8 @@ func (c *Conn) tell(e ConnEvent) {
 	}
 }
 
-// Next waits for a request to connect, of a listener without a function to tell. Its
-// Conn is to be accepted or rejected. net.ErrClosed: the listener is closed.
+// Next waits for a request to connect, on a listener without notify. Its Conn must be accepted or
+// rejected. net.ErrClosed: the listener is closed.
 func (l *Listener) Next(p *sim.Process) (ConnEvent, error) {
 	for len(l.requests) == 0 {
 		if l.closed {

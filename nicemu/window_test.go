@@ -57,8 +57,8 @@ func TestWindowAsks(t *testing.T) {
 	}
 }
 
-// opens is a rate control whose window is small until a time after the first packet
-// and large from then on.
+// opens is a rate control whose window is small until some time after the first packet and large
+// from then on.
 type opens struct {
 	cc.Deaf
 	after, at units.Time
@@ -87,8 +87,8 @@ func (c *opens) Window() units.Bytes {
 	return 1024
 }
 
-// TestWindowOpensByTime: a rate control that opens its window at a time is heard
-// then, not when the next acknowledgement comes.
+// TestWindowOpensByTime: if a rate control opens its window at a given time, it takes effect then,
+// not when the next acknowledgement arrives.
 func TestWindowOpensByTime(t *testing.T) {
 	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &opens{after: 50 * units.Microsecond} }))
 	w.delay = units.Millisecond
@@ -124,7 +124,7 @@ type breathing struct {
 	cc.Deaf
 	rand           *rand.Rand
 	sizes          []units.Bytes
-	every          units.Time // at most from one change to the next; 0 for none by time
+	every          units.Time // the longest time between changes; 0 for none by time
 	next           units.Time
 	window, before units.Bytes // before changed
 	changed        units.Time
@@ -155,8 +155,8 @@ func (c *breathing) Timer() units.Time {
 
 func (c *breathing) Window() units.Bytes { return c.window }
 
-// allows is the window at now; where it changed at this very instant, the larger
-// one. 0 is no limit.
+// allows returns the window at now; if it changed at this very time, the larger one. 0 means no
+// limit.
 func (c *breathing) allows(now units.Time) units.Bytes {
 	if now == c.changed && (c.before == 0 || c.window != 0 && c.before > c.window) {
 		return c.before
@@ -173,12 +173,12 @@ type windowed struct {
 
 	ids      uint64
 	posted   []transport.SendWR
-	wants    [][]byte // what each brings to where it goes: nil for READs and atomics
+	wants    [][]byte // data that each delivers to its destination: nil for READs and atomics
 	added    uint64   // by FETCH ADDs and COMPARE SWAPs to the peer's counter
 	receives []units.Bytes
 	got      []cq.Completion
 
-	highest uint32 // behind the newest PSN that has been seen
+	highest uint32 // after the newest PSN seen
 	sizes   map[uint32]units.Bytes
 	lost    map[uint32]int // by PSN: how often its packet, or the answer to it, was lost
 	row     int            // answers lost since the last that was not
@@ -189,11 +189,10 @@ const (
 	windowArea = 1 << 15 // the first half of a region is the side's own, the second its peer's
 )
 
-// TestWindowModel: whatever window a rate control sets, and however it changes,
-// every message of a reliable connection completes once and is right, over
-// channels with and without loss, however seldom an acknowledgement is asked for.
-// Without loss that takes no timeout. Nothing new is sent beyond the window but
-// for a packet that is alone.
+// TestWindowModel: whatever window a rate control sets, and however it changes, every message of a
+// reliable connection completes once and is correct, over channels with and without loss, however
+// rarely an acknowledgement is requested. Without loss there is no timeout. Nothing new is sent
+// beyond the window except for a single packet.
 func TestWindowModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -254,13 +253,13 @@ func TestWindowModel(t *testing.T) {
 	})
 }
 
-// isRequest tells whether a packet is of a requester.
+// isRequest reports whether a packet comes from a requester.
 func isRequest(b *roce.BTH) bool {
 	op := b.Opcode.Operation()
 	return op < roce.ReadFirst || op > roce.AtomicAck
 }
 
-// check holds what is new on the wire to the window.
+// check checks new packets on the wire against the window.
 func (s *windowed) check(t *rapid.T, now units.Time, p *packet.Packet) {
 	b := &p.RoCE.BTH
 	if !isRequest(b) || b.PSN < s.highest {
@@ -282,8 +281,8 @@ func (s *windowed) check(t *rapid.T, now units.Time, p *packet.Packet) {
 	}
 }
 
-// loses tells whether a packet is lost: of requests only the first of a PSN, of
-// answers few in a row, as each may cost one of seven retries.
+// loses reports whether a packet is lost: of requests only the first of a PSN, of answers few in a
+// row, as each may cost one of seven retries.
 func (s *windowed) loses(random *rand.Rand, share float64, p *packet.Packet) bool {
 	b := &p.RoCE.BTH
 	most, of := 1, s
@@ -342,13 +341,13 @@ func (s *windowed) program(t *rapid.T) {
 	}
 }
 
-// done tells whether everything has completed.
+// done reports whether everything has completed.
 func (s *windowed) done() bool {
 	s.got = append(s.got, s.poll()...)
 	return len(s.got) >= len(s.posted)+len(s.receives) || s.qp.State() == qp.Err
 }
 
-// finish looks at what came of it all.
+// finish checks the final results.
 func (s *windowed) finish(t *rapid.T, side int) {
 	sends, recvs := 0, 0
 	for _, c := range s.got {

@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// world is NICs that are joined by a switch which takes no time: the least that a
-// NIC needs around it. A packet takes its serialisation and delay.
+// world is NICs joined by a switch that takes no time: the minimal environment of a NIC. A packet
+// takes its serialisation and delay.
 type world struct {
 	t      rapid.TB
 	engine sim.Engine
@@ -28,8 +28,7 @@ type world struct {
 	delay  units.Time
 	// touch sees every packet as it leaves; false loses it.
 	touch func(from int, p *packet.Packet) bool
-	// scatter, if set, says how much later than it should each copy of a packet
-	// arrives that leaves.
+	// scatter, if set, returns by how much each copy of a departing packet arrives late.
 	scatter func(p *packet.Packet) []units.Time
 	log     []sent
 }
@@ -45,7 +44,7 @@ type sent struct {
 	tos    uint8
 }
 
-// cable is a port: it serialises what its NIC feeds.
+// cable is a port: it serialises the packets that its NIC feeds.
 type cable struct {
 	world  *world
 	index  int
@@ -114,7 +113,7 @@ func (c *cable) start(now units.Time) {
 	}
 }
 
-// fly has a packet arrive, behind those that arrive at the same time.
+// fly schedules the arrival of a packet, after those that arrive at the same time.
 func (c *cable) fly(p *packet.Packet, at units.Time) {
 	i := len(c.due)
 	for i > 0 && c.due[i-1] > at {
@@ -155,8 +154,7 @@ func withControl(f func(units.Rate) cc.Control) option {
 	return func(s *Settings, _ *Env) { s.Control = Control{Name: "test", Settings: made(f)} }
 }
 
-// made is settings of a rate control that a test makes, which hears of
-// acknowledgements.
+// made is the settings of a rate control made by a test, which gets acknowledgements.
 type made func(line units.Rate) cc.Control
 
 func (made) Validate(units.Rate) error  { return nil }
@@ -168,7 +166,7 @@ func withDCQCN(s *Settings, _ *Env) {
 	s.Control = Control{Name: "dcqcn", Preset: "connectx", Settings: &c}
 }
 
-// withAckClass has acknowledgements leave by the class of DSCP 26, which is 3.
+// withAckClass puts acknowledgements in the class of DSCP 26, which is 3.
 func withAckClass(s *Settings, _ *Env) {
 	dscp := uint8(26)
 	s.AckDSCP = &dscp
@@ -179,7 +177,7 @@ const lineRate = 10 * units.Gbps
 // newWorld makes n NICs with 10.0.0.1 and up, fd00::1 and up, at 10 Gb/s.
 func newWorld(t rapid.TB, n int, options ...option) *world {
 	w := &world{t: t, pool: packet.NewPools(1)[0], delay: units.Microsecond}
-	// CNPs have a class of their own above the others.
+	// CNPs have a separate class above the others.
 	var priorities [64]uint8
 	priorities[48] = 6
 	priorities[26] = 3
@@ -220,7 +218,7 @@ func newWorld(t rapid.TB, n int, options ...option) *world {
 	return w
 }
 
-// late is a timer that is made after what it is for.
+// late is a timer that is made after its object.
 type late struct{ sim.Timer }
 
 func v4(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
@@ -231,7 +229,7 @@ func (w *world) run(until units.Time) {
 	w.engine.Advance(until)
 }
 
-// host is what a program on a NIC has.
+// host holds a program's objects on a NIC.
 type host struct {
 	*Device
 	t   rapid.TB
@@ -297,7 +295,7 @@ func join(t rapid.TB, a, b *QP, mtu qp.MTU, six bool) {
 	one(b, a)
 }
 
-// poll gives what has completed.
+// poll returns the completions.
 func (h *host) poll() []cq.Completion {
 	h.t.Helper()
 	list := make([]cq.Completion, 1024)
@@ -310,7 +308,7 @@ func (h *host) poll() []cq.Completion {
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// heap is how much memory is in use.
+// heap returns the amount of memory in use.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

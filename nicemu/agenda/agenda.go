@@ -18,14 +18,14 @@ type Task[O any] struct {
 	index int32      // in the agenda plus 1; 0 if it is not there
 }
 
-// Want is when the task has work; units.Never if it has none.
+// Want returns when the task has work; units.Never if it has none.
 func (k *Task[O]) Want() units.Time { return k.want }
 
-// Entered tells whether the task is in the agenda.
+// Entered reports whether the task is in the agenda.
 func (k *Task[O]) Entered() bool { return k.index > 0 }
 
-// Agenda is a heap of tasks by time. A deadline that moves later costs nothing:
-// the task is woken at its old time and says so then. The zero Agenda is empty.
+// Agenda is a heap of tasks by time. Moving a deadline later costs nothing: the task is woken at
+// its old time and sets the new one then. The zero Agenda is empty.
 type Agenda[O any] struct {
 	heap []*Task[O]
 	live int // tasks that have work
@@ -39,8 +39,7 @@ func (a *Agenda[O]) Enrol(t *Task[O], owner O) {
 	t.order, t.Owner, t.want = a.born, owner, units.Never
 }
 
-// Next is when to wake a task; units.Never if none has work, even if old deadlines
-// are left.
+// Next returns when to wake a task; units.Never if none has work, even if old deadlines are left.
 func (a *Agenda[O]) Next() units.Time {
 	if a.live == 0 {
 		return units.Never
@@ -48,8 +47,8 @@ func (a *Agenda[O]) Next() units.Time {
 	return a.heap[0].entry
 }
 
-// At has a task woken at t, or earlier if an earlier time was asked for before;
-// units.Never means that it has no work.
+// At wakes a task at t, or earlier if an earlier time was requested before; units.Never means that
+// it has no work.
 func (a *Agenda[O]) At(k *Task[O], t units.Time) {
 	if (k.want == units.Never) != (t == units.Never) {
 		a.live++
@@ -69,7 +68,7 @@ func (a *Agenda[O]) At(k *Task[O], t units.Time) {
 	a.up(int(k.index) - 1)
 }
 
-// Due takes out a task that is to be woken by now; nil if there is none.
+// Due removes and returns a task to be woken by now; nil if there is none.
 func (a *Agenda[O]) Due(now units.Time) *Task[O] {
 	if a.Next() > now {
 		return nil
@@ -79,7 +78,7 @@ func (a *Agenda[O]) Due(now units.Time) *Task[O] {
 	return k
 }
 
-// Remove takes a task out.
+// Remove removes a task.
 func (a *Agenda[O]) Remove(k *Task[O]) {
 	a.At(k, units.Never)
 	if k.index == 0 {
@@ -162,8 +161,8 @@ func (a *Agenda[O]) Check() error {
 	return nil
 }
 
-// Live is how many tasks have work.
+// Live returns the number of tasks that have work.
 func (a *Agenda[O]) Live() int { return a.live }
 
-// Len is how many tasks are in the agenda. Some of them may have no work any more.
+// Len returns the number of tasks in the agenda. Some of them may have no work any more.
 func (a *Agenda[O]) Len() int { return len(a.heap) }

@@ -8,13 +8,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Connect is what the active side asks for.
+// Connect is a connection request of the active side.
 type Connect struct {
-	// Service is what to connect to. If it is a port (msg.ServiceID.Port), the IP
-	// CM header goes before the private data, and Local's port into that.
+	// Service is the destination. If it is a port (msg.ServiceID.Port), the IP CM header precedes
+	// the private data and contains Local's port.
 	Service       msg.ServiceID
 	Local         netip.AddrPort
-	Peer          netip.Addr // of Local's version
+	Peer          netip.Addr // of Local's IP version
 	Transport     msg.Transport
 	QP            QP
 	PathMTU       msg.MTU
@@ -24,14 +24,14 @@ type Connect struct {
 	// READs and atomics that the queue pair takes at once, and that it would
 	// send at once.
 	ResponderResources, InitiatorDepth uint8
-	FlowLabel                          uint32 // 20 bits; 0 for the one that rdma_cm makes of the ports
+	FlowLabel                          uint32 // 20 bits; 0 for that of rdma_cm for the ports
 	TrafficClass                       uint8
 	HopLimit                           uint8
 	// PrivateData has up to 92 bytes, or 56 behind an IP CM header.
 	PrivateData []byte
 }
 
-// FlowLabel is the one that Linux's rdma_cm makes of two ports
+// FlowLabel returns the flow label that Linux's rdma_cm computes from two ports
 // (cma_get_roce_udp_flow_label).
 func FlowLabel(source, destination uint16) uint32 {
 	return (uint32(source)*31 + uint32(destination)) & 0xfffff
@@ -107,7 +107,7 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	return x.id, nil
 }
 
-// paced gives a connection of the active side the pace of the configuration.
+// paced sets the timing of a connection of the active side from the configuration.
 func (c *CM) paced(x *conn) {
 	trip := c.config.roundTrip()
 	x.retries, x.interval, x.lifetime = int(c.config.MaxRetries), c.config.ResponseTimeout.Time()+trip, trip
@@ -144,13 +144,13 @@ func (c *CM) replied(x *conn, m *msg.REP) {
 	a := &x.attributes
 	a.PeerQPN, a.SQPSN, a.FlowControl, a.SRQ = m.QPN, m.StartPSN, m.FlowControl, m.SRQ
 	a.RNRRetryCount, a.ACKTimeout = m.RNRRetryCount, ackTimeout(m.ACKDelay, c.config.PacketLifetime)
-	// A passive side may say that it will send more READs than the REQ offers.
-	// It is the consumer's queue pair that knows whether that can be had.
+	// A passive side may announce more READs than the REQ offers. Only the consumer's queue pair
+	// knows whether it can serve them.
 	a.MaxDestRDAtomic, a.MaxRDAtomic = m.InitiatorDepth, min(x.request.InitiatorDepth, m.ResponderResources)
 	c.event(x, Event{Kind: Replied, Attributes: *a, PrivateData: m.PrivateData[:]})
 }
 
-// repeatedREP answers a REP that has come before, or one after all is over.
+// repeatedREP answers a REP that was received before, or after the connection has ended.
 func (c *CM) repeatedREP(x *conn, m *msg.REP) {
 	if x.remote != m.LocalID {
 		c.counters.Unexpected++

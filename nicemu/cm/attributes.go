@@ -6,18 +6,18 @@ import (
 	msg "github.com/weftlab/weft/protocols/cm"
 )
 
-// Attributes are what the consumer modifies its queue pair with, from INIT to
-// RTR and to RTS (IBTA §11.2).
+// Attributes are the attributes for the consumer's queue pair, from INIT to RTR and to RTS (IBTA
+// §11.2).
 type Attributes struct {
 	Transport   msg.Transport // RC or UC
 	Local, Peer netip.Addr    // of the two ports
 	PathMTU     msg.MTU
 	PeerQPN     uint32
-	RQPSN       uint32 // of the first packet that comes
-	SQPSN       uint32 // of the first packet that is sent
+	RQPSN       uint32 // of the first packet to receive
+	SQPSN       uint32 // of the first packet to send
 
-	// READs and atomics under way at once: which the peer sends, and which we
-	// send. In a Requested event they are what the peer wants and takes.
+	// READs and atomics under way at once: sent by the peer, and sent by us. In a Requested event
+	// they are what the peer wants and takes.
 	MaxDestRDAtomic, MaxRDAtomic uint8
 
 	ACKTimeout    msg.Timeout // local ACK timeout
@@ -26,23 +26,22 @@ type Attributes struct {
 	FlowLabel     uint32      // 20 bits; both directions use the REQ's
 	TrafficClass  uint8
 	HopLimit      uint8
-	FlowControl   bool // the peer heeds end-to-end credits
+	FlowControl   bool // the peer respects end-to-end credits
 	SRQ           bool // the peer has a shared receive queue
 }
 
-// QP is what the consumer says of its queue pair.
+// QP describes the consumer's queue pair.
 type QP struct {
 	Number      uint32 // 2 to 0xffffff
-	StartPSN    uint32 // of the first packet that it takes, which the peer is told; 24 bits
+	StartPSN    uint32 // of the first packet that it takes, sent to the peer; 24 bits
 	SRQ         bool   // it has a shared receive queue
-	FlowControl bool   // it heeds end-to-end credits
+	FlowControl bool   // it respects end-to-end credits
 }
 
 func (q *QP) ok() bool { return q.Number > 1 && q.Number < 1<<24 && q.StartPSN < 1<<24 }
 
-// Agree gives the attributes of the passive side's queue pair when a request is
-// accepted: the lesser of what each side has said of READs and atomics (IBTA
-// §12.7).
+// Agree returns the attributes of the passive side's queue pair when a request is accepted: the
+// lesser of the two sides' values for READs and atomics (IBTA §12.7).
 func (a Attributes) Agree(accept *Accept) Attributes {
 	a.RQPSN = accept.QP.StartPSN
 	a.MaxDestRDAtomic = min(a.MaxDestRDAtomic, accept.ResponderResources)
@@ -50,9 +49,9 @@ func (a Attributes) Agree(accept *Accept) Attributes {
 	return a
 }
 
-// ackTimeout is the local ACK timeout for a delay of the other side's adapter
-// and a lifetime of packets (IBTA §12.7). As in Linux's cm_ack_timeout, it
-// grows by one step only if the delay matters.
+// ackTimeout returns the local ACK timeout for a delay of the other side's adapter and a packet
+// lifetime (IBTA §12.7). As in Linux's cm_ack_timeout, it grows by one step only if the delay
+// matters.
 func ackTimeout(delay, lifetime msg.Timeout) msg.Timeout {
 	t := lifetime + 1
 	switch {

@@ -12,8 +12,7 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// captured is what two machines with Linux 6.1's rdma_rxe have sent: see the
-// tests of package roce.
+// captured are captures of two machines with Linux 6.1's rdma_rxe: see the tests of package roce.
 var captured = []string{"../../protocols/roce/testdata/rping.pcap", "../../protocols/roce/testdata/pingpong.pcap"}
 
 // recorded is a datagram of a capture.
@@ -48,8 +47,8 @@ func records(t *testing.T, name string) (all []recorded) {
 	return all
 }
 
-// sent holds the only message that a CM has sent to what Linux has sent there.
-// The transactions of a side's own exchanges are numbers of its choice.
+// sent compares the only message that a CM has sent with Linux's at that point. Each side chooses
+// the transaction numbers of its own exchanges.
 func sent(t *testing.T, c *CM, linux recorded, answer bool) {
 	t.Helper()
 	sends, _ := c.Take()
@@ -70,7 +69,7 @@ func sent(t *testing.T, c *CM, linux recorded, answer bool) {
 	}
 }
 
-// happened wants one event and no message.
+// happened expects one event and no message.
 func happened(t *testing.T, c *CM, kind Kind) Event {
 	t.Helper()
 	sends, events := c.Take()
@@ -80,8 +79,8 @@ func happened(t *testing.T, c *CM, kind Kind) Event {
 	return events[0]
 }
 
-// TestLinuxClient: our passive side answers Linux's active side with the same
-// bytes as Linux's passive side did.
+// TestLinuxClient: our passive side answers Linux's active side with the same bytes as Linux's
+// passive side.
 func TestLinuxClient(t *testing.T) {
 	for _, name := range captured {
 		r := records(t, name)
@@ -123,8 +122,8 @@ func TestLinuxClient(t *testing.T) {
 	}
 }
 
-// TestLinuxServer: our active side sends Linux's passive side the same bytes as
-// Linux's active side did, and takes its answers.
+// TestLinuxServer: our active side sends Linux's passive side the same bytes as Linux's active
+// side, and takes its answers.
 func TestLinuxServer(t *testing.T) {
 	for _, name := range captured {
 		r := records(t, name)

@@ -8,14 +8,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config is what holds for all connections of a CM.
+// Config is the configuration for all connections of a CM.
 type Config struct {
 	CAGUID          uint64      // of the channel adapter; with a communication ID it names a connection
-	FirstID         msg.CommID  // where communication IDs begin; 0 is passed over
-	ResponseTimeout msg.Timeout // within which a CM answers, this one and, as we ask it to, the other
+	FirstID         msg.CommID  // first communication ID; 0 is skipped
+	ResponseTimeout msg.Timeout // time for a CM to answer: this one and, as requested, the other
 	MaxRetries      uint8       // how often a message is repeated, 0 to msg.MaxCMRetries
-	PacketLifetime  msg.Timeout // the longest that a packet is under way; up to 30
-	ACKDelay        msg.Timeout // the longest that the adapter takes to acknowledge a packet
+	PacketLifetime  msg.Timeout // the longest time that a packet is under way; up to 30
+	ACKDelay        msg.Timeout // the longest time that the adapter takes to acknowledge a packet
 	IRN             bool        // the adapter's reliable connections have IRN, and need peers that have it
 }
 
@@ -39,10 +39,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// roundTrip is the longest that a packet and its answer are under way.
+// roundTrip returns the longest time that a packet and its answer are under way.
 func (c *Config) roundTrip() units.Time { return (c.PacketLifetime + 1).Time() }
 
-// CM is a connection manager. Its methods must not be called at the same time.
+// CM is a connection manager. Its methods must not be called concurrently.
 type CM struct {
 	config       Config
 	counters     Counters
@@ -52,7 +52,7 @@ type CM struct {
 	conns     map[msg.CommID]*conn // by our ID
 	peers     map[peer]*conn       // by the other side's
 	queues    map[queue]*conn      // by its queue pair
-	resolving map[asker]*conn      // datagram services that others ask for
+	resolving map[asker]*conn      // datagram services that others resolve
 	services  map[service]*listener
 	listeners map[ListenID]*listener
 	timers    timers
@@ -61,21 +61,21 @@ type CM struct {
 	events []Event
 }
 
-// peer names a connection as the other side does. Its channel adapter's GUID is
-// the one of the REQ or REP.
+// peer identifies a connection as the other side does. Its channel adapter's GUID is the one in the
+// REQ or REP.
 type peer struct {
 	guid uint64
 	id   msg.CommID
 }
 
-// queue names a queue pair of another channel adapter.
+// queue identifies a queue pair of another channel adapter.
 type queue struct {
 	guid uint64
 	qpn  uint32
 }
 
-// New makes a CM without listeners and connections. It gives an error when the
-// configuration is out of range.
+// New makes a CM without listeners and connections. It returns an error if the configuration is out
+// of range.
 func New(config Config) (*CM, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -92,24 +92,24 @@ type Send struct {
 	From, To     netip.Addr
 	TrafficClass uint8
 	Transaction  uint64
-	Message      msg.Message // may be sent again later: not to be changed
+	Message      msg.Message // may be sent again later: do not modify
 }
 
 // Put writes the datagram, msg.MADLen bytes.
 func (s *Send) Put(b []byte) { msg.Put(b, s.Transaction, s.Message) }
 
-// Take gives what has come of the inputs since it was last called, each in
-// order. The slices are the caller's.
+// Take returns the messages and events since the last call, each in order. The slices are the
+// caller's.
 func (c *CM) Take() (sends []Send, events []Event) {
 	sends, events = c.sends, c.events
 	c.sends, c.events = nil, nil
 	return sends, events
 }
 
-// Counters gives the counts of messages so far.
+// Counters returns the message counts so far.
 func (c *CM) Counters() Counters { return c.counters }
 
-// State gives the state of a connection, or Idle if there is none.
+// State returns the state of a connection, or Idle if there is none.
 func (c *CM) State(id msg.CommID) State {
 	if x := c.conns[id]; x != nil {
 		return x.state
@@ -117,7 +117,7 @@ func (c *CM) State(id msg.CommID) State {
 	return Idle
 }
 
-// Len is how many connections are known, in any state.
+// Len returns the number of known connections, in any state.
 func (c *CM) Len() int { return len(c.conns) }
 
 func (c *CM) event(x *conn, e Event) {
@@ -128,7 +128,7 @@ func (c *CM) event(x *conn, e Event) {
 	c.events = append(c.events, e)
 }
 
-// newID gives a communication ID that is not in use.
+// newID returns an unused communication ID.
 func (c *CM) newID() msg.CommID {
 	for {
 		id := c.nextID

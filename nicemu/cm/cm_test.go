@@ -59,7 +59,7 @@ func TestConnectParameters(t *testing.T) {
 	}
 }
 
-// TestACKTimeout: as Linux's cm_ack_timeout.
+// TestACKTimeout compares ackTimeout with Linux's cm_ack_timeout.
 func TestACKTimeout(t *testing.T) {
 	for _, x := range []struct{ delay, lifetime, want msg.Timeout }{
 		{15, 18, 19}, {15, 16, 17}, {15, 15, 17}, {15, 14, 16}, {15, 13, 16}, {15, 12, 15}, {15, 0, 15}, {0, 0, 2}, {31, 30, 31},
@@ -70,8 +70,8 @@ func TestACKTimeout(t *testing.T) {
 	}
 }
 
-// TestMalformed: what cannot be read is counted, and requests of another
-// version of the class are refused with the version that would be right.
+// TestMalformed: unreadable datagrams are counted, and requests of another version of the class are
+// refused with the right version.
 func TestMalformed(t *testing.T) {
 	good := make([]byte, msg.MADLen)
 	msg.Put(good, 5, &msg.REQ{LocalID: 0x77})
@@ -80,7 +80,7 @@ func TestMalformed(t *testing.T) {
 	for name, x := range map[string]struct {
 		mad    []byte
 		change func([]byte)
-		answer msg.Attribute // 0: none
+		answer msg.Attribute // 0 if none
 	}{
 		"short":          {good[:msg.MADLen-1], nil, 0},
 		"empty":          {nil, nil, 0},
@@ -126,7 +126,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestIDsAreUnique: IDs in use and 0 are passed over when they come round.
+// TestIDsAreUnique: after a wrap, IDs in use and 0 are skipped.
 func TestIDsAreUnique(t *testing.T) {
 	config := DefaultConfig(1)
 	config.FirstID = 0xffffffff
@@ -229,7 +229,7 @@ func pump(t testing.TB, c *CM, consume func(Event)) {
 	}
 }
 
-// BenchmarkTimers moves the timer of one among many connections that wait.
+// BenchmarkTimers moves the timer of one among many waiting connections.
 func BenchmarkTimers(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(map[int]string{10: "10", 10_000: "10000"}[n], func(b *testing.B) {

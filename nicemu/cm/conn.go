@@ -9,7 +9,7 @@ import (
 
 // conn is a connection, or the resolution of a service.
 type conn struct {
-	id, remote  msg.CommID // remote is 0 while it is not known
+	id, remote  msg.CommID // remote is 0 while unknown
 	state       State
 	passive     bool
 	silent      bool // the consumer has destroyed it
@@ -24,13 +24,13 @@ type conn struct {
 
 	due      units.Time
 	place    int         // in timers
-	pending  msg.Message // is repeated while left > 0
+	pending  msg.Message // repeated while left > 0
 	left     int
 	retries  int
 	interval units.Time
-	reply    msg.Message // answers what the other side repeats
+	reply    msg.Message // answers repeated messages of the other side
 
-	lifetime units.Time // how long packets of it can be under way
+	lifetime units.Time // how long its packets can be under way
 	patience units.Time // how long the other side goes on to repeat, if we send no MRA
 	promised units.Time // the longest service timeout of our MRAs
 
@@ -45,7 +45,7 @@ func (c *CM) newConn(local, other netip.Addr) *conn {
 	return x
 }
 
-// forget ends a connection's existence.
+// forget removes a connection.
 func (c *CM) forget(x *conn) {
 	c.disarm(x)
 	c.release(x)
@@ -59,8 +59,8 @@ func (c *CM) forget(x *conn) {
 	x.state = Idle
 }
 
-// release gives back what only a living connection holds: the other side's
-// queue pair, and a place in the backlog.
+// release returns the resources that only a living connection holds: the other side's queue pair,
+// and a place in the backlog.
 func (c *CM) release(x *conn) {
 	if c.queues[x.inQueues] == x {
 		delete(c.queues, x.inQueues)
@@ -76,7 +76,7 @@ func (x *conn) decided() {
 	}
 }
 
-// know notes how the other side names the connection and its queue pair.
+// know records the other side's names for the connection and its queue pair.
 func (c *CM) know(x *conn, guid uint64, id msg.CommID, qpn uint32) {
 	x.remote, x.inPeers, x.inQueues = id, peer{guid, id}, queue{guid, qpn}
 	c.peers[x.inPeers], c.queues[x.inQueues] = x, x
@@ -88,7 +88,7 @@ func (c *CM) send(x *conn, m msg.Message) {
 	c.emit(x, m)
 }
 
-// resend sends what was sent before.
+// resend sends a message again.
 func (c *CM) resend(x *conn, m msg.Message) {
 	c.counters.Resent.add(m.Attribute())
 	c.emit(x, m)
@@ -98,7 +98,7 @@ func (c *CM) emit(x *conn, m msg.Message) {
 	c.sends = append(c.sends, Send{From: x.local, To: x.peer, TrafficClass: x.class, Transaction: x.transaction, Message: m})
 }
 
-// ask sends a message until it is answered, or has been repeated often enough.
+// ask sends a message until it is answered or the retries are used up.
 func (c *CM) ask(now units.Time, x *conn, m msg.Message) {
 	x.pending, x.left = m, x.retries
 	c.send(x, m)
@@ -120,11 +120,10 @@ func (c *CM) timeWait(now units.Time, x *conn) {
 	c.arm(x, now+x.lifetime)
 }
 
-// stubborn is how long the other side may go on to repeat what it has sent.
+// stubborn returns how long the other side may repeat a message.
 func (x *conn) stubborn() units.Time { return x.patience + units.Time(x.retries+1)*x.promised }
 
-// linger ends a connection for the consumer and answers repeated messages by
-// reply for a while.
+// linger ends a connection for the consumer and answers repeated messages with reply for a while.
 func (c *CM) linger(now units.Time, x *conn, reply msg.Message, span units.Time) {
 	c.answered(x)
 	c.release(x)
@@ -132,7 +131,7 @@ func (c *CM) linger(now units.Time, x *conn, reply msg.Message, span units.Time)
 	c.arm(x, now+span)
 }
 
-// giveUp is what follows when the last repetition was not answered.
+// giveUp handles an unanswered last repetition.
 func (c *CM) giveUp(now units.Time, x *conn) {
 	switch x.state {
 	case REQSent, REPWait:

@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Disconnect ends an established connection: by a DREQ, or, if the other side
-// has sent one, by a DREP to that (IBTA §12.9). Private data has up to 220 or
-// 224 bytes. Where the connection is ending already it changes nothing.
+// Disconnect ends an established connection: with a DREQ, or, if the other side has sent one, with
+// a DREP (IBTA §12.9). Private data has up to 220 or 224 bytes. If the connection is ending already
+// it changes nothing.
 func (c *CM) Disconnect(now units.Time, id msg.CommID, privateData []byte) error {
 	x, err := c.find(id)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *CM) startDREQ(now units.Time, x *conn, dreq *msg.DREQ) {
 func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
 	x := c.conn(m.RemoteID, m.LocalID)
 	if x == nil || x.state == Refused {
-		// Whoever has lost the connection lets the other side go (as Linux).
+		// A side without the connection still releases the other (as Linux).
 		c.counters.Unexpected++
 		c.answer(d, &msg.DREP{LocalID: m.RemoteID, RemoteID: m.LocalID})
 		return
@@ -59,7 +59,7 @@ func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
 	drep := &msg.DREP{LocalID: x.id, RemoteID: x.remote}
 	switch x.state {
 	case REPSent, RTUWait, REPRcvd, MRAREPSent, Established:
-		// Before the RTU it means that this was lost.
+		// Before the RTU, it means that the RTU was lost.
 		c.answered(x)
 		x.state, x.reply = DREQRcvd, nil
 		c.event(x, Event{Kind: DisconnectRequested, PrivateData: m.PrivateData[:]})
@@ -93,8 +93,8 @@ func (c *CM) receiveDREP(now units.Time, m *msg.DREP) {
 	}
 }
 
-// Destroy ends a connection, or a resolution, from any state, in the way that
-// the other side learns of soonest. No events of it follow.
+// Destroy ends a connection, or a resolution, from any state, so that the other side learns of it
+// as soon as possible. No events follow.
 func (c *CM) Destroy(now units.Time, id msg.CommID) error {
 	x, err := c.find(id)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	msg "github.com/weftlab/weft/protocols/cm"
 )
 
-// What can be wrong with what a consumer asks for. Errors of this package's
-// methods wrap one of these; nothing has changed then.
+// Errors in consumer requests. Errors of this package's methods wrap one of these; the call has
+// then changed nothing.
 var (
 	ErrUnknown     = errors.New("cm: unknown ID")
 	ErrState       = errors.New("cm: not possible in the connection's state")
@@ -17,7 +17,7 @@ var (
 	ErrInUse       = errors.New("cm: somebody listens there already")
 )
 
-// find gives a connection that the consumer may know.
+// find returns a connection that the consumer may know.
 func (c *CM) find(id msg.CommID) (*conn, error) {
 	x := c.conns[id]
 	if x == nil || x.silent || x.state == Refused || x.state == SIDRREPSent {
@@ -30,7 +30,7 @@ func wrongState(what string, x *conn) error {
 	return fmt.Errorf("%w: %s of %#x in %v", ErrState, what, uint32(x.id), x.state)
 }
 
-// fill copies private data, or whatever has a greatest length.
+// fill copies private data or other data with a maximum length.
 func fill(to, from []byte) error {
 	if len(from) > len(to) {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrPrivateData, len(from), len(to))

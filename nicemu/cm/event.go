@@ -7,7 +7,7 @@ import (
 	msg "github.com/weftlab/weft/protocols/cm"
 )
 
-// Kind says what has happened.
+// Kind is the kind of an event.
 type Kind uint8
 
 // The kinds of events, and which fields they have in addition to ID.
@@ -46,7 +46,7 @@ const (
 
 var kindNames = [...]string{"Requested", "Replied", "Connected", "Rejected", "Unreachable", "DisconnectRequested", "Disconnected", "TimeWaitExit", "ResolveRequested", "Resolved"}
 
-// String is the name.
+// String returns the name.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -54,18 +54,18 @@ func (k Kind) String() string {
 	return fmt.Sprintf("event %d", uint8(k))
 }
 
-// Event tells the consumer of something that it did not do itself.
+// Event reports something to the consumer that it did not do itself.
 type Event struct {
 	Kind        Kind
 	ID          msg.CommID
 	Listener    ListenID
 	Service     msg.ServiceID
 	Source      netip.AddrPort // of the other side; port 0 unless Service is an IP port
-	Destination netip.AddrPort // of ours
+	Destination netip.AddrPort // of our side
 	Attributes  Attributes
 	Reason      msg.Reason
 	Info        []byte // additional reject information
 	Status      msg.SIDRStatus
 	QPN, QKey   uint32
-	PrivateData []byte // of the message's full length, without the IP CM header
+	PrivateData []byte // padded to the message's full length, without the IP CM header
 }

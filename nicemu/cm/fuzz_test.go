@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// FuzzInputs gives two CMs any inputs in any order: what consumers may ask for
-// of any ID, messages again and with bytes changed, instants. Each input is four
-// bytes. Nothing panics, and when all is destroyed nothing is left.
+// FuzzInputs gives two CMs any inputs in any order: consumer requests with any ID, repeated
+// messages and messages with bytes changed, times. Each input is four bytes. Nothing may panic, and
+// after all is destroyed nothing may be left.
 func FuzzInputs(f *testing.F) {
 	f.Add([]byte{})
 	// Connect, accept, confirm, disconnect both sides, all delivered.
@@ -48,7 +48,7 @@ func FuzzInputs(f *testing.F) {
 			e := ends[i]
 			id := msg.CommID(x%16) + e.config.FirstID
 			local := netip.AddrPortFrom(addrs[i], uint16(y))
-			// Errors are what is asked for: inputs fit no state.
+			// Errors are expected: inputs fit no state.
 			switch data[0] % 14 {
 			case 0:
 				_, _ = e.Connect(now, Connect{Service: service7, Local: local, Peer: addrs[1-i], QP: QP{Number: 2 + uint32(y)}, PathMTU: msg.MTU(1 + y%5)})
@@ -68,7 +68,7 @@ func FuzzInputs(f *testing.F) {
 				_ = e.Destroy(now, id)
 			case 8:
 				_ = e.Answer(now, id, Answer{QPN: uint32(y)})
-			case 9, 10: // deliver, as it is or with a byte changed
+			case 9, 10: // deliver, unchanged or with a byte changed
 				if n := int(data[1]); n < len(sends) {
 					sends[n].Put(b)
 					if data[0]%14 == 10 {
@@ -76,7 +76,7 @@ func FuzzInputs(f *testing.F) {
 					}
 					deliver(&sends[n])
 				}
-			case 11: // what is due next
+			case 11: // the next work due
 				if due := min(ends[0].Due(), ends[1].Due()); due != units.Never {
 					now = max(now, due)
 				}

@@ -7,15 +7,15 @@ import (
 	msg "github.com/weftlab/weft/protocols/cm"
 )
 
-// ListenID names a listener.
+// ListenID identifies a listener.
 type ListenID uint32
 
-// Listen is what a passive side waits for.
+// Listen describes a listener.
 type Listen struct {
 	Service  msg.ServiceID
-	Address  netip.Addr // the zero Addr for any; one that is named goes first
+	Address  netip.Addr // the zero Addr for any; a specific address takes precedence
 	Datagram bool       // resolves a service of datagrams, instead of taking connections
-	Backlog  int        // requests that may wait for the consumer's decision; 0 for any number
+	Backlog  int        // requests that may wait for the consumer's decision; 0 for no limit
 }
 
 type service struct {
@@ -31,8 +31,8 @@ type listener struct {
 	waiting int
 }
 
-// Listen makes Requested or ResolveRequested events of requests from now on. It
-// gives ErrInUse or ErrParameter.
+// Listen makes Requested or ResolveRequested events for requests from now on. It returns ErrInUse
+// or ErrParameter.
 func (c *CM) Listen(l Listen) (ListenID, error) {
 	key := service{l.Service, l.Address.Unmap().WithZone(""), l.Datagram}
 	if l.Backlog < 0 {
@@ -51,7 +51,7 @@ func (c *CM) Listen(l Listen) (ListenID, error) {
 	return x.id, nil
 }
 
-// Unlisten ends listening. Requests that the consumer has been told of remain.
+// Unlisten stops listening. Requests already reported to the consumer remain.
 func (c *CM) Unlisten(id ListenID) error {
 	x := c.listeners[id]
 	if x == nil {
@@ -62,7 +62,7 @@ func (c *CM) Unlisten(id ListenID) error {
 	return nil
 }
 
-// listening gives who listens, or nil.
+// listening returns the listener for a request, or nil.
 func (c *CM) listening(id msg.ServiceID, address netip.Addr, datagram bool) *listener {
 	if x := c.services[service{id, address.Unmap(), datagram}]; x != nil {
 		return x

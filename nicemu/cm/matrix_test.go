@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The other side of TestMatrix names its connection and itself so.
+// The names that the other side of TestMatrix has for its connection and itself.
 const (
 	theirID   = msg.CommID(0x77)
 	theirGUID = 0x22
@@ -22,7 +22,7 @@ const (
 	theirTID  = 7
 )
 
-// bench is a CM that the test is the other side of. Its first ID is 1.
+// bench is a CM whose other side is the test. Its first ID is 1.
 type bench struct {
 	*CM
 	t   *testing.T
@@ -127,8 +127,8 @@ var letters = map[string]msg.Message{
 var order = []string{"REQ", "REQ, another QP", "REQ, another ID", "MRA(REQ)", "MRA(REP)", "MRA(LAP)", "REJ(REQ)", "REJ(REQ), stale", "REJ(REP)", "REJ, timeout, no ID",
 	"REP", "REP, another ID", "REP, no QP", "RTU", "DREQ", "DREQ, wrong QP", "DREP", "LAP", "APR", "SIDR_REQ", "SIDR_REQ, no listener", "SIDR_REP"}
 
-// TestMatrix gives every message in every state, on both sides. What comes of it
-// stands in testdata/matrix; what is not there is counted and changes nothing.
+// TestMatrix gives every message in every state, on both sides. The results are in testdata/matrix;
+// messages not listed there are counted and change nothing.
 func TestMatrix(t *testing.T) {
 	datadriven.RunTest(t, "testdata/matrix", func(t *testing.T, d *datadriven.TestData) string {
 		var out strings.Builder
@@ -149,7 +149,7 @@ func TestMatrix(t *testing.T) {
 	})
 }
 
-// try says what comes of a message in a state, "" for nothing.
+// try returns the result of a message in a state, "" if there is none.
 func try(t *testing.T, route []State, name string) string {
 	b := newBench(t)
 	for _, state := range route {
@@ -191,7 +191,7 @@ func try(t *testing.T, route []State, name string) string {
 	return strings.Join(did, "; ")
 }
 
-// end destroys all, and holds the CM to leaving nothing.
+// end destroys everything, and checks that nothing is left.
 func (b bench) end() {
 	for id := msg.CommID(1); id < b.nextID; id++ {
 		if _, err := b.find(id); err == nil {
@@ -210,8 +210,8 @@ func (b bench) end() {
 	}
 }
 
-// TestPrivateDataLimits: each message takes as much as it has room for, and one
-// byte more is an error that changes nothing.
+// TestPrivateDataLimits: each message takes as much as it has room for, and one more byte is an
+// error that changes nothing.
 func TestPrivateDataLimits(t *testing.T) {
 	local := netip.AddrPortFrom(addrA, 1)
 	connect := func(service msg.ServiceID) func(b bench, data []byte) error {

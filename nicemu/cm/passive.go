@@ -45,7 +45,7 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 	}
 }
 
-// unserved says why a REQ cannot be served by anybody, or 0.
+// unserved returns why a REQ cannot be served, or 0.
 func unserved(m *msg.REQ, served bool) msg.Reason {
 	switch {
 	case m.LocalID == 0:
@@ -60,8 +60,8 @@ func unserved(m *msg.REQ, served bool) msg.Reason {
 	return 0
 }
 
-// serves gives the transport that a REQ asks for, and whether the adapter has it: a
-// reliable connection either with IRN or without.
+// serves returns the transport that a REQ asks for, and whether the adapter has it: a reliable
+// connection either with IRN or without.
 func (c *Config) serves(m *msg.REQ) (msg.Transport, bool) {
 	if m.Transport == msg.TransportExtended {
 		return msg.TransportRC, c.IRN && m.ExtendedTransport == msg.ExtendedIRN
@@ -69,9 +69,9 @@ func (c *Config) serves(m *msg.REQ) (msg.Transport, bool) {
 	return m.Transport, m.Transport == msg.TransportUC || m.Transport == msg.TransportRC && !c.IRN
 }
 
-// endpoints gives both ends of a request: of the IP CM header, if the service
-// has one, or of the packet. Without the header that must be there, the request
-// is refused as the consumer would (annex A11).
+// endpoints returns both ends of a request: from the IP CM header, if the service has one, or from
+// the packet. If a required header is missing, the request is refused as the consumer would (annex
+// A11).
 func endpoints(d *datagram, id msg.ServiceID, private []byte) (source, destination netip.AddrPort, reason msg.Reason) {
 	port, ip := id.Port()
 	if !ip {
@@ -84,7 +84,7 @@ func endpoints(d *datagram, id msg.ServiceID, private []byte) (source, destinati
 	return h.Source, netip.AddrPortFrom(h.Destination, port), 0
 }
 
-// own cuts the consumer's private data out of a request's.
+// own returns the consumer's part of a request's private data.
 func own(id msg.ServiceID, private []byte) []byte {
 	if _, ip := id.Port(); ip {
 		return private[msg.IPHeaderLen:]
@@ -115,7 +115,7 @@ func (c *CM) requested(d *datagram, m *msg.REQ, transport msg.Transport, l *list
 	})
 }
 
-// repeatedREQ answers a REQ that has come before.
+// repeatedREQ answers a REQ that was received before.
 func (c *CM) repeatedREQ(x *conn) {
 	c.counters.Duplicates.add(msg.AttributeREQ)
 	switch x.state {
@@ -126,9 +126,9 @@ func (c *CM) repeatedREQ(x *conn) {
 	}
 }
 
-// known tells whether a REQ or REP names a connection or a queue pair that is in
-// use here, which means that the other side has lost what it knew of it: a stale
-// connection (IBTA §12.9). What is left of it here is taken down.
+// known reports whether a REQ or REP names a connection or a queue pair that is in use here, which
+// means that the other side has lost its state: a stale connection (IBTA §12.9). The state left
+// here is removed.
 func (c *CM) known(now units.Time, guid uint64, id msg.CommID, qpn uint32) bool {
 	a, b := c.peers[peer{guid, id}], c.queues[queue{guid, qpn}]
 	for _, x := range []*conn{a, b} {
@@ -139,18 +139,18 @@ func (c *CM) known(now units.Time, guid uint64, id msg.CommID, qpn uint32) bool 
 	return a != nil || b != nil
 }
 
-// Accept is how the passive side accepts.
+// Accept is the acceptance of the passive side.
 type Accept struct {
 	QP QP
-	// READs and atomics that the queue pair takes at once, and that it would
-	// send at once. Attributes.Agree says what comes of them.
+	// READs and atomics that the queue pair takes at once, and that it would send at once.
+	// Attributes.Agree computes the result.
 	ResponderResources, InitiatorDepth uint8
 	RNRRetryCount                      uint8  // of the other's queue pair, 0 to 7
 	PrivateData                        []byte // up to 196 bytes
 }
 
-// CheckAccept gives what Accept would give and changes nothing, so that the queue
-// pair can be made ready before the other side knows of it.
+// CheckAccept returns what Accept would return and changes nothing, so that the queue pair can be
+// made ready before the other side knows of it.
 func (c *CM) CheckAccept(id msg.CommID, a Accept) (Attributes, error) {
 	x, err := c.find(id)
 	switch {
@@ -166,8 +166,8 @@ func (c *CM) CheckAccept(id msg.CommID, a Accept) (Attributes, error) {
 	return x.attributes.Agree(&a), fill(new(msg.REP).PrivateData[:], a.PrivateData)
 }
 
-// Accept answers a request by a REP (IBTA §12.9). Connected, Rejected or
-// Unreachable follows. The attributes are those of Attributes.Agree.
+// Accept answers a request with a REP (IBTA §12.9). Connected, Rejected or Unreachable follows. The
+// attributes are those of Attributes.Agree.
 func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error) {
 	agreed, err := c.CheckAccept(id, a)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error)
 	if x.request.Alternate != (msg.Path{}) {
 		rep.Failover = msg.FailoverNotSupported
 	}
-	_ = fill(rep.PrivateData[:], a.PrivateData) // it fits: CheckAccept has tried
+	_ = fill(rep.PrivateData[:], a.PrivateData) // it fits: checked by CheckAccept
 	x.decided()
 	x.attributes, x.qpn, x.state, x.reply = agreed, a.QP.Number, REPSent, rep
 	c.ask(now, x, rep)
@@ -209,9 +209,8 @@ func (c *CM) established(x *conn, privateData []byte) {
 	c.event(x, Event{Kind: Connected, PrivateData: privateData})
 }
 
-// Established tells the passive side that a packet has come on the connection's
-// queue pair, which does as well as an RTU (IBTA §12.9). Once established it
-// changes nothing.
+// Established reports to the passive side that a packet has arrived on the connection's queue pair,
+// which counts as an RTU (IBTA §12.9). Once established it changes nothing.
 func (c *CM) Established(id msg.CommID) error {
 	x, err := c.find(id)
 	if err != nil {

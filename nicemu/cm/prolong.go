@@ -7,9 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Prolong tells the other side by an MRA to wait this long, from when it gets
-// that, for an answer to its REQ or REP (IBTA §12.6.6). It may be repeated.
-// Private data has up to 222 bytes.
+// Prolong sends an MRA that tells the other side to wait for timeout, counted from its receipt, for
+// an answer to its REQ or REP (IBTA §12.6.6). It may be repeated. Private data has up to 222 bytes.
 func (c *CM) Prolong(id msg.CommID, timeout msg.Timeout, privateData []byte) error {
 	x, err := c.find(id)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRandom connects two CMs by a channel that loses, doubles and reorders, and
-// whose delays are within the packet lifetime, with consumers that take their
-// time and change their minds. Then the channel becomes sound.
+// TestRandom connects two CMs by a channel that loses, duplicates and reorders, and whose delays
+// are within the packet lifetime, with consumers that take their time and change their minds. Then
+// the channel becomes reliable.
 //
 //   - Private data arrives as it was sent, and each request and reply once.
 //   - Either both are connected, with the same parameters, or neither is.
 //   - Services of datagrams are resolved to the right queue pair, or the consumer
-//     learns that nobody answers.
+//     learns that there is no answer.
 //   - When all are closed and TimeWait is over, nothing is left.
 func TestRandom(t *testing.T) {
 	outcomes := map[string]int{}
@@ -70,7 +70,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// world is the two CMs, their channel and their consumers.
+// world holds the two CMs, their channel and their consumers.
 type world struct {
 	t           *rapid.T
 	rand        *rand.Rand
@@ -81,7 +81,7 @@ type world struct {
 	closing     bool
 	tasks       tasks
 	seq         int
-	sides       []*side          // of all connections, in order of their making
+	sides       []*side          // of all connections, in order of creation
 	byID        map[string]*side // by end and ID
 	seen        map[string]bool  // requests and replies by private data
 	qpn         uint32
@@ -99,10 +99,10 @@ type side struct {
 	attributes Attributes
 	qpn, psn   uint32
 	live       bool // the queue pair takes packets
-	ready      bool // the consumer thinks that it is connected
+	ready      bool // the consumer considers it connected
 	was        bool // it was
 	over       bool
-	missed     int // packets in a row that were not acknowledged
+	missed     int // unacknowledged packets in a row
 }
 
 func (s *side) up() bool { return s != nil && s.ready && !s.over }
@@ -138,7 +138,7 @@ const service7 = msg.ServiceID(0x1060007)
 
 func (w *world) random(span units.Time) units.Time { return units.Time(w.rand.Int64N(int64(span))) }
 
-// think is how long a consumer takes: mostly not long.
+// think returns the time that a consumer takes, usually short.
 func (w *world) think() units.Time {
 	return w.random([]units.Time{10 * units.Microsecond, 10 * units.Millisecond, 2 * units.Second}[w.rand.IntN(3)])
 }
@@ -173,7 +173,7 @@ func (w *world) run(until units.Time) {
 	}
 }
 
-// carry does something at the other end of the channel, not at all, or twice.
+// carry calls do at the other end of the channel once, twice or not at all.
 func (w *world) carry(do func()) {
 	for range 2 {
 		if w.rand.Float64() >= w.loss {
@@ -242,7 +242,7 @@ func (w *world) resolve(i int) {
 	w.asked[key(w.a, id)] = 500 + uint32(i)
 }
 
-// resolution is an event of a service of datagrams.
+// resolution handles an event of a service of datagrams.
 func (w *world) resolution(e *end, x Event) {
 	if x.Kind == ResolveRequested {
 		i := x.PrivateData[1]
@@ -286,13 +286,13 @@ func (w *world) disconnect(s *side) {
 	}
 }
 
-// text is private data as it was given; the rest must be zero.
+// text returns private data as it was given; the rest must be zero.
 func (w *world) text(b []byte) string {
 	s := bytes.TrimRight(b, "\x00")
 	return string(s)
 }
 
-// once holds private data to come once.
+// once checks that private data arrives once.
 func (w *world) once(s string) {
 	if w.seen[s] {
 		w.t.Fatalf("%s has come twice", s)
@@ -344,7 +344,7 @@ func (w *world) event(e *end, x Event) {
 	}
 }
 
-// decide is a consumer's answer to a request or a reply.
+// decide makes a consumer's answer to a request or a reply.
 func (w *world) decide(s *side) {
 	state := s.end.State(s.id)
 	if s.over || state == DREQRcvd {
@@ -387,8 +387,8 @@ func (w *world) connected(s *side) {
 	}
 }
 
-// ping is traffic on the queue pair. It establishes the passive side, and when
-// it fails often the queue pair is in error, and the consumer disconnects.
+// ping sends traffic on the queue pair. It establishes the passive side, and after several failures
+// the queue pair is in error, and the consumer disconnects.
 func (w *world) ping(s *side) {
 	if !s.up() || w.closing {
 		return
@@ -414,7 +414,7 @@ func (w *world) ping(s *side) {
 	w.after(100*units.Millisecond, func() { w.ping(s) })
 }
 
-// judge looks at connections when all has come to rest.
+// judge checks connections when everything is idle.
 func (w *world) judge(outcomes map[string]int) {
 	for _, s := range w.sides {
 		if !s.active {
@@ -436,7 +436,7 @@ func (w *world) judge(outcomes map[string]int) {
 	}
 }
 
-// agree holds both sides to the same parameters.
+// agree checks that both sides have the same parameters.
 func (w *world) agree(s, o *side) {
 	a, b := s.attributes, o.attributes
 	if a.PeerQPN != o.qpn || b.PeerQPN != s.qpn || a.RQPSN != s.psn || b.RQPSN != o.psn || a.SQPSN != o.psn || b.SQPSN != s.psn ||
@@ -446,7 +446,7 @@ func (w *world) agree(s, o *side) {
 	}
 }
 
-// task is something to do at an instant; tasks is a heap of them.
+// task is a call at a certain time; tasks is a heap of them.
 type task struct {
 	at  units.Time
 	seq int

@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// datagram is where a message came from.
+// datagram holds the addresses of a received message.
 type datagram struct {
 	from, to    netip.Addr
 	transaction uint64
 }
 
-// Receive takes the payload of a datagram to queue pair 1. What cannot be read
-// is counted; what is in no state for it is counted, and answered where the
-// specification says so. The bytes are not kept.
+// Receive takes the payload of a datagram to queue pair 1. Unreadable datagrams are counted;
+// messages not allowed in the state are counted, and answered where the specification says so. The
+// bytes are not kept.
 func (c *CM) Receive(now units.Time, from, to netip.Addr, mad []byte) {
 	h, m, err := msg.Parse(mad)
 	d := &datagram{from.Unmap().WithZone(""), to.Unmap().WithZone(""), h.Transaction}
@@ -80,7 +80,7 @@ func (c *CM) receiveLAP(d *datagram, m *msg.LAP) {
 	c.answer(d, apr)
 }
 
-// conn gives the connection of both IDs, or nil.
+// conn returns the connection with both IDs, or nil.
 func (c *CM) conn(ours, theirs msg.CommID) *conn {
 	x := c.conns[ours]
 	if x == nil || x.remote == 0 || x.remote != theirs {

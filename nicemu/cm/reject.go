@@ -8,15 +8,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Reject is how the consumer refuses.
+// Reject is the refusal of the consumer.
 type Reject struct {
 	Reason      msg.Reason // 0 for ReasonConsumer
 	Info        []byte     // additional reject information, up to 72 bytes
 	PrivateData []byte     // up to 148 bytes
 }
 
-// Reject refuses a request, or a reply, or takes back an acceptance that is not
-// confirmed, by a REJ. The connection is gone.
+// Reject refuses a request or a reply, or withdraws an unconfirmed acceptance, with a REJ. The
+// connection is gone.
 func (c *CM) Reject(now units.Time, id msg.CommID, r Reject) error {
 	x, err := c.find(id)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *CM) Reject(now units.Time, id msg.CommID, r Reject) error {
 	return nil
 }
 
-// timeoutREJ says that we no longer wait (IBTA §12.6.7.2, code 4). The other
-// side may not know our ID as one of its own, so it carries our GUID.
+// timeoutREJ says that we no longer wait (IBTA §12.6.7.2, code 4). The other side may not know our
+// ID yet, so it carries our GUID.
 func (c *CM) timeoutREJ(x *conn) *msg.REJ {
 	rej := &msg.REJ{LocalID: x.id, RemoteID: x.remote, Subject: msg.SubjectOther, Reason: msg.ReasonTimeout, InfoLen: 8}
 	binary.BigEndian.PutUint64(rej.Info[:], c.config.CAGUID)
@@ -83,8 +83,8 @@ func (c *CM) receiveREJ(now units.Time, m *msg.REJ) {
 		}
 		c.event(x, e)
 		if m.Reason == msg.ReasonStaleConnection {
-			// The other side takes down what it has of our queue pair, which
-			// must not be used before that is done.
+			// The other side removes its state of our queue pair, which must not be used before
+			// that is done.
 			c.timeWait(now, x)
 			return
 		}

@@ -10,9 +10,9 @@ import (
 
 // Resolve asks which queue pair takes datagrams for a service.
 type Resolve struct {
-	Service      msg.ServiceID // if it is a port, the IP CM header goes before the private data
+	Service      msg.ServiceID // if it is a port, the IP CM header precedes the private data
 	Local        netip.AddrPort
-	Peer         netip.Addr // of Local's version
+	Peer         netip.Addr // of Local's IP version
 	PKey         uint16
 	TrafficClass uint8
 	PrivateData  []byte // up to 216 bytes, or 180 behind an IP CM header
@@ -49,7 +49,7 @@ func (c *CM) receiveSIDRREP(m *msg.SIDRREP) {
 	c.forget(x)
 }
 
-// asker names a resolution as the other side does. A SIDR_REQ carries no GUID.
+// asker identifies a resolution as the other side does. A SIDR_REQ carries no GUID.
 type asker struct {
 	from        netip.Addr
 	id          uint32
@@ -95,7 +95,7 @@ func (c *CM) receiveSIDRREQ(d *datagram, m *msg.SIDRREQ) {
 	}
 }
 
-// Answer is what the passive side of a resolution says.
+// Answer is the answer of the passive side of a resolution.
 type Answer struct {
 	Status      msg.SIDRStatus
 	QPN         uint32 // 24 bits, if Status is SIDRValid

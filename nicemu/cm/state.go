@@ -2,7 +2,7 @@ package cm
 
 import "fmt"
 
-// State is where a connection is (IBTA figures 138 to 140).
+// State is the state of a connection (IBTA figures 138 to 140).
 type State uint8
 
 // The states. TimeWait and Refused end by themselves.
@@ -24,17 +24,17 @@ const (
 	DREQRcvd // the consumer's turn, to Disconnect
 	TimeWait // packets of the connection may still be under way
 
-	Refused // over for the consumer; what the other side repeats is refused again
+	Refused // over for the consumer; repeated messages are refused again
 
 	SIDRREQSent
 	SIDRREQRcvd // the consumer's turn, to Answer
-	SIDRREPSent // over for the consumer; what the other side repeats is answered again
+	SIDRREPSent // over for the consumer; repeated messages are answered again
 )
 
 var stateNames = [...]string{"Idle", "REQ Sent", "REP Wait", "REP Rcvd", "MRA(REP) Sent", "REQ Rcvd", "MRA Sent", "REP Sent", "RTU Wait",
 	"Established", "DREQ Sent", "DREQ Rcvd", "TimeWait", "Refused", "SIDR_REQ Sent", "SIDR_REQ Rcvd", "SIDR_REP Sent"}
 
-// String is the name, mostly as in the specification's figures.
+// String returns the name, mostly as in the specification's figures.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]

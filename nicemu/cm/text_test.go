@@ -9,7 +9,7 @@ import (
 	msg "github.com/weftlab/weft/protocols/cm"
 )
 
-// describe prints a message in a line: what is of interest to a reader.
+// describe prints a message in one line, with the fields of interest.
 func describe(m msg.Message) string {
 	switch m := m.(type) {
 	case *msg.REQ:
@@ -58,7 +58,7 @@ func describe(m msg.Message) string {
 	return ""
 }
 
-// quote prints private data as the text it is in tests.
+// quote prints private data as the text it is in the tests.
 func quote(b []byte) string {
 	b = bytes.TrimRight(b, "\x00")
 	if len(b) == 0 {

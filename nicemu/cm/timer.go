@@ -6,8 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// timers is a heap of the connections that wait for an instant, by that and by
-// ID.
+// timers is a heap of the connections with a timer, ordered by time and ID.
 type timers []*conn
 
 func (t timers) Len() int { return len(t) }
@@ -54,7 +53,7 @@ func (c *CM) disarm(x *conn) {
 	}
 }
 
-// Due is when Advance has something to do, or units.Never.
+// Due returns when Advance has work to do, or units.Never.
 func (c *CM) Due() units.Time {
 	if len(c.timers) == 0 {
 		return units.Never
@@ -62,7 +61,7 @@ func (c *CM) Due() units.Time {
 	return c.timers[0].due
 }
 
-// Advance does what is due by now: it repeats messages, gives up and forgets.
+// Advance does the work due by now: it repeats messages, gives up and forgets.
 func (c *CM) Advance(now units.Time) {
 	for len(c.timers) > 0 && c.timers[0].due <= now {
 		c.expire(now, heap.Pop(&c.timers).(*conn))

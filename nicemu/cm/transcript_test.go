@@ -72,8 +72,8 @@ func (p *player) other(e *end) *end {
 	return p.ends["a"]
 }
 
-// step does one line: "deliver N...", "until INSTANT", "state", "END VERB ...", the last
-// with words, numbers NAME=N, and one text that is the private data.
+// step runs one line: "deliver N...", "until INSTANT", "state", "END VERB ...", the last with
+// words, numbers NAME=N, and one text that is the private data.
 func (p *player) step(w []string) error {
 	switch w[0] {
 	case "deliver":
@@ -200,7 +200,7 @@ func (p *player) input(e *end, verb string, n map[string]uint64, text []byte) er
 	return errors.New("unknown input")
 }
 
-// forge makes a message that no CM has sent, ready to deliver.
+// forge makes a message that no CM has sent, ready for delivery.
 func (p *player) forge(e *end, n map[string]uint64, what string) {
 	local, remote := msg.CommID(n["local"]), msg.CommID(n["remote"])
 	var m msg.Message
@@ -249,7 +249,7 @@ func (p *player) sent(e *end, s Send) {
 	fmt.Fprintf(&p.out, "  %.3fs #%d %s sends %v tid=%x %s\n", p.now.Seconds(), len(p.sends), e.name, s.Message.Attribute(), s.Transaction, describe(s.Message))
 }
 
-// show prints what has come of an input.
+// show prints the result of an input.
 func (p *player) show(e *end) {
 	sends, events := e.Take()
 	for i := range events {

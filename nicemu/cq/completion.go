@@ -6,11 +6,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Status is how a work request ended. The values are those of ibv_wc_status.
+// Status is the result of a work request. The values are those of ibv_wc_status.
 type Status uint8
 
-// The statuses (§11.6.2). Those of services that are not implemented (RD,
-// tag matching) have values so that names are whole.
+// The statuses (§11.6.2). Statuses of services that are not implemented (RD, tag matching) are
+// included so that all names are defined.
 const (
 	Success Status = iota
 	LocLenErr
@@ -46,7 +46,7 @@ var statusNames = [...]string{
 	"TM_RNDV_INCOMPLETE",
 }
 
-// String is the name in ibv_wc_status.
+// String returns the name in ibv_wc_status.
 func (s Status) String() string {
 	if int(s) >= len(statusNames) {
 		return fmt.Sprintf("Status(%d)", uint8(s))
@@ -54,7 +54,7 @@ func (s Status) String() string {
 	return "IBV_WC_" + statusNames[s]
 }
 
-// Opcode is what a completion is about. The values are those of ibv_wc_opcode.
+// Opcode is the operation of a completion. The values are those of ibv_wc_opcode.
 type Opcode uint8
 
 // The opcodes.
@@ -70,7 +70,7 @@ const (
 	RecvImm  Opcode = 129 // of an RDMA WRITE with immediate data
 )
 
-// String is the name in ibv_wc_opcode.
+// String returns the name in ibv_wc_opcode.
 func (o Opcode) String() string {
 	switch {
 	case o == Recv:
@@ -83,20 +83,19 @@ func (o Opcode) String() string {
 	return "IBV_WC_" + [...]string{"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV"}[o]
 }
 
-// Flags say which fields of a completion mean something. The values are those
-// of ibv_wc_flags.
+// Flags say which fields of a completion are valid. The values are those of ibv_wc_flags.
 type Flags uint8
 
 // The flags.
 const (
-	GRH     Flags = 1 << 0 // 40 bytes stand in front of the datagram (UD)
+	GRH     Flags = 1 << 0 // 40 bytes precede the datagram (UD)
 	WithImm Flags = 1 << 1 // Imm is immediate data
 	WithInv Flags = 1 << 3 // Imm is the remote key that was invalidated
 )
 
-// What RoCEv2 has in place of a GRH, which the completion of a datagram has to tell
-// (annex A17.4.5.1). With RoCE there is no service level, so ConnectX NICs say it there,
-// and UCX looks there.
+// RoCEv2 has an IP header instead of a GRH, and the completion of a datagram reports its version
+// (annex A17.4.5.1). With RoCE there is no service level, so ConnectX NICs report it in that field,
+// where UCX reads it.
 const (
 	HeaderIPv6 = 0x9
 	HeaderIPv4 = 0xa
@@ -112,7 +111,7 @@ type Completion struct {
 	Imm          uint32     // as a number; ibv_wc has immediate data in network byte order
 	QP           uint32     // the local queue pair's number
 	SrcQP        uint32     // of a datagram
-	VendorErr    uint32     // says more about an error; a NIC's own
+	VendorErr    uint32     // details of an error; specific to the NIC
 	PKeyIndex    uint16     // of the GSI queue pair
 	SLID         uint16     // always 0 with RoCE, which has no LIDs
 	Status       Status
@@ -122,12 +121,12 @@ type Completion struct {
 	DLIDPathBits uint8 // always 0 with RoCE
 }
 
-// Error is the name, which makes a status an error: that of Completion.Err, to be
-// found by errors.Is.
+// Error returns the name. It makes a status an error, so that errors.Is can find it in
+// Completion.Err.
 func (s Status) Error() string { return s.String() }
 
-// Err is nil if the status is Success. Otherwise it wraps the status and says whose
-// it is.
+// Err returns nil if the status is Success. Otherwise the error wraps the status and names the work
+// request and queue pair.
 func (c *Completion) Err() error {
 	if c.Status == Success {
 		return nil

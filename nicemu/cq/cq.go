@@ -10,37 +10,36 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ErrOverrun is what Poll says when a queue has overrun and its last entry was
-// taken: more were lost, and the queue is of no use but to be destroyed.
+// ErrOverrun is returned by Poll when a queue has overrun and its last entry was taken: more were
+// lost, and the queue can only be destroyed.
 var ErrOverrun = fmt.Errorf("%w: the completion queue has overrun: make it deeper, or poll it more often", syscall.EIO)
 
-// Events takes the asynchronous events that come from an overrun (§11.6.3).
+// Events takes the asynchronous events caused by an overrun (§11.6.3).
 type Events interface {
 	// CQError is IBV_EVENT_CQ_ERR.
 	CQError(q *CQ)
-	// QPFatal is IBV_EVENT_QP_FATAL: the queue pair cannot complete its work and
-	// has to go to the error state.
+	// QPFatal is IBV_EVENT_QP_FATAL: the queue pair cannot complete its work and must go to the
+	// error state.
 	QPFatal(qp uint32)
 }
 
-// Sink takes the entries and events of a queue elsewhere: to memory that a process
-// shares. That process polls, arms and acknowledges there, so Poll, Len, Arm,
-// Discard and Resize of the queue are without use.
+// Sink takes the entries and events of a queue elsewhere: to memory shared with a process. That
+// process polls, arms and acknowledges there, so Poll, Len, Arm, Discard and Resize of the queue
+// are not used.
 type Sink interface {
-	// Put adds an entry, which is solicited or an error or not; false if there is
-	// no room.
+	// Put adds an entry; solicited is also true for an error. It returns false if there is no room.
 	Put(c Completion, solicited bool) bool
-	// Asked is what event the process has asked for since Asked was called last. It
-	// is called behind each Put.
+	// Asked returns the events that the process has requested since the last call. It is called
+	// after each Put.
 	Asked() (any, solicited bool)
-	// Event tells that the event has come.
+	// Event reports an event.
 	Event()
-	// Left tells whether there are entries, or such that are solicited or errors,
-	// that the process has not polled.
+	// Left reports whether there are entries that the process has not polled, or, with solicited,
+	// such entries that are solicited or errors.
 	Left(solicited bool) bool
 }
 
-// armed is which completions make an event.
+// armed says which completions make an event.
 type armed uint8
 
 const (
@@ -66,7 +65,7 @@ type CQ struct {
 	moderation Moderation
 	held       int        // completions that an event waits for
 	due        units.Time // when the event comes anyway
-	missed     units.Time // when it is looked whether entries that were missed are left
+	missed     units.Time // when to check for missed entries
 
 	users    map[uint32]user // by queue pair
 	attached int             // so far
@@ -79,9 +78,8 @@ type user struct {
 	uses  int // 2 if its sends and its receives do
 }
 
-// New makes a completion queue for depth entries, at most limit (the device's
-// max_cqe). channel may be nil: then nobody is woken. events may be nil.
-// Entries take memory only when they are first needed.
+// New makes a completion queue for depth entries, at most limit (the device's max_cqe). channel and
+// events may be nil. Entries take memory only when they are first needed.
 func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
 	if err := checkDepth(depth, limit); err != nil {
 		return nil, err
@@ -109,21 +107,20 @@ func checkDepth(depth, limit int) error {
 	return nil
 }
 
-// Depth is how many entries fit.
+// Depth returns the capacity in entries.
 func (q *CQ) Depth() int { return q.depth }
 
-// Len is how many entries wait to be polled.
+// Len returns the number of entries waiting to be polled.
 func (q *CQ) Len() int { return q.count }
 
-// Overrun tells whether an entry was lost.
+// Overrun reports whether an entry was lost.
 func (q *CQ) Overrun() bool { return q.overrun }
 
-// Push adds an entry. solicited is the Solicited Event bit of the message that
-// a receive completes; an error counts as solicited anyway
-// (ibv_req_notify_cq(3)). If there is no room the entry is lost: the queue is in
-// error for good, CQError is called, then QPFatal for each queue pair that
-// completes here, in the order in which they were attached. Then and
-// ever after it says false. With a Latency there is or is no room when the entry comes.
+// Push adds an entry. solicited is the Solicited Event bit of the message that a receive completes;
+// an error counts as solicited anyway (ibv_req_notify_cq(3)). If there is no room the entry is
+// lost: the queue is in error for good, CQError is called, then QPFatal for each queue pair that
+// completes here, in the order in which they were attached. Push returns false then and ever after.
+// With a Latency, the room is checked when the entry comes.
 func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	if q.overrun {
 		return false
@@ -152,15 +149,15 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	return true
 }
 
-// look handles an entry that may be of the kind that was asked for.
+// look handles an entry that may be of the requested kind.
 func (q *CQ) look(now units.Time, c Completion, solicited bool) {
 	if q.armed == forAny || q.armed == forSolicited && (solicited || c.Status != Success) {
 		q.match(now)
 	}
 }
 
-// pass hands an entry to the sink. What the process has asked for counts from
-// before the entry: it cannot have seen it.
+// pass hands an entry to the sink. Requests of the process count from before the entry, which it
+// cannot have seen.
 func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
 	if !q.sink.Put(c, solicited || c.Status != Success) {
 		q.fail()
@@ -171,14 +168,14 @@ func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
 	return true
 }
 
-// ask takes over what the process has asked for.
+// ask takes over the requests of the process.
 func (q *CQ) ask() {
 	if forAny, forSolicited := q.sink.Asked(); forAny || forSolicited {
 		q.Arm(!forAny)
 	}
 }
 
-// slot is the index of the i-th entry.
+// slot returns the index of the i-th entry.
 func (q *CQ) slot(i int) int {
 	if i += q.head; i >= len(q.ring) {
 		i -= len(q.ring)
@@ -192,7 +189,7 @@ func (q *CQ) grow(n int) {
 	q.ring, q.head = ring, 0
 }
 
-// copyOut copies the oldest entries and says how many.
+// copyOut copies the oldest entries and returns how many.
 func (q *CQ) copyOut(dst []Completion) int {
 	n := min(len(dst), q.count)
 	first := min(n, len(q.ring)-q.head)
@@ -214,8 +211,8 @@ func (q *CQ) fail() {
 	}
 }
 
-// Poll takes up to len(dst) entries, oldest first, and says how many. After an
-// overrun it gives those that came before it, then ErrOverrun.
+// Poll takes up to len(dst) entries, oldest first, and returns how many. After an overrun it
+// returns the entries that came before it, then ErrOverrun.
 func (q *CQ) Poll(dst []Completion) (int, error) {
 	n := q.copyOut(dst)
 	if n == 0 && q.overrun && len(dst) > 0 {
@@ -229,8 +226,8 @@ func (q *CQ) Poll(dst []Completion) (int, error) {
 	return n, nil
 }
 
-// Discard takes out the entries of a queue pair that is reset or destroyed, as
-// drivers do (mlx5_ib_cq_clean of Linux), and says how many there were.
+// Discard removes the entries of a queue pair that is reset or destroyed, as drivers do
+// (mlx5_ib_cq_clean of Linux), and returns how many there were.
 func (q *CQ) Discard(qp uint32) int {
 	kept := 0
 	for i := range q.count {
@@ -245,8 +242,7 @@ func (q *CQ) Discard(qp uint32) int {
 	return gone + q.pipe.discard(qp)
 }
 
-// Resize changes the depth, to between the number of entries that wait and
-// limit.
+// Resize changes the depth, to between the number of waiting entries and limit.
 func (q *CQ) Resize(depth, limit int) error {
 	if err := checkDepth(depth, limit); err != nil {
 		return err
@@ -258,8 +254,8 @@ func (q *CQ) Resize(depth, limit int) error {
 	return nil
 }
 
-// Attach notes that a queue pair completes here; twice if its sends and its
-// receives do.
+// Attach records that a queue pair completes here; it is called twice if both sends and receives
+// do.
 func (q *CQ) Attach(qp uint32) {
 	u := q.users[qp]
 	if u.uses == 0 {
@@ -280,9 +276,9 @@ func (q *CQ) Detach(qp uint32) {
 	q.users[qp] = u
 }
 
-// Destroy ends the queue. Its events that nobody has taken vanish from the
-// channel. EBUSY says that queue pairs complete here, or that events were taken
-// and not acknowledged: ibv_destroy_cq waits for these.
+// Destroy destroys the queue. Its events that have not been taken vanish from the channel. EBUSY:
+// queue pairs complete here, or events were taken and not acknowledged; ibv_destroy_cq waits for
+// these.
 func (q *CQ) Destroy() error {
 	switch {
 	case len(q.users) > 0:

@@ -23,7 +23,7 @@ func newCQ(t testing.TB, depth int, c *Channel, e Events) *CQ {
 	return q
 }
 
-// log is Events that notes what it is told.
+// log is an Events that records the calls.
 type log struct{ lines []string }
 
 func (l *log) CQError(*CQ) { l.lines = append(l.lines, "cq error") }
@@ -31,7 +31,7 @@ func (l *log) QPFatal(qp uint32) {
 	l.lines = append(l.lines, "qp fatal "+string(rune('0'+qp)))
 }
 
-// A queue behaves like a slice, with an event that is asked for once.
+// A queue behaves like a slice, with an event that is requested once.
 func TestCQIsASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(1, 9).Draw(t, "depth")
@@ -137,7 +137,7 @@ func TestCQIsASlice(t *testing.T) {
 	})
 }
 
-// Events of several queues come in order, whatever is taken in between.
+// Events of several queues arrive in order, whatever is taken in between.
 func TestChannelKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ch Channel
@@ -187,7 +187,7 @@ func TestChannelKeepsOrder(t *testing.T) {
 	})
 }
 
-// A ring that never runs empty goes round and round, whatever its size.
+// A ring that never runs empty wraps around correctly, whatever its size.
 func TestRingGoesRound(t *testing.T) {
 	for depth := 2; depth < 12; depth++ {
 		for keep := 1; keep < depth; keep++ {
@@ -230,7 +230,7 @@ func TestChannelDoesNotGrow(t *testing.T) {
 	}
 }
 
-// leaver detaches queue pairs as soon as they are told.
+// leaver detaches queue pairs as soon as they get an event.
 type leaver struct {
 	q    *CQ
 	told []uint32
@@ -440,7 +440,7 @@ func pushPoll(q *CQ, ch *Channel, dst []Completion) {
 	}
 }
 
-// BenchmarkPushPoll is 16 entries in, polled at once, with an event.
+// BenchmarkPushPoll pushes 16 entries and polls them at once, with an event.
 func BenchmarkPushPoll(b *testing.B) {
 	ch := &Channel{}
 	q := newCQ(b, 64, ch, nil)
@@ -492,8 +492,8 @@ func (s *shelf) Event() { s.events++ }
 
 func (s *shelf) Left(bool) bool { return s.left }
 
-// TestSink: entries and events go to the sink, as it has asked; when that is full the
-// queue has overrun.
+// TestSink: entries and events go to the sink, as it has requested; when it is full the queue has
+// overrun.
 func TestSink(t *testing.T) {
 	s := &shelf{room: 5}
 	q, err := NewSink(5, 10, s, nil)
@@ -501,7 +501,7 @@ func TestSink(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range []struct {
-		any, solicited bool // is asked for
+		any, solicited bool // requested
 		is             bool // solicited
 		status         Status
 		events         int
@@ -509,7 +509,7 @@ func TestSink(t *testing.T) {
 		{events: 0},
 		{any: true, events: 1},
 		{solicited: true, events: 1},
-		{is: true, events: 2}, // what was asked for before holds
+		{is: true, events: 2}, // the earlier request holds
 		{solicited: true, status: LocLenErr, events: 3},
 	} {
 		s.any, s.solicited = c.any, c.solicited
@@ -520,7 +520,7 @@ func TestSink(t *testing.T) {
 	if want := []bool{false, false, false, true, true}; !slices.Equal(s.marks, want) {
 		t.Errorf("solicited are %v, not %v", s.marks, want)
 	}
-	// What is asked for too late to be found with the last entry.
+	// Requests that come too late for the last entry.
 	for i, c := range []struct {
 		any, solicited, left bool
 		events               int

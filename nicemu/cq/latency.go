@@ -2,16 +2,16 @@ package cq
 
 import "github.com/weftlab/weft/sim/units"
 
-// Latency is how long entries take from the NIC to the program. The zero Latency is no
+// Latency is the time that entries take from the NIC to the program. The zero Latency means no
 // delay, and costs nothing. Entries do not overtake each other.
 type Latency struct {
 	Entry units.Time // of every entry, until it can be polled and makes its event
-	// Data is how much longer an entry takes that reports data in the host's memory: of a
-	// receive with a payload, of a READ or an atomic. The data is written first.
+	// Data is the additional time of an entry that reports data in the host's memory: of a receive
+	// with a payload, of a READ or an atomic. The data is written first.
 	Data units.Time
 }
 
-// Of is how long an entry takes when no other is in front of it.
+// Of returns the time that an entry takes when no other is in front of it.
 func (l Latency) Of(c *Completion) units.Time {
 	if c.Status == Success && c.ByteLen > 0 {
 		return l.Entry + l.Data
@@ -19,24 +19,24 @@ func (l Latency) Of(c *Completion) units.Time {
 	return l.Entry
 }
 
-// pipe is entries on their way to the program. Nil takes no time.
+// pipe holds the entries under way to the program. A nil pipe takes no time.
 type pipe struct {
 	Latency
-	queue []underWay // in order; the first head of them have come
+	queue []underWay // in order; the first head of them have arrived
 	head  int
 
-	arriving bool // what is pushed has come
+	arriving bool // the pushed entry has arrived
 }
 
-// underWay is an entry and when it comes.
+// underWay is an entry and its arrival time.
 type underWay struct {
 	at        units.Time
 	entry     Completion
 	solicited bool
 }
 
-// Delay gives the queue a latency, none of it negative, before it has entries. Push then
-// is when the NIC makes an entry; Deadline and Expire bring it.
+// Delay sets the latency of the queue, not negative, before it has entries. Push then marks when
+// the NIC makes an entry; Deadline and Expire deliver it.
 func (q *CQ) Delay(l Latency) {
 	q.pipe = nil
 	if l != (Latency{}) {
@@ -44,7 +44,7 @@ func (q *CQ) Delay(l Latency) {
 	}
 }
 
-// Coming is how many entries the NIC has made that cannot be polled yet.
+// Coming returns the number of entries that the NIC has made and that cannot be polled yet.
 func (q *CQ) Coming() int {
 	if q.pipe == nil {
 		return 0
@@ -52,7 +52,7 @@ func (q *CQ) Coming() int {
 	return len(q.pipe.queue) - q.pipe.head
 }
 
-// push has an entry come in its time.
+// push schedules the arrival of an entry.
 func (p *pipe) push(now units.Time, c Completion, solicited bool) {
 	at := now + p.Of(&c)
 	if n := len(p.queue); n > p.head {
@@ -65,7 +65,7 @@ func (p *pipe) push(now units.Time, c Completion, solicited bool) {
 	p.queue = append(p.queue, underWay{at, c, solicited})
 }
 
-// next is when the oldest entry comes; units.Never if there is none.
+// next returns when the oldest entry arrives; units.Never if there is none.
 func (p *pipe) next() units.Time {
 	if p == nil || p.head == len(p.queue) {
 		return units.Never
@@ -88,7 +88,7 @@ func (p *pipe) clear() {
 	}
 }
 
-// discard takes out the entries of a queue pair, and says how many there were.
+// discard removes the entries of a queue pair, and returns how many there were.
 func (p *pipe) discard(qp uint32) int {
 	if p == nil {
 		return 0
@@ -104,7 +104,7 @@ func (p *pipe) discard(qp uint32) int {
 	return gone
 }
 
-// arrive adds the entries that have come by now.
+// arrive adds the entries that have arrived by now.
 func (q *CQ) arrive(now units.Time) {
 	for q.pipe.next() <= now {
 		u := q.pipe.pop()
@@ -112,8 +112,8 @@ func (q *CQ) arrive(now units.Time) {
 	}
 }
 
-// Deliver is Push without a Latency: the entry is no NIC's, and comes before those that are
-// under way.
+// Deliver is Push without a Latency: the entry does not come from the NIC, and precedes those under
+// way.
 func (q *CQ) Deliver(now units.Time, c Completion, solicited bool) bool {
 	if q.pipe == nil {
 		return q.Push(now, c, solicited)

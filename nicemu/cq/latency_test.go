@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLatency: each entry comes when it has taken its time and all in front of it have come;
-// those of a queue pair that ends vanish; what software makes comes at once.
+// TestLatency: each entry arrives after its latency and after all entries before it; those of a
+// destroyed queue pair vanish; entries made by software arrive at once.
 func TestLatency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.SampledFrom([]units.Time{0, 1, us, 7 * us})
@@ -62,7 +62,7 @@ func TestLatency(t *testing.T) {
 				come()
 			},
 			"end": func(t *rapid.T) {
-				var batch [1 << 10]Completion // what can be polled is another test's
+				var batch [1 << 10]Completion // another test checks when they can be polled
 				n, _ := q.Poll(batch[:])
 				for i := range n {
 					got = append(got, batch[i].ID)

@@ -7,10 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Arm asks for one event, by the next entry or, with solicitedOnly, by the next
-// that is solicited or an error (§11.4.2.2). Entries that are there already make
-// none: poll again after arming. Asking for solicited ones does not weaken a
-// request for any that is outstanding.
+// Arm requests one event, for the next entry or, with solicitedOnly, for the next that is solicited
+// or an error (§11.4.2.2). Entries that are there already cause none: poll again after arming.
+// Requesting solicited ones does not weaken an outstanding request for any.
 func (q *CQ) Arm(solicitedOnly bool) {
 	if !solicitedOnly {
 		q.armed = forAny
@@ -19,7 +18,7 @@ func (q *CQ) Arm(solicitedOnly bool) {
 	}
 }
 
-// match handles an entry of the kind that was asked for.
+// match handles an entry of the requested kind.
 func (q *CQ) match(now units.Time) {
 	q.held++
 	m := q.moderation
@@ -41,19 +40,19 @@ func (q *CQ) event() {
 	}
 }
 
-// Moderation holds an event back until Count entries of the kind that was asked
-// for have come, or Period has passed since the first of them
-// (ibv_modify_cq(3)). It saves wake-ups. The zero value is no moderation.
+// Moderation holds an event back until Count entries of the requested kind have arrived, or Period
+// has passed since the first of them (ibv_modify_cq(3)). It saves wake-ups. The zero value means no
+// moderation.
 type Moderation struct {
-	Count  uint16     // 0 is no limit
+	Count  uint16     // 0 means no limit
 	Period units.Time // 0 to 65535 us
 }
 
 // MaxPeriod is the longest Period: 16 bits of microseconds.
 const MaxPeriod = 65535 * units.Microsecond
 
-// Moderate sets the moderation. An event that is held back already comes when
-// the old one said, or when the new count is reached.
+// Moderate sets the moderation. An event that is already held back comes at the end of the old
+// period, or when the new count is reached.
 func (q *CQ) Moderate(m Moderation) error {
 	switch {
 	case m.Period < 0 || m.Period > MaxPeriod:
@@ -65,14 +64,14 @@ func (q *CQ) Moderate(m Moderation) error {
 	return nil
 }
 
-// missedAfter is how long a process that has asked for an event has to poll what is
-// there already.
+// missedAfter is how long a process that has requested an event has to poll the entries that are
+// already there.
 const missedAfter = 100 * units.Microsecond
 
-// Missed is called for a queue with a sink whose process has found, behind asking for
-// an event, that entries are there of which none has told. One that polls now, as it
-// should, needs no event, and some do not stand one for nothing. The others get it
-// soon: by ConnectX NICs they would get it at once, and UCX relies on that.
+// Missed is called for a queue with a sink whose process has found, after requesting an event, that
+// there are entries that caused none. If it polls now, as it should, it needs no event, and some
+// programs do not tolerate an unnecessary one. Otherwise the event comes soon: with ConnectX NICs
+// it would come at once, and UCX relies on that.
 func (q *CQ) Missed(now units.Time) {
 	if q.sink == nil {
 		return
@@ -83,12 +82,12 @@ func (q *CQ) Missed(now units.Time) {
 	}
 }
 
-// Deadline is when Expire is to be called; units.Never for not at all. Push, Arm and
-// Missed may change it.
+// Deadline returns when to call Expire; units.Never means not at all. Push, Arm and Missed may
+// change it.
 func (q *CQ) Deadline() units.Time { return min(q.due, q.missed, q.pipe.next()) }
 
-// Expire brings the entries that have been on their way for long enough (Latency), and
-// lets an event go that was held back until now, or that was missed.
+// Expire delivers the entries whose latency has passed (Latency), and releases an event that was
+// held back until now, or that was missed.
 func (q *CQ) Expire(now units.Time) {
 	q.arrive(now)
 	if q.due <= now {
@@ -114,10 +113,10 @@ type Channel struct {
 	queues int // made with it and not destroyed
 }
 
-// Len is how many events wait.
+// Len returns the number of waiting events.
 func (c *Channel) Len() int { return len(c.events) - c.head }
 
-// Get takes the oldest event: the queue it is of. It has to be acknowledged.
+// Get takes the oldest event and returns its queue. The event must be acknowledged.
 func (c *Channel) Get() (*CQ, bool) {
 	if c.Len() == 0 {
 		return nil, false
@@ -141,7 +140,7 @@ func (q *CQ) Ack(n int) error {
 	return nil
 }
 
-// Destroy ends the channel; EBUSY if there are queues that use it.
+// Destroy destroys the channel; EBUSY if queues use it.
 func (c *Channel) Destroy() error {
 	if c.queues > 0 {
 		return fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues)
@@ -162,7 +161,7 @@ func (c *Channel) put(q *CQ) {
 	}
 }
 
-// forget takes the events of a queue out.
+// forget removes the events of a queue.
 func (c *Channel) forget(q *CQ) {
 	c.queues--
 	if q.pending == 0 {

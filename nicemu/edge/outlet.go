@@ -6,25 +6,25 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// Feeder has packets for a port (port.Feeder).
+// Feeder supplies packets to a port (port.Feeder).
 type Feeder interface {
 	Next(now units.Time, prio uint8) *packet.Packet
 }
 
-// Outlet joins what a service and the host's NIC have for a port: in each class they
-// take turns, packet by packet. To the port it is one feeder.
+// Outlet joins the packets of a service and of the host's NIC for a port: in each class they take
+// turns, packet by packet. To the port it is one feeder.
 type Outlet struct {
 	port  Port
 	sides [2]side
-	last  [class.Count]uint8 // side that gave a packet last
+	last  [class.Count]uint8 // side that supplied the last packet
 }
 
-// side is one of two that feed.
+// side is one of the two feeders.
 type side struct {
 	outlet *Outlet
 	feeder Feeder
 	number uint8
-	size   [class.Count]units.Bytes // of what it has of each class; 0 is nothing
+	size   [class.Count]units.Bytes // of its next packet in each class; 0 if there is none
 }
 
 // NewOutlet makes the outlet that feeds a port.
@@ -36,11 +36,10 @@ func NewOutlet(p Port) *Outlet {
 	return o
 }
 
-// Service gives the port that the service feeds, which asks f. It is called before the
-// run.
+// Service returns the port for the service to feed, which asks f. It is called before the run.
 func (o *Outlet) Service(f Feeder) Port { return o.side(0, f) }
 
-// NIC gives the port that the NIC feeds.
+// NIC returns the port for the NIC to feed.
 func (o *Outlet) NIC(f Feeder) Port { return o.side(1, f) }
 
 func (o *Outlet) side(n int, f Feeder) Port {
@@ -54,12 +53,12 @@ func (s *side) Feed(now units.Time, prio uint8, size units.Bytes) {
 	s.outlet.tell(now, prio)
 }
 
-// tell tells the port what comes next of a class.
+// tell announces the next packet of a class to the port.
 func (o *Outlet) tell(now units.Time, prio uint8) {
 	o.port.Feed(now, prio, o.next(prio).size[prio])
 }
 
-// next is the side whose turn it is: the one that did not give a packet last, if it has
+// next returns the side whose turn it is: the one that did not supply the last packet, if it has
 // one.
 func (o *Outlet) next(prio uint8) *side {
 	s := &o.sides[1-o.last[prio]]
@@ -69,7 +68,7 @@ func (o *Outlet) next(prio uint8) *side {
 	return s
 }
 
-// Next gives the port a packet.
+// Next returns a packet for the port.
 func (o *Outlet) Next(now units.Time, prio uint8) *packet.Packet {
 	for range o.sides {
 		s := o.next(prio)

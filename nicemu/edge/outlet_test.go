@@ -35,13 +35,13 @@ func (s *stock) Next(units.Time, uint8) *packet.Packet {
 	return p
 }
 
-// slot is a port that notes what it is told.
+// slot is a port that records what is fed.
 type slot struct{ fed units.Bytes }
 
 func (s *slot) Feed(_ units.Time, _ uint8, size units.Bytes) { s.fed = size }
 
-// TestOutletTakesTurns: two that feed one port take turns; one that has nothing, or
-// nothing after all, does not hold up the other; and the port knows what comes next.
+// TestOutletTakesTurns: two feeders of one port take turns; one that has nothing, or nothing after
+// all, does not hold up the other; and the port knows what comes next.
 func TestOutletTakesTurns(t *testing.T) {
 	port, pool := &slot{}, packet.NewPools(1)[0]
 	o := NewOutlet(port)

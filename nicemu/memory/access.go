@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// Access is what may be done with memory, or what is asked for. The values are
-// those of ibv_access_flags. Reading locally is always allowed.
+// Access is a set of access rights, granted or requested. The values are those of ibv_access_flags.
+// Reading locally is always allowed.
 type Access uint8
 
-// The rights, and how addresses count.
+// The rights, and the kind of addressing.
 const (
 	LocalWrite   Access = 1 << 0
 	RemoteWrite  Access = 1 << 1
@@ -24,17 +24,17 @@ const (
 	remote = RemoteWrite | RemoteRead | RemoteAtomic
 )
 
-// Flags of ibv_access_flags that have no place in Access.
+// Flags of ibv_access_flags that are not part of Access.
 const (
 	known = 1<<6 - 1
 
-	// OnDemand is for memory that may come, go and move after its registration. All
-	// memory may here, so all that is left of it is that none need be there at first.
+	// OnDemand is for memory that may come, go and move after its registration. All memory may do
+	// so here; OnDemand only means that none need be there at first.
 	OnDemand uint32 = 1 << 6
 	hugeTLB  uint32 = 1 << 7
 	optional uint32 = 0x3ff << 20 // IBV_ACCESS_OPTIONAL_RANGE
 
-	// Hints are those that change nothing about what may be done with a region.
+	// Hints are flags that do not change the access rights of a region.
 	Hints = OnDemand | hugeTLB | optional
 )
 
@@ -42,7 +42,7 @@ var accessNames = [...]string{
 	"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND", "ZERO_BASED", "ON_DEMAND", "HUGETLB",
 }
 
-// String is the names in ibv_access_flags.
+// String returns the names in ibv_access_flags.
 func (a Access) String() string {
 	if a == 0 {
 		return "0"
@@ -56,7 +56,7 @@ func (a Access) String() string {
 	return strings.Join(names, "|")
 }
 
-// AccessOf turns ibv_access_flags, as a program gives them, into an Access, without Hints.
+// AccessOf converts a program's ibv_access_flags into an Access, without Hints.
 func AccessOf(flags uint32) (Access, error) {
 	flags &^= Hints
 	if flags&^known != 0 {
@@ -66,7 +66,7 @@ func AccessOf(flags uint32) (Access, error) {
 	return a, a.check()
 }
 
-// check holds a region's rights to ibv_reg_mr(3) (§11.2.8).
+// check checks a region's rights against ibv_reg_mr(3) (§11.2.8).
 func (a Access) check() error {
 	switch {
 	case a&^known != 0:

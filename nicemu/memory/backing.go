@@ -1,12 +1,10 @@
 package memory
 
-// Backing is the memory behind regions, addressed as its process does. Its
-// methods are given only what lies within a region, and at least one byte. They give
-// OK; Unmapped: the memory is not there, or may not be read or written; or Gone. Two of
-// them are compared by ==.
+// Backing is the memory behind regions, addressed as in its process. Its methods are called only
+// for bytes within a region, at least one. They return OK; Unmapped: the memory is not there, or
+// may not be read or written; or Gone. Backings are compared with ==.
 type Backing interface {
-	// Load appends n bytes at addr to dst; if bytes are not modelled it gives dst
-	// as it was.
+	// Load appends n bytes at addr to dst; if bytes are not modelled it returns dst unchanged.
 	Load(dst []byte, addr uint64, n uint32) ([]byte, Fault)
 	// Store writes the bytes at addr.
 	Store(addr uint64, data []byte) Fault
@@ -41,12 +39,11 @@ func (b *Bytes) Store(addr uint64, data []byte) Fault {
 	return f
 }
 
-// Sizes is memory of which only lengths are modelled: nothing is kept, and what
-// an atomic brings back is 0.
+// Sizes is memory of which only lengths are modelled: nothing is kept, and atomics return 0.
 type Sizes struct{}
 
-// Load gives no bytes.
+// Load returns no bytes.
 func (Sizes) Load(dst []byte, _ uint64, _ uint32) ([]byte, Fault) { return dst, OK }
 
-// Store forgets the bytes.
+// Store discards the bytes.
 func (Sizes) Store(uint64, []byte) Fault { return OK }

@@ -2,10 +2,10 @@ package memory
 
 import "github.com/weftlab/weft/nicemu/cq"
 
-// Fault is why an access is not allowed; OK if it is.
+// Fault is the reason why an access is not allowed; OK if it is.
 type Fault uint8
 
-// The faults, in the order in which they are looked for.
+// The faults, in the order of the checks.
 const (
 	OK          Fault = iota
 	BadKey            // no region or window has this key now
@@ -14,10 +14,10 @@ const (
 	NoRight           // it does not grant the access
 	OutOfBounds       // the bytes are not all within it
 	Misaligned        // an atomic is not of 8 bytes at a multiple of 8
-	Unmapped          // the host's memory is not there or may not be used so
-	Gone              // the program whose memory it was has ended; its queue pairs are about to
+	Unmapped          // the host's memory is not there or does not allow the access
+	Gone              // the program that owned the memory has ended; its queue pairs are about to
 	ListShort         // the scatter/gather list has fewer bytes
-	BadBind           // a window cannot be bound so
+	BadBind           // the binding is not allowed
 )
 
 var faultNames = [...]string{
@@ -25,26 +25,25 @@ var faultNames = [...]string{
 	"unmapped", "gone", "list too short", "bad bind",
 }
 
-// String is a short text.
+// String returns a short text.
 func (f Fault) String() string { return faultNames[f] }
 
-// Use is what an access was for.
+// Use is the purpose of an access.
 type Use uint8
 
 // The uses.
 const (
-	Local            Use = iota // of a work request's own list
+	Local            Use = iota // through a work request's list
 	Remote                      // by the peer: READ, WRITE, atomic
 	Bind                        // of a window
 	LocalInvalidate             // a work request
 	RemoteInvalidate            // a SEND with Invalidate
 )
 
-// Status is the completion status that a fault leads to at the requester; of
-// RemoteInvalidate that of the responder's receive. At a responder a Remote
-// fault is answered by a NAK, remote access error or, if misaligned, invalid
-// request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c and rxe_req.c);
-// Gone is not answered.
+// Status returns the completion status that a fault causes at the requester; for RemoteInvalidate
+// that of the responder's receive. A responder answers a Remote fault with a NAK, remote access
+// error or, if misaligned, invalid request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c
+// and rxe_req.c); Gone is not answered.
 func (f Fault) Status(u Use) cq.Status {
 	switch {
 	case f == OK:

@@ -37,7 +37,7 @@ func register(t testing.TB, tab *Table, r Registration) *Region {
 	return m
 }
 
-// Each reason to refuse has its fault, and each fault its completion status.
+// Each cause of refusal has its fault, and each fault its completion status.
 func TestFaults(t *testing.T) {
 	tab, pd := table(t)
 	other, _ := tab.AllocPD()
@@ -234,7 +234,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A list with offsets gives the same bytes as the list written out.
+// A list with offsets gives the same bytes as the concatenated list.
 func TestListsAreTheirBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab := New(roomy)
@@ -308,7 +308,7 @@ func TestListsAreTheirBytes(t *testing.T) {
 	})
 }
 
-// An element that goes beyond the last address does not go on at 0.
+// An element beyond the last address does not wrap around to 0.
 func TestListDoesNotWrap(t *testing.T) {
 	tab, pd := table(t)
 	m := register(t, tab, Registration{PD: pd, Length: 64, Access: all | ZeroBased, Backing: &Bytes{Data: make([]byte, 64)}})
@@ -325,7 +325,7 @@ func TestListDoesNotWrap(t *testing.T) {
 	}
 }
 
-// Memory of which only lengths are modelled checks alike and has no bytes.
+// Memory of which only lengths are modelled has the same checks and no bytes.
 func TestSizes(t *testing.T) {
 	tab, pd := table(t)
 	m := register(t, tab, Registration{PD: pd, Addr: 1 << 40, IOVA: 1 << 40, Length: 1 << 40, Access: all, Backing: Sizes{}})
@@ -349,7 +349,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// What goes through a window lands where the region says.
+// Data written through a window lands where the region says.
 func TestWindowsTranslate(t *testing.T) {
 	tab, pd := table(t)
 	host := &Bytes{Base: 0x1000, Data: []byte("0123456789abcdef")}
@@ -462,7 +462,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck is the check of one packet's access through a window.
+// BenchmarkCheck checks one packet's access through a window.
 func BenchmarkCheck(b *testing.B) {
 	v, s, _ := setup(b)
 	b.ReportAllocs()

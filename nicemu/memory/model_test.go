@@ -17,7 +17,7 @@ const (
 	hostSize = 96
 )
 
-// grant is what a key means in the model: a region, or a bound window.
+// grant is the meaning of a key in the model: a region, or a bound window.
 type grant struct {
 	region       *Region
 	window       *Window
@@ -36,20 +36,19 @@ func (g *grant) key() uint32 {
 	return g.window.RKey()
 }
 
-// model is the naive table: lists, searched from end to end, and numbers
-// without limits.
+// model is the naive table: lists, searched linearly, and unlimited numbers.
 type model struct {
 	table   *Table
 	pds     []*PD
 	grants  []*grant
-	retired map[uint32]bool // keys that must be dead
+	retired map[uint32]bool // keys that must be invalid
 	host    *Bytes
 	bytes   []byte // what host should have
 }
 
 func num(v uint64) *big.Int { return new(big.Int).SetUint64(v) }
 
-// inside tells whether [va, va+n) is a part of [base, base+length).
+// inside reports whether [va, va+n) is a part of [base, base+length).
 func inside(base, length, va, n uint64) bool {
 	end := new(big.Int).Add(num(va), num(n))
 	last := new(big.Int).Add(num(base), num(length))
@@ -65,7 +64,7 @@ func (m *model) bound(g *grant) (n int) {
 	return n
 }
 
-// allowed is what should happen to an access, and where its bytes are.
+// allowed returns whether an access should succeed, and where its bytes are.
 func (m *model) allowed(pd int, qp uint32, s Span) (addr uint64, ok bool) {
 	for _, g := range m.grants {
 		if g.key() != s.Key {
@@ -122,7 +121,7 @@ func drawRegistration(t *rapid.T, m *model) (Registration, int) {
 	}, pd
 }
 
-// valid is what Register should say.
+// valid returns whether Register should accept.
 func valid(r Registration) bool {
 	base := r.IOVA
 	if r.Access&ZeroBased != 0 {
@@ -140,8 +139,8 @@ func (g *grant) set(r Registration, pd int) {
 	}
 }
 
-// Whatever regions and windows there are, exactly the accesses that they grant
-// are done, and no other byte changes.
+// With any regions and windows, exactly the accesses that they grant are done, and no other byte
+// changes.
 func TestTableIsTheNaiveModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{

@@ -5,14 +5,13 @@ import (
 	"syscall"
 )
 
-// Registration is what a region is made of.
+// Registration describes a region.
 type Registration struct {
 	PD     *PD
-	Addr   uint64 // where it begins in the backing
+	Addr   uint64 // start in the backing
 	Length uint64 // bytes, from 1 to the device's max_mr_size
-	// IOVA is the address of the first byte in work requests and packets: Addr as
-	// ibv_reg_mr has it, anything with ibv_reg_mr_iova. With ZeroBased it is 0
-	// whatever is said here.
+	// IOVA is the address of the first byte in work requests and packets: Addr with ibv_reg_mr,
+	// anything with ibv_reg_mr_iova. With ZeroBased it is ignored and the address is 0.
 	IOVA    uint64
 	Access  Access
 	Backing Backing
@@ -30,23 +29,22 @@ type Region struct {
 	access  Access
 }
 
-// LKey is the local key.
+// LKey returns the local key.
 func (r *Region) LKey() uint32 { return r.key }
 
-// RKey is the remote key.
+// RKey returns the remote key.
 func (r *Region) RKey() uint32 { return r.key }
 
-// Access is the rights.
+// Access returns the access rights.
 func (r *Region) Access() Access { return r.access }
 
-// Bounds is the first address in work requests and packets, and the length in
-// bytes.
+// Bounds returns the first address in work requests and packets, and the length in bytes.
 func (r *Region) Bounds() (base, length uint64) { return r.base, r.length }
 
-// PD is the protection domain.
+// PD returns the protection domain.
 func (r *Region) PD() *PD { return r.pd }
 
-// Windows is how many memory windows are bound to the region.
+// Windows returns the number of memory windows bound to the region.
 func (r *Region) Windows() int { return int(r.windows) }
 
 func (t *Table) check(r Registration) error {
@@ -65,7 +63,7 @@ func (t *Table) check(r Registration) error {
 	return r.Access.check()
 }
 
-// set gives a region what is registered; its key stays.
+// set applies a registration to a region; its key stays.
 func (r *Region) set(to Registration) {
 	r.pd, r.backing, r.access = to.PD, to.Backing, to.Access
 	r.base, r.length, r.addr = to.IOVA, to.Length, to.Addr
@@ -105,11 +103,10 @@ const (
 	ChangeAccess      Changes = 1 << 2
 )
 
-// Reregister changes a region (ibv_rereg_mr, §11.2.8). A new translation
-// brings a new key, the rest does not. An error leaves everything as it was;
-// EBUSY is for a region with windows. Zero-based addressing is part of the
-// rights: when it comes or goes and the translation does not change, addresses
-// count from 0, or are those of the backing.
+// Reregister changes a region (ibv_rereg_mr, §11.2.8). Only a new translation brings a new key. An
+// error leaves everything as it was; EBUSY is for a region with windows. Zero-based addressing is
+// part of the rights: if it changes without a new translation, addresses count from 0, or are those
+// of the backing.
 func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 	if err := t.own(m); err != nil {
 		return err
@@ -145,8 +142,7 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 	return nil
 }
 
-// Deregister ends a region (ibv_dereg_mr, §11.2.8); EBUSY if windows are
-// bound to it.
+// Deregister deregisters a region (ibv_dereg_mr, §11.2.8); EBUSY if windows are bound to it.
 func (t *Table) Deregister(m *Region) error {
 	if err := t.own(m); err != nil {
 		return err

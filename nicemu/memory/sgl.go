@@ -5,15 +5,14 @@ import (
 	"syscall"
 )
 
-// SGE is an element of a scatter/gather list. One of 0 bytes stands for nothing:
-// its key and address are not looked at.
+// SGE is an element of a scatter/gather list. If it has 0 bytes, its key and address are ignored.
 type SGE struct {
 	VA     uint64
 	Length uint32
 	LKey   uint32
 }
 
-// ListLength is the number of bytes of a list.
+// ListLength returns the number of bytes of a list.
 func ListLength(list []SGE) (n uint64) {
 	for _, e := range list {
 		n += uint64(e.Length)
@@ -21,7 +20,7 @@ func ListLength(list []SGE) (n uint64) {
 	return n
 }
 
-// CheckCount holds a list to the number of elements that a queue was made for.
+// CheckCount checks that a list has no more elements than limit.
 func CheckCount(list []SGE, limit int) error {
 	if len(list) > limit {
 		return fmt.Errorf("%w: the scatter/gather list has %d elements: the queue was made for up to %d", syscall.EINVAL, len(list), limit)
@@ -29,8 +28,8 @@ func CheckCount(list []SGE, limit int) error {
 	return nil
 }
 
-// CheckList checks every element: LocalRead for what is sent, LocalWrite for
-// what is received or brought back. The first fault counts.
+// CheckList checks every element: LocalRead for data to be sent, LocalWrite for data to be received
+// or returned. It returns the first fault.
 func (v View) CheckList(list []SGE, a Access) Fault {
 	for _, e := range list {
 		if f := v.Check(Span{e.LKey, e.VA, e.Length, a}); f != OK {
@@ -40,8 +39,8 @@ func (v View) CheckList(list []SGE, a Access) Fault {
 	return OK
 }
 
-// Gather appends n bytes of a list, from offset on, to dst. With a fault, or if
-// bytes of any element are not modelled, it gives dst as it was.
+// Gather appends n bytes of a list, from offset on, to dst. On a fault, or if bytes of any element
+// are not modelled, it returns dst unchanged.
 func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 	data, modelled := dst, true
 	for i := range list {
@@ -67,8 +66,8 @@ func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 	return data, OK
 }
 
-// Scatter writes n bytes, data or nothing if they are not modelled, to a list
-// from offset on. A fault may come after some of them are written.
+// Scatter writes n bytes, data or nothing if they are not modelled, to a list from offset on. A
+// fault may occur after some of them are written.
 func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
 	if len(data) > 0 && len(data) != int(n) {
 		return OutOfBounds
@@ -94,9 +93,8 @@ func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
 	return OK
 }
 
-// piece is the part of an element that holds bytes that are wanted: n from
-// offset on, both of which it counts down. An address does not go on from 0
-// after the last.
+// piece returns the part of an element within the n bytes from offset on, and counts both down.
+// Addresses do not wrap around to 0.
 func piece(e *SGE, offset, n *uint32, a Access) (s Span, f Fault) {
 	if *offset >= e.Length {
 		*offset -= e.Length

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// MaxKeys is how many regions and windows a table can hold: indices of 24 bits
-// but 0, so that no key is less than 256.
+// MaxKeys is the number of regions and windows that a table can hold: indices of 24 bits except 0,
+// so that no key is less than 256.
 const MaxKeys = 1<<24 - 1
 
-// Limits are those of the device.
+// Limits are the limits of the device.
 type Limits struct {
 	MR     int    // regions
 	MW     int    // windows
@@ -17,8 +17,7 @@ type Limits struct {
 	MRSize uint64 // bytes of a region
 }
 
-// Table is the protection domains, regions and windows of a NIC. Make it with
-// New.
+// Table holds the protection domains, regions and windows of a NIC. Make it with New.
 type Table struct {
 	limits  Limits
 	entries []entry // by index
@@ -30,11 +29,11 @@ type Table struct {
 	word    [8]byte
 }
 
-// entry is what an index stands for: a region, a window or nothing.
+// entry is the object of an index: a region, a window or nothing.
 type entry struct {
 	region *Region
 	window *Window
-	tag    uint8 // of the next key, if nothing
+	tag    uint8 // of the next key, if free
 }
 
 // New makes an empty table.
@@ -42,11 +41,11 @@ func New(l Limits) *Table {
 	return &Table{limits: l, entries: make([]entry, 1)}
 }
 
-// InUse counts the protection domains, regions and windows that there are.
+// InUse counts the existing protection domains, regions and windows.
 func (t *Table) InUse() (pds, regions, windows int) { return t.pds, t.regions, t.windows }
 
-// PD is a protection domain: queue pairs may use only regions and windows of
-// their own (§10.2.3).
+// PD is a protection domain: queue pairs may use only regions and windows of the same domain
+// (§10.2.3).
 type PD struct {
 	table *Table
 	users int
@@ -61,7 +60,7 @@ func (t *Table) AllocPD() (*PD, error) {
 	return &PD{table: t}, nil
 }
 
-// DeallocPD ends a protection domain; EBUSY if something is of it.
+// DeallocPD deallocates a protection domain; EBUSY if objects belong to it.
 func (t *Table) DeallocPD(p *PD) error {
 	switch {
 	case p.table != t:
@@ -74,8 +73,8 @@ func (t *Table) DeallocPD(p *PD) error {
 	return nil
 }
 
-// Hold notes that an object, such as a queue pair or an address handle, is of
-// the protection domain.
+// Hold records that an object, such as a queue pair or an address handle, belongs to the protection
+// domain.
 func (p *PD) Hold() { p.users++ }
 
 // Release undoes one Hold.
@@ -95,14 +94,13 @@ func (t *Table) take() (uint32, error) {
 	return uint32(len(t.entries) - 1), nil
 }
 
-// drop frees the index of a key, which never means anything again until the
-// tags have come round.
+// drop frees the index of a key, which stays invalid until the tags have wrapped around.
 func (t *Table) drop(key uint32) {
 	t.entries[key>>8] = entry{tag: uint8(key) + 1}
 	t.free = append(t.free, key>>8)
 }
 
-// region finds the region that has a key, if any.
+// region finds the region with a key, if any.
 func (t *Table) region(key uint32) *Region {
 	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
 		if r := t.entries[i].region; r != nil && r.key == key {
@@ -112,7 +110,7 @@ func (t *Table) region(key uint32) *Region {
 	return nil
 }
 
-// window finds the window that has a key, if any.
+// window finds the window with a key, if any.
 func (t *Table) window(key uint32) *Window {
 	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
 		if w := t.entries[i].window; w != nil && w.key == key {

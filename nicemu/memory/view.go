@@ -2,7 +2,7 @@ package memory
 
 import "encoding/binary"
 
-// Span is bytes that are to be accessed.
+// Span is a range of bytes to be accessed.
 type Span struct {
 	Key    uint32 // local or, if Access has a remote right, remote
 	VA     uint64
@@ -17,17 +17,17 @@ type View struct {
 	qp    uint32
 }
 
-// View makes the view of a queue pair of a protection domain.
+// View returns the view of a queue pair in a protection domain.
 func (t *Table) View(p *PD, qp uint32) View { return View{t, p, qp} }
 
-// within tells whether n bytes from va on are within length bytes from base on.
-// It needs no more than 64 bits.
+// within reports whether n bytes from va on are within length bytes from base on. It needs no more
+// than 64 bits.
 func within(base, length, va, n uint64) bool {
 	off := va - base
 	return va >= base && off <= length && n <= length-off
 }
 
-// find checks an access of at least one byte and tells where its bytes are.
+// find checks an access of at least one byte and returns the position of its bytes.
 func (v View) find(s Span) (b Backing, addr uint64, f Fault) {
 	if i := s.Key >> 8; uint64(i) >= uint64(len(v.table.entries)) {
 		return nil, 0, BadKey
@@ -48,7 +48,7 @@ func (v View) find(s Span) (b Backing, addr uint64, f Fault) {
 	return r.backing, r.addr + (s.VA - r.base), aligned(s)
 }
 
-// findWindow does so through a window, whose key is good only from afar.
+// findWindow does so through a window, whose key is valid only for remote access.
 func (v View) findWindow(w *Window, s Span) (b Backing, addr uint64, f Fault) {
 	switch {
 	case w.key != s.Key || w.region == nil || s.Access&remote == 0:
@@ -65,7 +65,7 @@ func (v View) findWindow(w *Window, s Span) (b Backing, addr uint64, f Fault) {
 	return w.region.backing, w.addr + (s.VA - w.base), aligned(s)
 }
 
-// aligned holds atomics to 8 bytes at a multiple of 8 (§9.4.5).
+// aligned checks that atomics have 8 bytes at a multiple of 8 (§9.4.5).
 func aligned(s Span) Fault {
 	if s.Access&RemoteAtomic != 0 && (s.Length != 8 || s.VA%8 != 0) {
 		return Misaligned
@@ -73,8 +73,8 @@ func aligned(s Span) Fault {
 	return OK
 }
 
-// Check tells whether the span may be accessed. Whether the backing has the
-// bytes shows only when they are used.
+// Check checks whether the span may be accessed. Whether the backing has the bytes is known only
+// when they are used.
 func (v View) Check(s Span) Fault {
 	if s.Length == 0 && s.Access&RemoteAtomic == 0 {
 		return OK
@@ -83,26 +83,26 @@ func (v View) Check(s Span) Fault {
 	return f
 }
 
-// Locate tells where the bytes of a span of at least one byte are in the backing.
+// Locate returns the position of a span of at least one byte in the backing.
 func (v View) Locate(s Span) (addr uint64, f Fault) {
 	_, addr, f = v.find(s)
 	return addr, f
 }
 
-// Place is where bytes are.
+// Place is the location of bytes.
 type Place struct {
 	Backing Backing
 	Addr    uint64
 	Length  uint32
 }
 
-// Overlaps tells whether two places have bytes in common. What is mapped twice, or
-// belongs to two processes, is not seen to be one.
+// Overlaps reports whether two places have bytes in common. Memory that is mapped twice, or belongs
+// to two processes, is not recognized as the same.
 func (p Place) Overlaps(o Place) bool {
 	return p.Backing == o.Backing && p.Addr-o.Addr < uint64(o.Length) || p.Backing == o.Backing && o.Addr-p.Addr < uint64(p.Length)
 }
 
-// Place tells where the bytes of a span are, whatever key leads there.
+// Place returns the place of a span's bytes, whatever key leads there.
 func (v View) Place(s Span) (Place, Fault) {
 	if s.Length == 0 {
 		return Place{}, OK
@@ -111,8 +111,7 @@ func (v View) Place(s Span) (Place, Fault) {
 	return Place{b, addr, s.Length}, f
 }
 
-// Load appends the span's bytes to dst. If bytes are not modelled it gives dst as
-// it was.
+// Load appends the span's bytes to dst. If bytes are not modelled it returns dst unchanged.
 func (v View) Load(s Span, dst []byte) ([]byte, Fault) {
 	if s.Length == 0 {
 		return dst, OK
@@ -144,9 +143,9 @@ func (v View) Store(s Span, data []byte) Fault {
 	return f
 }
 
-// CompareSwap puts swap into the 8 bytes of the span if they are compare, and
-// gives what was there before (§9.4.5). Bytes are little-endian, as the hosts
-// are. It is atomic among what this NIC does (IBV_ATOMIC_HCA).
+// CompareSwap writes swap to the 8 bytes of the span if they equal compare, and returns the old
+// value (§9.4.5). Bytes are little-endian, as on the hosts. It is atomic among the operations of
+// this NIC (IBV_ATOMIC_HCA).
 func (v View) CompareSwap(s Span, compare, swap uint64) (old uint64, f Fault) {
 	b, addr, old, f := v.word(s)
 	if f != OK || old != compare {
@@ -155,8 +154,8 @@ func (v View) CompareSwap(s Span, compare, swap uint64) (old uint64, f Fault) {
 	return old, v.setWord(b, addr, swap)
 }
 
-// FetchAdd adds to the 8 bytes of the span, without carry beyond them, and gives
-// what was there before (§9.4.5).
+// FetchAdd adds to the 8 bytes of the span, without carry beyond them, and returns the old value
+// (§9.4.5).
 func (v View) FetchAdd(s Span, add uint64) (old uint64, f Fault) {
 	b, addr, old, f := v.word(s)
 	if f != OK {

@@ -19,7 +19,7 @@ const (
 // Table.AllocWindow.
 type Window struct {
 	pd     *PD
-	region *Region // nil if it is not bound
+	region *Region // nil if not bound
 	base   uint64  // the first address
 	length uint64
 	addr   uint64 // the first address in the region's backing
@@ -29,16 +29,16 @@ type Window struct {
 	kind   WindowType
 }
 
-// RKey is the remote key.
+// RKey returns the remote key.
 func (w *Window) RKey() uint32 { return w.key }
 
 // Type is the window's type.
 func (w *Window) Type() WindowType { return w.kind }
 
-// Region is the region it is bound to; nil for none.
+// Region returns the region it is bound to; nil if none.
 func (w *Window) Region() *Region { return w.region }
 
-// AllocWindow makes a window that is not bound (ibv_alloc_mw, §11.2.8).
+// AllocWindow makes an unbound window (ibv_alloc_mw, §11.2.8).
 func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 	switch {
 	case p == nil || p.table != t:
@@ -59,7 +59,7 @@ func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 	return w, nil
 }
 
-// DeallocWindow ends a window, unbinding it if need be (ibv_dealloc_mw).
+// DeallocWindow deallocates a window, unbinding it if need be (ibv_dealloc_mw).
 func (t *Table) DeallocWindow(w *Window) error {
 	if t.window(w.key) != w {
 		return fmt.Errorf("%w: the window with key %#x is not, or no more, of this device", syscall.EINVAL, w.key)
@@ -71,26 +71,24 @@ func (t *Table) DeallocWindow(w *Window) error {
 	return nil
 }
 
-// Binding asks for a window to be bound (ibv_bind_mw(3) for type 1,
-// IBV_WR_BIND_MW for type 2).
+// Binding is a request to bind a window (ibv_bind_mw(3) for type 1, IBV_WR_BIND_MW for type 2).
 type Binding struct {
-	Window uint32 // its remote key up to now
-	Tag    uint8  // of its key from now on; programs count up by one (ibv_inc_rkey)
+	Window uint32 // its current remote key
+	Tag    uint8  // of its new key; programs count up by one (ibv_inc_rkey)
 	Region uint32 // a local key
-	Addr   uint64 // where it begins, as addresses of the region go
+	Addr   uint64 // start, as an address of the region
 	Length uint64 // bytes; 0 unbinds a window of type 1
-	Access Access // remote rights, and ZeroBased for type 2; LocalWrite means nothing
+	Access Access // remote rights, and ZeroBased for type 2; LocalWrite is ignored
 }
 
-// Key is the remote key that the window has once it is bound.
+// Key returns the window's remote key after binding.
 func (b *Binding) Key() uint32 { return b.Window&^0xff | uint32(b.Tag) }
 
-// Bind binds a window, and gives its new key. A window of type 1 that is bound is
-// bound again; one of type 2 has to be invalidated first. With a fault nothing
-// has changed. The rules are of §10.6: C10-72 to C10-75, o10-36.2.2,
-// o10-37.2.30 and o10-37.2.40, as rdma_rxe numbers them (rxe_mw.c); which fault
-// stands for which is ours. LocalWrite is passed over, as mlx5 does, since programs name
-// it as they do for regions; rdma_rxe refuses it.
+// Bind binds a window, and returns its new key. A bound window of type 1 is bound again; one of
+// type 2 must be invalidated first. A fault changes nothing. The rules are those of §10.6: C10-72
+// to C10-75, o10-36.2.2, o10-37.2.30 and o10-37.2.40, as numbered in rdma_rxe (rxe_mw.c); the
+// mapping to faults is ours. LocalWrite is ignored, as in mlx5, since programs set it as they do
+// for regions; rdma_rxe refuses it.
 func (v View) Bind(b Binding) (key uint32, f Fault) {
 	w := v.table.window(b.Window)
 	b.Access &^= LocalWrite
@@ -135,9 +133,9 @@ func (v View) Bind(b Binding) (key uint32, f Fault) {
 	return w.key, OK
 }
 
-// Invalidate ends what a remote key grants: that of a window of type 2 bound by
-// this queue pair (§10.6; IBV_WR_LOCAL_INV and SEND with Invalidate). The
-// window can be bound again by the same key, which grants nothing meanwhile.
+// Invalidate revokes a remote key: that of a window of type 2 bound by this queue pair (§10.6;
+// IBV_WR_LOCAL_INV and SEND with Invalidate). The window can be bound again with the same key,
+// which grants nothing meanwhile.
 func (v View) Invalidate(key uint32) Fault {
 	w := v.table.window(key)
 	switch {
@@ -152,9 +150,8 @@ func (v View) Invalidate(key uint32) Fault {
 	return OK
 }
 
-// UnbindQP unbinds the windows of type 2 that a queue pair has bound, when it
-// is destroyed or reset: its number may come again. It looks at all windows if
-// any of type 2 is bound.
+// UnbindQP unbinds the windows of type 2 that a queue pair has bound, when it is destroyed or
+// reset: its number may be reused. It scans all windows if any of type 2 is bound.
 func (t *Table) UnbindQP(qp uint32) {
 	if t.bound2 == 0 {
 		return

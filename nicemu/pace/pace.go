@@ -3,20 +3,20 @@ package pace
 
 import "github.com/weftlab/weft/sim/units"
 
-// Pace spaces the packets of a flow: the next one leaves no earlier than the last
-// one takes at the rate that its rate control allows now.
+// Pace spaces the packets of a flow: the next one leaves no earlier than the last one takes at the
+// rate that rate control allows now.
 //
-// With a burst, packets leave without a gap until so much has left, and the gap is that
-// of all of them. A flow that has rested in a burst for longer than that gap begins another.
+// With a burst, packets leave without a gap until that many bytes have left, and the gap covers all
+// of them. A flow that has rested in a burst for longer than that gap begins another.
 type Pace struct {
-	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
-	ready units.Time  // since when the next one could leave, while it waits for others
+	since units.Time  // when the last burst began to leave, or could have but for others
+	ready units.Time  // since when the next one could have left, while it waits for others
 	size  units.Bytes // of the last burst so far, on the wire; 0 before the first
-	rate  units.Rate  // for which gap was computed
+	rate  units.Rate  // for which gap is computed
 	gap   units.Time
 }
 
-// Next is when the next packet may leave.
+// Next returns when the next packet may leave.
 func (p *Pace) Next(rate units.Rate, burst units.Bytes) units.Time {
 	if rate == 0 || p.size == 0 || p.size < burst {
 		return 0
@@ -24,7 +24,7 @@ func (p *Pace) Next(rate units.Rate, burst units.Bytes) units.Time {
 	return p.since + p.interval(rate)
 }
 
-// interval is the time that the last burst takes at a rate, which is above 0.
+// interval returns the time that the last burst takes at a rate, which is above 0.
 func (p *Pace) interval(rate units.Rate) units.Time {
 	if p.rate != rate {
 		p.rate, p.gap = rate, rate.TimeOf(p.size)
@@ -32,8 +32,8 @@ func (p *Pace) interval(rate units.Rate) units.Time {
 	return p.gap
 }
 
-// Enter notes that the next packet, which may leave at a time, waits for its turn,
-// as the one before did or not.
+// Enter records that the next packet, which may leave at time at, waits for its turn. before says
+// whether the one before it waited too.
 func (p *Pace) Enter(now, at units.Time, before bool) {
 	if before {
 		p.ready = max(p.ready, at)
@@ -42,8 +42,8 @@ func (p *Pace) Enter(now, at units.Time, before bool) {
 	}
 }
 
-// Sent notes a packet that leaves at now. That it had to wait for others puts off
-// those behind it by no more than its own time, so that the rate holds on average.
+// Sent records a packet that leaves at now. If it had to wait for others, that delays those behind
+// it by no more than its own time, so that the rate holds on average.
 func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
 	over := units.Time(0)
 	if p.size > 0 && p.size < burst {
@@ -61,9 +61,9 @@ func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
 	}
 }
 
-// rested is since when the next packet could be the first of another burst, because the last
-// one, which is not full, had its gap in a rest; 0 if it goes on. While a flow does not rest,
-// ready is no later than since.
+// rested returns the time since when the next packet could start another burst, because the last
+// one, which is not full, had its gap in a rest; 0 if the burst goes on. While a flow does not
+// rest, ready is no later than since.
 func (p *Pace) rested(rate units.Rate) units.Time {
 	if rate == 0 || p.ready <= p.since {
 		return 0

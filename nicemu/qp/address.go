@@ -11,8 +11,8 @@ import (
 // GID is an address of a RoCE port: an IPv6 address, or ::ffff:a.b.c.d.
 type GID [16]byte
 
-// Multicast tells whether the GID is of a multicast group: an IPv6 one, or
-// ::ffff:224.0.0.0 to ::ffff:239.255.255.255 (cma_iboe_set_mgid of Linux).
+// Multicast reports whether the GID is a multicast group: an IPv6 one, or ::ffff:224.0.0.0 to
+// ::ffff:239.255.255.255 (cma_iboe_set_mgid of Linux).
 func (g GID) Multicast() bool { return netip.AddrFrom16(g).Unmap().IsMulticast() }
 
 // AV is an address vector (ibv_ah_attr). Local identifiers (dlid,
@@ -23,14 +23,14 @@ type AV struct {
 	SGIDIndex    uint8  // in the table of the port
 	HopLimit     uint8
 	TrafficClass uint8
-	ClassSet     bool  // a TrafficClass of 0 is meant as it stands: it is not for the device to choose one
+	ClassSet     bool  // a TrafficClass of 0 means 0: the device does not choose one
 	SL           uint8 // priority, 0 to 7 with RoCE
 	StaticRate   uint8 // ibv_rate, 0 for no limit; see StaticRate
-	Global       bool  // is_global; has to be set with RoCE (IBV_QPF_GRH_REQUIRED)
+	Global       bool  // is_global; required with RoCE (IBV_QPF_GRH_REQUIRED)
 	Port         uint8 // from 1
 }
 
-// maxRate is the highest of ibv_rate: IBV_RATE_1200_GBPS.
+// maxRate is the highest ibv_rate: IBV_RATE_1200_GBPS.
 const maxRate = 24
 
 func (a *AV) check(l *Limits) error {
@@ -49,7 +49,7 @@ func (a *AV) check(l *Limits) error {
 	)
 }
 
-// first is the first error that is one.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -59,7 +59,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// AH is an address handle: where datagrams go. Make it with NewAH.
+// AH is an address handle: the destination of datagrams. Make it with NewAH.
 type AH struct {
 	pd *memory.PD
 	av AV
@@ -77,7 +77,7 @@ func NewAH(pd *memory.PD, av AV, l *Limits) (*AH, error) {
 	return &AH{pd, av}, nil
 }
 
-// AV is the address vector.
+// AV returns the address vector.
 func (h *AH) AV() AV { return h.av }
 
 // Modify changes the address vector (Modify Address Handle, §11.2). An error
@@ -90,7 +90,7 @@ func (h *AH) Modify(av AV, l *Limits) error {
 	return nil
 }
 
-// Destroy ends the handle.
+// Destroy destroys the handle.
 func (h *AH) Destroy() error {
 	if h.pd == nil {
 		return fmt.Errorf("%w: the address handle is destroyed already", syscall.EINVAL)

@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// Attr is a queue pair's attributes (ibv_qp_attr). Those of alternate paths and
-// rate limits, which are not implemented, are left out.
+// Attr are the attributes of a queue pair (ibv_qp_attr). Those of alternate paths and rate limits,
+// which are not implemented, are left out.
 type Attr struct {
-	State    State // where to
-	CurState State // where from, as the program knows it
+	State    State // the new state
+	CurState State // the current state, as the program knows it
 
 	Access    uint32 // ibv_access_flags: what the peer may do; RC and UC
 	PKeyIndex uint16
@@ -21,11 +21,11 @@ type Attr struct {
 	AV              AV     // RC and UC
 	PathMTU         MTU    // RC and UC
 	DestQPN         uint32 // 24 bits; RC and UC
-	RQPSN           uint32 // 24 bits: of the first packet that comes; RC and UC
+	RQPSN           uint32 // 24 bits: of the first packet to receive; RC and UC
 	MaxDestRdAtomic uint8  // READs and atomics that the peer may have outstanding; RC
-	MinRNRTimer     uint8  // code of how long the peer waits after an RNR NAK, 0 to 31; RC
+	MinRNRTimer     uint8  // code of the peer's wait after an RNR NAK, 0 to 31; RC
 
-	SQPSN       uint32 // 24 bits: of the first packet that is sent
+	SQPSN       uint32 // 24 bits: of the first packet to send
 	Timeout     uint8  // of an acknowledgement: 4.096 us * 2^Timeout, 1 to 31, or 0 for never; RC
 	RetryCnt    uint8  // 0 to 7; RC
 	RNRRetry    uint8  // 0 to 6, or 7 for no limit; RC
@@ -33,17 +33,17 @@ type Attr struct {
 
 	MigState         MigState
 	EnSQDAsyncNotify bool // SQDrained comes when the send queue has drained
-	SQDraining       bool // says whether it still drains; Modify does not look at it
+	SQDraining       bool // whether it still drains; Modify ignores it
 	Cap              Cap  // Modify does not change it
 }
 
 // gsiQKey is the well-known Q_Key of queue pair 1 (IB_QP1_QKEY of the kernel).
 const gsiQKey = 0x80010000
 
-// ignored is access flags that say nothing about a peer, but which programs set.
+// ignored are access flags that do not apply to a peer, but which programs set.
 const ignored = uint32(memory.LocalWrite|memory.MWBind) | memory.Hints
 
-// check holds the attributes of a mask to their ranges.
+// check checks the attributes of a mask against their ranges.
 func (a *Attr) check(t Type, m Mask, l *Limits) error {
 	for _, c := range []struct {
 		bit   Mask

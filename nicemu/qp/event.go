@@ -35,7 +35,7 @@ var eventNames = [...]string{
 	"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE",
 }
 
-// String is the name in ibv_event_type.
+// String returns the name in ibv_event_type.
 func (e Event) String() string {
 	if int(e) >= len(eventNames) {
 		return fmt.Sprintf("Event(%d)", uint8(e))

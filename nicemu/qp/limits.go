@@ -7,8 +7,7 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// Limits are what a device can do, as ibv_query_device(3) and ibv_query_port(3)
-// say it.
+// Limits are the limits of a device, as reported by ibv_query_device(3) and ibv_query_port(3).
 type Limits struct {
 	MRSize uint64 // max_mr_size, bytes
 	MR     int    // max_mr
@@ -21,7 +20,7 @@ type Limits struct {
 	QP           int // max_qp
 	QPWR         int // max_qp_wr, work requests of a queue
 	SGE          int // max_sge, elements of a list
-	Inline       int // bytes; no attribute of the device says it
+	Inline       int // bytes; not an attribute of the device
 	QPRdAtom     int // max_qp_rd_atom: READs and atomics that a peer may have outstanding, 0 to 255
 	QPInitRdAtom int // max_qp_init_rd_atom: those that a queue pair may have outstanding, 0 to 255
 	NoAtomics    bool
@@ -39,16 +38,15 @@ type Limits struct {
 	Ports     int // phys_port_cnt, 1 to 255
 	PKeys     int // pkey_tbl_len of a port, 1 to 65536
 	GIDs      int // gid_tbl_len of a port, 1 to 256
-	ActiveMTU MTU // active_mtu of the ports: what the Ethernet MTU has room for
+	ActiveMTU MTU // active_mtu of the ports: the largest that the Ethernet MTU has room for
 }
 
-// ConnectX5 is the limits of a ConnectX-5 in Ethernet mode, from outputs of
-// ibv_devinfo -v that people have published. MRSize to QPInitRdAtom, but for MW
-// and Inline, are of a ConnectX-5 with firmware 16 (open-mpi/ompi#6137). MW,
-// those of shared receive queues, address handles and multicast groups, PKeys and
-// GIDs are of ConnectX-6 Lx, a sister with the same driver (openucx/ucx#10317).
-// Two are ours: ActiveMTU is that of an Ethernet MTU of 1500 bytes, and Inline is
-// well within the 1 KiB of a send WQE.
+// ConnectX5 returns the limits of a ConnectX-5 in Ethernet mode, from published outputs of
+// ibv_devinfo -v. MRSize to QPInitRdAtom, except MW and Inline, are from a ConnectX-5 with firmware
+// 16 (open-mpi/ompi#6137). MW, the limits of shared receive queues, address handles and multicast
+// groups, PKeys and GIDs are from ConnectX-6 Lx, a sister with the same driver (openucx/ucx#10317).
+// Two are ours: ActiveMTU is that of an Ethernet MTU of 1500 bytes, and Inline is well within the 1
+// KiB of a send WQE.
 func ConnectX5() Limits {
 	return Limits{
 		MRSize: 1<<64 - 1, MR: 1 << 24, MW: 1 << 24, PD: 1 << 24,
@@ -60,7 +58,7 @@ func ConnectX5() Limits {
 	}
 }
 
-// Check says what is wrong with limits that somebody has set.
+// Check returns an error if a limit is invalid.
 func (l *Limits) Check() error {
 	for _, c := range []struct {
 		name           string
@@ -88,7 +86,7 @@ func (l *Limits) Check() error {
 	return nil
 }
 
-// Memory is what a memory.Table has to know.
+// Memory returns the limits for a memory.Table.
 func (l *Limits) Memory() memory.Limits {
 	return memory.Limits{MR: l.MR, MW: l.MW, PD: l.PD, MRSize: l.MRSize}
 }
@@ -104,8 +102,7 @@ const (
 	AddressHandles
 )
 
-// Room tells whether there may be one more of a resource of which some are in
-// use; ENOMEM if not.
+// Room returns ENOMEM if there may not be one more of a resource of which inUse are in use.
 func (l *Limits) Room(r Resource, inUse int) error {
 	limit := [...]int{l.QP, l.CQ, l.SRQ, l.AH}[r]
 	if inUse < limit {
@@ -115,7 +112,7 @@ func (l *Limits) Room(r Resource, inUse int) error {
 	return fmt.Errorf("%w: the device has at most %d %s: destroy some first", syscall.ENOMEM, limit, name)
 }
 
-// between holds a value to a range.
+// between checks that a value is in a range.
 func between[T ~int | ~uint8 | ~uint16 | ~uint32](name string, v, lo, top T) error {
 	if v < lo || v > top {
 		return fmt.Errorf("%w: %s is %d: it can be %d to %d", syscall.EINVAL, name, v, lo, top)

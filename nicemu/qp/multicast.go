@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// Groups is the multicast groups of a device (§10.5; ibv_attach_mcast(3)). Local
-// identifiers mean nothing with RoCE: a group is its GID. Make it with
-// NewGroups.
+// Groups are the multicast groups of a device (§10.5; ibv_attach_mcast(3)). Local identifiers mean
+// nothing with RoCE: a group is its GID. Make it with NewGroups.
 type Groups struct {
 	limits *Limits
 	groups map[GID][]*QP
@@ -19,8 +18,7 @@ type Groups struct {
 // NewGroups makes a device's groups.
 func NewGroups(l *Limits) *Groups { return &Groups{limits: l, groups: map[GID][]*QP{}} }
 
-// Attach makes a UD queue pair get what is sent to a group. Doing it again
-// changes nothing.
+// Attach attaches a UD queue pair to a group. Doing it again changes nothing.
 func (g *Groups) Attach(q *QP, gid GID) error {
 	if err := check(q, gid); err != nil {
 		return err
@@ -62,8 +60,8 @@ func (g *Groups) Detach(q *QP, gid GID) error {
 	return nil
 }
 
-// Members is who gets what is sent to a group, in the order in which they were
-// attached. It is good until the next Attach or Detach.
+// Members returns the queue pairs attached to a group, in the order in which they were attached.
+// The slice is valid until the next Attach or Detach.
 func (g *Groups) Members(gid GID) []*QP { return g.groups[gid] }
 
 func check(q *QP, gid GID) error {

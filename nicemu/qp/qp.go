@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// Numbers of queue pairs have 24 bits. 0 and 1 are the management's, the highest
-// is that of multicast packets.
+// Numbers of queue pairs have 24 bits. 0 and 1 are for management, the highest is the destination
+// of multicast packets.
 const (
 	GSINumber = 1
 	MinNumber = 2
@@ -25,13 +25,13 @@ type Cap struct {
 	MaxInline  int // max_inline_data, bytes
 }
 
-// Config is what a queue pair is made with (ibv_qp_init_attr).
+// Config is the configuration of a new queue pair (ibv_qp_init_attr).
 type Config struct {
 	Type      Type
 	PD        *memory.PD
 	SendCQ    *cq.CQ
 	RecvCQ    *cq.CQ
-	SRQ       *SRQ // nil if it has a receive queue of its own
+	SRQ       *SRQ // nil if it has a separate receive queue
 	Cap       Cap
 	SignalAll bool // sq_sig_all: every work request makes a completion
 }
@@ -46,10 +46,9 @@ type QP struct {
 	ended  bool
 }
 
-// New makes a queue pair in state RESET (ibv_create_qp(3)). Its queues have
-// exactly the sizes that were asked for; with a shared receive queue those of
-// receives are not looked at and become 0. Of GSI the number is 1, of others
-// MinNumber to MaxNumber.
+// New makes a queue pair in state RESET (ibv_create_qp(3)). Its queues have exactly the requested
+// sizes; with a shared receive queue the sizes for receives are ignored and become 0. The number is
+// 1 for GSI, and MinNumber to MaxNumber for others.
 func New(number uint32, c Config, l *Limits) (*QP, error) {
 	if err := c.check(number, l); err != nil {
 		return nil, err
@@ -94,29 +93,28 @@ func (c *Config) check(number uint32, l *Limits) error {
 	)
 }
 
-// PD is the protection domain that it is of.
+// PD returns the queue pair's protection domain.
 func (q *QP) PD() *memory.PD { return q.config.PD }
 
 // Number is the queue pair's number.
 func (q *QP) Number() uint32 { return q.number }
 
-// State is the state it is in.
+// State returns its state.
 func (q *QP) State() State { return q.attr.State }
 
-// RemoteAccess is what the peer may do.
+// RemoteAccess returns the access rights of the peer.
 func (q *QP) RemoteAccess() memory.Access { return memory.Access(q.attr.Access &^ ignored) }
 
-// Query is all attributes and what it was made with (ibv_query_qp(3)).
+// Query returns all attributes and the configuration (ibv_query_qp(3)).
 func (q *QP) Query() (Attr, Config) {
 	a := q.attr
 	a.CurState = a.State
 	return a, q.config
 }
 
-// Modify changes attributes, and the state if the mask has MaskState
-// (ibv_modify_qp(3)). An error changes nothing. RESET forgets the attributes and
-// takes the completions out of the queues. While the send queue drains (SQD), its
-// attributes stay as they are.
+// Modify changes attributes, and the state if the mask has MaskState (ibv_modify_qp(3)). An error
+// changes nothing. RESET clears the attributes and removes the completions from the queues. While
+// the send queue drains (SQD), its attributes stay as they are.
 func (q *QP) Modify(a Attr, m Mask) error {
 	from, to := q.attr.State, q.attr.State
 	if m&MaskState != 0 {
@@ -143,7 +141,7 @@ func (q *QP) Modify(a Attr, m Mask) error {
 	return nil
 }
 
-// permits holds a change to the state table.
+// permits checks a change against the state table.
 func (q *QP) permits(from, to State, a *Attr, m Mask) error {
 	required, optional, ok := Transition(q.config.Type, from, to)
 	missing, extra := required&^m, m&^(required|optional|MaskState)
@@ -165,8 +163,8 @@ func (q *QP) permits(from, to State, a *Attr, m Mask) error {
 	return nil
 }
 
-// Drained is called when nothing of the send queue is under way any more. It
-// tells whether SQDrained is to be reported.
+// Drained is called when no send request is under way any more. It reports whether to raise
+// SQDrained.
 func (q *QP) Drained() bool {
 	if q.attr.State != SQD || !q.attr.SQDraining {
 		return false
@@ -194,13 +192,12 @@ func (q *QP) Failed() {
 	}
 }
 
-// Reaches tells whether datagrams may be sent by an address handle: the queue
-// pair sends datagrams, and both are of one protection domain.
+// Reaches reports whether the queue pair may send datagrams with an address handle: it sends
+// datagrams, and both belong to one protection domain.
 func (q *QP) Reaches(h *AH) bool { return !q.config.Type.connected() && h.pd == q.config.PD }
 
-// Destroy ends the queue pair (ibv_destroy_qp(3)); its completions leave their
-// queues. EBUSY says that it is attached to multicast groups. Windows that it has
-// bound are memory.Table.UnbindQP's business.
+// Destroy destroys the queue pair (ibv_destroy_qp(3)); its completions leave their queues. EBUSY:
+// it is attached to multicast groups. Windows that it has bound are left to memory.Table.UnbindQP.
 func (q *QP) Destroy() error {
 	switch {
 	case q.ended:

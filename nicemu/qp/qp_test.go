@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// env is a device's worth of objects.
+// env is the set of objects of a device.
 type env struct {
 	limits Limits
 	pd     *memory.PD
@@ -47,7 +47,7 @@ func number(ty Type) uint32 {
 	return 17
 }
 
-// newQP makes a queue pair of an environment, or one of its own.
+// newQP makes a queue pair of an environment, or of a new one.
 func newQP(t testing.TB, ty Type, e *env) *QP {
 	t.Helper()
 	if e == nil {
@@ -62,7 +62,7 @@ func newQP(t testing.TB, ty Type, e *env) *QP {
 
 var goodAV = AV{DGID: GID{10: 0xff, 11: 0xff, 12: 10, 15: 1}, Global: true, Port: 1, HopLimit: 64}
 
-// goodAttr is attributes that each transition takes.
+// goodAttr returns attributes that each transition takes.
 func goodAttr(ty Type) Attr {
 	a := Attr{
 		Access: uint32(memory.RemoteWrite), Port: 1, QKey: 0x11111111, AV: goodAV, PathMTU: MTU1024, DestQPN: 18,
@@ -75,7 +75,7 @@ func goodAttr(ty Type) Attr {
 	return a
 }
 
-// Each attribute has a range; what is beyond it is named, and nothing changes.
+// Each attribute has a range; an attribute out of range is named, and nothing changes.
 func TestRanges(t *testing.T) {
 	for _, c := range []struct {
 		ty    Type
@@ -151,7 +151,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// A walk through the states, and what queries say on the way.
+// TestLife walks through the states, and checks the queries.
 func TestLife(t *testing.T) {
 	e := newEnv(t)
 	q := newQP(t, RC, e)
@@ -291,7 +291,7 @@ func TestCreate(t *testing.T) {
 	}
 	cfg := e.config(RC)
 	cfg.SRQ = srq
-	cfg.Cap.MaxRecvWR = 1 << 30 // not looked at
+	cfg.Cap.MaxRecvWR = 1 << 30 // ignored
 	q, err := New(5, cfg, &e.limits)
 	if err != nil {
 		t.Fatal(err)
@@ -589,7 +589,7 @@ func postTake(t testing.TB) func() {
 	return step
 }
 
-// BenchmarkPostTake is 8 requests through a shared receive queue.
+// BenchmarkPostTake passes 8 requests through a shared receive queue.
 func BenchmarkPostTake(b *testing.B) {
 	step := postTake(b)
 	b.ReportAllocs()

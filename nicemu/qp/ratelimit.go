@@ -2,17 +2,16 @@ package qp
 
 import "github.com/weftlab/weft/sim/units"
 
-// RateLimit is the limit of a queue pair's rate (ibv_qp_rate_limit_attr). The zero
-// RateLimit is none.
+// RateLimit is the rate limit of a queue pair (ibv_qp_rate_limit_attr). The zero RateLimit means no
+// limit.
 type RateLimit struct {
-	Rate          units.Rate  // on the wire; 0 is without limit. The verb counts in kb/s
-	MaxBurst      units.Bytes // the most that leaves without a gap, on the wire, but a packet at least; 0 is a packet
-	TypicalPacket units.Bytes // a hint that has no effect here, since gaps go by each packet's size
+	Rate          units.Rate  // on the wire; 0 means no limit. The verb counts in kb/s
+	MaxBurst      units.Bytes // most bytes on the wire without a gap; at least, and if 0, a packet
+	TypicalPacket units.Bytes // a hint without effect here, since gaps depend on each packet's size
 }
 
-// StaticRate is the rate of a code of ibv_rate, as its name has it (25 Gb/s of
-// IBV_RATE_25_GBPS, which with InfiniBand stands for 25.78125 Gb/s); 0 is without limit:
-// IBV_RATE_MAX, and what is no code.
+// StaticRate returns the rate of a code of ibv_rate, as named (25 Gb/s for IBV_RATE_25_GBPS, which
+// with InfiniBand stands for 25.78125 Gb/s); 0 means no limit: IBV_RATE_MAX, and invalid codes.
 func StaticRate(code uint8) units.Rate {
 	if int(code) < len(staticRates) {
 		return staticRates[code] * units.Mbps

@@ -7,15 +7,14 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// SRQAttr is a shared receive queue's attributes (ibv_srq_attr).
+// SRQAttr are the attributes of a shared receive queue (ibv_srq_attr).
 type SRQAttr struct {
 	MaxWR  int // work requests
 	MaxSGE int // elements of a list
 	Limit  int // srq_limit; 0 if it is not armed
 }
 
-// SRQMask says which attributes Modify is about. The values are those of
-// ibv_srq_attr_mask.
+// SRQMask says which attributes Modify changes. The values are those of ibv_srq_attr_mask.
 type SRQMask uint8
 
 // The attributes.
@@ -40,7 +39,7 @@ type RecvWR struct {
 type SRQ struct {
 	limits *Limits
 	events SRQEvents
-	pd     *memory.PD // nil if it is destroyed
+	pd     *memory.PD // nil once destroyed
 	attr   SRQAttr
 	users  int // queue pairs
 
@@ -55,9 +54,8 @@ type srqSlot struct {
 	n  int
 }
 
-// NewSRQ makes an empty queue (ibv_create_srq(3)) of exactly the size asked for;
-// a.Limit is not looked at. events may be nil. Requests take memory only when
-// they are first needed.
+// NewSRQ makes an empty queue (ibv_create_srq(3)) of exactly the requested size; a.Limit is
+// ignored. events may be nil. Requests take memory only when they are first needed.
 func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error) {
 	if pd == nil {
 		return nil, fmt.Errorf("%w: a shared receive queue needs a protection domain", syscall.EINVAL)
@@ -70,10 +68,10 @@ func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error)
 	return &SRQ{limits: l, events: events, pd: pd, attr: a}, nil
 }
 
-// Query is the attributes (ibv_query_srq(3)).
+// Query returns the attributes (ibv_query_srq(3)).
 func (s *SRQ) Query() SRQAttr { return s.attr }
 
-// Len is how many requests there are.
+// Len returns the number of requests.
 func (s *SRQ) Len() int { return s.count }
 
 // Modify changes the size, if the device can, or arms the limit
@@ -103,7 +101,7 @@ func (s *SRQ) Modify(a SRQAttr, m SRQMask) error {
 	return nil
 }
 
-// Post puts a request at the end (ibv_post_srq_recv). It copies the list.
+// Post adds a request at the end (ibv_post_srq_recv). It copies the list.
 func (s *SRQ) Post(id uint64, list []memory.SGE) error {
 	if err := memory.CheckCount(list, s.attr.MaxSGE); err != nil {
 		return err
@@ -121,9 +119,8 @@ func (s *SRQ) Post(id uint64, list []memory.SGE) error {
 	return nil
 }
 
-// Take moves the oldest request to wr, into whose SGL it copies the list; false
-// if there is none. When it leaves fewer requests than the limit, LimitReached is
-// called and the limit disarmed.
+// Take moves the oldest request to wr and copies the list into its SGL; false if there is none. If
+// fewer requests than the limit remain, LimitReached is called and the limit disarmed.
 func (s *SRQ) Take(wr *RecvWR) bool {
 	if s.count == 0 {
 		return false
@@ -141,7 +138,7 @@ func (s *SRQ) Take(wr *RecvWR) bool {
 	return true
 }
 
-// of is the elements of a slot.
+// of returns the elements of a slot.
 func (s *SRQ) of(i int) []memory.SGE {
 	return s.elements[i*s.attr.MaxSGE:][:s.attr.MaxSGE]
 }
@@ -156,7 +153,7 @@ func (s *SRQ) grow(n int) {
 	s.slots, s.elements, s.head = slots, elements, 0
 }
 
-// Destroy ends the queue (ibv_destroy_srq); EBUSY if queue pairs take from it.
+// Destroy destroys the queue (ibv_destroy_srq); EBUSY if queue pairs use it.
 func (s *SRQ) Destroy() error {
 	switch {
 	case s.pd == nil:

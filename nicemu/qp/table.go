@@ -1,7 +1,7 @@
 package qp
 
-// rule is a change of state that is allowed, and by type the attributes that it
-// needs and those that it may have, apart from MaskState.
+// rule describes an allowed change of state: by type, the required and the optional attributes,
+// apart from MaskState.
 type rule struct {
 	allowed            bool
 	required, optional [UD + 1]Mask
@@ -15,9 +15,8 @@ const (
 	path     = MaskAltPath | MaskAccessFlags | MaskPathMigState
 )
 
-// rules is the state table of §10.3.1 and §11.2.5.2, as
-// ibv_modify_qp(3) and the kernel (qp_state_table of drivers/infiniband/core/
-// verbs.c) have it.
+// rules is the state table of §10.3.1 and §11.2.5.2, as in ibv_modify_qp(3) and the kernel
+// (qp_state_table of drivers/infiniband/core/ verbs.c).
 var rules = func() (t [states][states]rule) {
 	running := [UD + 1]Mask{
 		RC: MaskCurState | path | MaskMinRNRTimer, UC: MaskCurState | path,
@@ -70,9 +69,9 @@ var rules = func() (t [states][states]rule) {
 	return t
 }()
 
-// Transition tells whether a queue pair of a type may go from one state to
-// another, or change attributes within one, and which attributes that needs and
-// which it may have, apart from IBV_QP_STATE.
+// Transition reports whether a queue pair of a type may go from one state to another, or change
+// attributes within one, and returns the attributes that are required and optional, apart from
+// IBV_QP_STATE.
 func Transition(t Type, from, to State) (required, optional Mask, allowed bool) {
 	if t < GSI || t > UD || from > Err || to > Err {
 		return 0, 0, false

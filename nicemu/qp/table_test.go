@@ -68,8 +68,7 @@ func readGolden(t *testing.T) golden {
 	return g
 }
 
-// The state table is that of the man page and the kernel, for each type and each
-// pair of states.
+// The state table matches the man page and the kernel, for each type and each pair of states.
 func TestStateTable(t *testing.T) {
 	g := readGolden(t)
 	for _, ty := range types {
@@ -89,8 +88,7 @@ func TestStateTable(t *testing.T) {
 	}
 }
 
-// Modify takes exactly the masks of the table, names what is wrong, and
-// otherwise changes nothing.
+// Modify takes exactly the masks of the table, names errors, and otherwise changes nothing.
 func TestModifyHoldsToTheTable(t *testing.T) {
 	g := readGolden(t)
 	for _, ty := range types {
@@ -156,8 +154,8 @@ func TestModifyHoldsToTheTable(t *testing.T) {
 	}
 }
 
-// However a queue pair is treated, what a query says is within the ranges of the
-// device, an error changes nothing, and what was set is there.
+// However a queue pair is used, the values of a query are within the ranges of the device, an error
+// changes nothing, and values that were set are there.
 func TestRandomWalk(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(r, "type")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Type is a queue pair's type. The values are those of ibv_qp_type, of GSI that
-// of the kernel's ib_qp_type.
+// Type is a queue pair's type. The values are those of ibv_qp_type, for GSI that of the kernel's
+// ib_qp_type.
 type Type uint8
 
 // The types.
@@ -17,7 +17,7 @@ const (
 	UD  Type = 4
 )
 
-// String is the name.
+// String returns the name.
 func (t Type) String() string {
 	if t < GSI || t > UD {
 		return fmt.Sprintf("Type(%d)", uint8(t))
@@ -25,7 +25,7 @@ func (t Type) String() string {
 	return [...]string{"GSI", "RC", "UC", "UD"}[t-GSI]
 }
 
-// connected tells whether a queue pair of the type has one peer.
+// connected reports whether a queue pair of the type has one peer.
 func (t Type) connected() bool { return t == RC || t == UC }
 
 // State is a queue pair's state (§10.3.1). The values are those of
@@ -39,13 +39,13 @@ const (
 	RTR         // ready to receive
 	RTS         // ready to send
 	SQD         // the send queue drains: no new message begins
-	SQE         // the send queue has met an error (not RC)
+	SQE         // a send request has failed (not RC)
 	Err         // everything is flushed
 
 	states = int(Err) + 1
 )
 
-// String is the name in ibv_qp_state without its prefix.
+// String returns the name in ibv_qp_state without its prefix.
 func (s State) String() string {
 	if s > Err {
 		return fmt.Sprintf("State(%d)", uint8(s))
@@ -53,11 +53,11 @@ func (s State) String() string {
 	return [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}[s]
 }
 
-// MaySend tells whether send requests may be posted in this state; in SQE and
-// ERR they are flushed.
+// MaySend reports whether send requests may be posted in this state; in SQE and ERR they are
+// flushed.
 func (s State) MaySend() bool { return s >= RTS && s <= Err }
 
-// MayReceive tells whether receive requests may be posted in this state.
+// MayReceive reports whether receive requests may be posted in this state.
 func (s State) MayReceive() bool { return s >= Init && s <= Err }
 
 // MTU is a path MTU. The values are those of ibv_mtu.
@@ -72,7 +72,7 @@ const (
 	MTU4096
 )
 
-// Bytes is how many bytes of payload a packet has at most.
+// Bytes returns the largest payload of a packet, in bytes.
 func (m MTU) Bytes() int { return 128 << m }
 
 // MigState is the state of path migration. The values are those of
@@ -82,8 +82,7 @@ type MigState uint8
 // Migrated is the only one without alternate paths.
 const Migrated MigState = 0
 
-// Mask says which attributes a Modify is about. The values are those of
-// ibv_qp_attr_mask.
+// Mask says which attributes a Modify changes. The values are those of ibv_qp_attr_mask.
 type Mask uint32
 
 // The attributes.
@@ -120,7 +119,7 @@ var maskNames = [...]string{
 	"MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP", "DEST_QPN", 25: "RATE_LIMIT",
 }
 
-// String is the names in ibv_qp_attr_mask.
+// String returns the names in ibv_qp_attr_mask.
 func (m Mask) String() string {
 	if m == 0 {
 		return "0"

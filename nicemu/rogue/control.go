@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// control is by what the layer of a NIC talks to others: a UD queue pair.
+// control is the endpoint of a NIC's layer for messages to other layers: a UD queue pair.
 type control struct {
 	layer  *Layer
 	pd     *nicemu.PD
@@ -25,10 +25,10 @@ type control struct {
 
 // peer is a host that the layer has connections to.
 type peer struct {
-	handle *nicemu.AH // nil while it is not known to have the layer
+	handle *nicemu.AH // nil until it is known to have the layer
 	plain  bool       // it is known to have none
 	qpn    uint32
-	waits  []*pair // for it to be known
+	waits  []*pair // for the host to be known
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	talkRoom     = transport.GRHLen + rogue.MessageLen // of a datagram
 )
 
-// newControl makes what the layer talks by, and answers those who look for it.
+// newControl makes the endpoint, and answers layers that look for it.
 func newControl(l *Layer) (c *control, err error) {
 	d := l.device
 	c = &control{layer: l, peers: map[qp.GID]*peer{}, buffer: make([]byte, talkReceives*talkRoom)}
@@ -110,8 +110,8 @@ func (l *Layer) meet(to qp.GID, p *pair) {
 	}
 }
 
-// tell has a pair know that the host has the layer, now or when that is known: one of type UC
-// says hello, and for others the NIC tries less often.
+// tell informs a pair that the host has the layer, now or once that is known: a pair of type UC
+// says hello, and for others the NIC retries less often.
 func (x *peer) tell(p *pair) {
 	switch {
 	case x.plain:
@@ -125,13 +125,13 @@ func (x *peer) tell(p *pair) {
 	}
 }
 
-// knows tells whether a host is known to have the layer.
+// knows reports whether a host is known to have the layer.
 func (l *Layer) knows(to qp.GID) bool {
 	return l.talk != nil && l.talk.peers[to] != nil && l.talk.peers[to].handle != nil
 }
 
-// say sends a message to the layer of a host; false if that is not known to have one. It
-// may be lost.
+// say sends a message to the layer of a host; false if the host is not known to have one. It may be
+// lost.
 func (l *Layer) say(to qp.GID, m *rogue.Message) bool {
 	if !l.knows(to) {
 		return false
@@ -146,7 +146,7 @@ func (l *Layer) say(to qp.GID, m *rogue.Message) bool {
 	return true
 }
 
-// wake handles datagrams that have come.
+// wake handles received datagrams.
 func (c *control) wake(units.Time) {
 	var batch [16]nicemu.Completion
 	for {
@@ -170,10 +170,10 @@ func (c *control) take(e *nicemu.Completion) {
 	if ok && err == nil {
 		c.layer.hear(nicemu.GID(from), &m)
 	}
-	_ = c.receive(e.ID) // the queue has room: this was taken out of it
+	_ = c.receive(e.ID) // the queue has room: the receive was taken from it
 }
 
-// hear takes a message about a connection.
+// hear handles a message about a connection.
 func (l *Layer) hear(from qp.GID, m *rogue.Message) {
 	p := l.pairs[m.To]
 	if p == nil || p.dying || (m.Kind == rogue.Hello || m.Kind == rogue.HelloReply) != (p.uc != nil) {

@@ -9,46 +9,45 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// stage is how far a change to the shadow queue pairs has come.
+// stage is the progress of a change to the shadow queue pairs.
 type stage uint8
 
 const (
 	steady  stage = iota
 	asking        // Resync is sent: the NIC has given up here
-	closing       // Resync has come: what came before it is still counted
+	closing       // Resync was received: completions from before it are still counted
 	told          // ResyncReply is sent
 )
 
-// failover is the change from one queue pair to the other, and what both sides count for
+// failover is the change from one queue pair to the other, and the counts that both sides keep for
 // it (§3.5).
 type failover struct {
 	stage    stage
 	epoch    uint32 // changes begun
 	count    int    // changes made
-	futile   int    // since something has completed
+	futile   int    // since the last completion
 	sent     uint32 // messages that have taken a receive of the peer's and completed
 	came     uint32 // messages that have taken a receive here
 	receives fifo[nicemu.RecvWR]
-	answers  units.Rate // what the peer lets this side answer READs with; 0 is without limit
-	psn      uint32     // of what this side sends first by the queue pair to come
+	answers  units.Rate // rate at which the peer lets this side answer READs; 0 means no limit
+	psn      uint32     // of the first packet that this side sends on the next queue pair
 	peer     rogue.Message
 	tries    int
 	task     *nicemu.Task
 }
 
-// Waits for answers: the first, the longest, and how many there are.
+// Waits for answers: the first, the longest, and their number.
 const (
 	firstWait = 200 * units.Microsecond
 	longWait  = 50 * units.Millisecond
 	maxTries  = 16
 )
 
-// maxFutile is how often in a row queue pairs are changed with nothing completing.
+// maxFutile is the number of changes in a row without a completion.
 const maxFutile = 7
 
-// received counts a completion of the receive queue, and tells whether the program is to
-// hear nothing of it: a receive that was flushed as a queue pair was given up is posted
-// again.
+// received counts a completion of the receive queue, and reports whether to hide it from the
+// program: a receive that was flushed because a queue pair was given up is posted again.
 func (f *failover) received(p *pair, c nicemu.Completion) bool {
 	if c.Status == cq.Success {
 		f.came++
@@ -66,7 +65,7 @@ func (f *failover) received(p *pair, c nicemu.Completion) bool {
 	return false
 }
 
-// over ends a change that is under way.
+// over ends the change under way.
 func (f *failover) over(p *pair) {
 	f.stage = steady
 	f.task.At(units.Never)
@@ -75,8 +74,8 @@ func (f *failover) over(p *pair) {
 	}
 }
 
-// flushReceives flushes the receives of a program whose queue pair goes to ERR while they
-// are not posted to it.
+// flushReceives flushes the receives of a program whose queue pair goes to ERR while they are not
+// posted to it.
 func (p *pair) flushReceives() {
 	f := &p.failover
 	for f.receives.len() > 0 {
@@ -85,7 +84,7 @@ func (p *pair) flushReceives() {
 	}
 }
 
-// other is the queue pair that is not in use. It is made when it is needed first.
+// other returns the queue pair that is not in use. It is made when first needed.
 func (p *pair) other() (nicemu.Raw, error) {
 	if p.live.QP != p.raw.QP {
 		return p.raw, nil
@@ -100,7 +99,7 @@ func (p *pair) other() (nicemu.Raw, error) {
 	return p.spare, nil
 }
 
-// begin asks the peer to change, as the NIC has given up; false if that cannot be.
+// begin asks the peer to change, since the NIC has given up; false if that is impossible.
 func (f *failover) begin(p *pair) bool {
 	to, _ := p.raw.Peer()
 	if !p.layer.config.Failover || p.raw.Type() != nicemu.RC || p.raw.Aliased() || !p.layer.knows(to) || f.futile >= maxFutile {
@@ -125,14 +124,14 @@ func (f *failover) begin(p *pair) bool {
 	return true
 }
 
-// after waits until what the NIC has said is all heard, and goes on then.
+// after waits until all completions of the NIC are handled, and then continues.
 func (p *pair) after() {
 	d := p.layer.device
 	l := d.Latency()
 	p.failover.task.At(d.Now() + l.Entry + l.Data)
 }
 
-// resyncDue sends what the peer is waiting for, again and again.
+// resyncDue repeats the message that the peer is waiting for.
 func (p *pair) resyncDue(now units.Time) {
 	f := &p.failover
 	switch f.stage {
@@ -158,7 +157,7 @@ func (p *pair) resyncDue(now units.Time) {
 	f.task.At(now + min(wait, longWait))
 }
 
-// giveUp fails the connection as the NIC has.
+// giveUp fails the connection as the NIC did.
 func (p *pair) giveUp() {
 	p.failover.stage = steady
 	c := nicemu.Completion{Status: cq.RetryExcErr, Timestamp: p.layer.device.Now()}
@@ -176,7 +175,7 @@ func (p *pair) sayResync(kind rogue.Kind) {
 	f := &p.failover
 	to, _ := p.raw.Peer()
 	a, _ := p.raw.Query()
-	next := p.live // when it is changed already
+	next := p.live // if it has changed already
 	if f.stage == asking {
 		next, _ = p.other()
 	}
@@ -185,11 +184,11 @@ func (p *pair) sayResync(kind rogue.Kind) {
 	})
 }
 
-// resync is told that the peer's NIC has given up.
+// resync handles the peer's message that its NIC has given up.
 func (p *pair) resync(m *rogue.Message) {
 	f := &p.failover
 	if m.Epoch == f.epoch+1 && f.stage == told {
-		p.resume() // the peer is through with the change before, and its ResyncDone was lost
+		p.resume() // the peer has finished the previous change, and its ResyncDone was lost
 	}
 	switch {
 	case m.Epoch == f.epoch+1 && f.stage == steady:
@@ -209,7 +208,7 @@ func (p *pair) resync(m *rogue.Message) {
 	}
 }
 
-// resyncReply is told that the peer has changed.
+// resyncReply handles the peer's message that it has changed.
 func (p *pair) resyncReply(m *rogue.Message) {
 	f := &p.failover
 	if m.Epoch != f.epoch {
@@ -225,14 +224,14 @@ func (p *pair) resyncReply(m *rogue.Message) {
 	}
 }
 
-// resyncDone is told that the peer takes packets.
+// resyncDone handles the peer's message that it takes packets.
 func (p *pair) resyncDone(m *rogue.Message) {
 	if m.Epoch == p.failover.epoch && p.failover.stage == told {
 		p.resume()
 	}
 }
 
-// change puts the other queue pair in use, with the receives that nothing has come for.
+// change puts the other queue pair in use, with the receives that are still unused.
 func (p *pair) change() {
 	f := &p.failover
 	next, err := p.other()
@@ -248,11 +247,11 @@ func (p *pair) change() {
 	f.stage = told
 	f.count++
 	for i := range f.receives.len() {
-		_ = p.live.PostRecv(f.receives.at(i)) // it has as much room as the other
+		_ = p.live.PostRecv(f.receives.at(i)) // it has as much room as the other queue pair
 	}
 }
 
-// resume posts again what has not come, and goes on.
+// resume posts undelivered verbs again, and continues.
 func (p *pair) resume() {
 	f := &p.failover
 	if f.stage == steady {
@@ -270,7 +269,7 @@ func (p *pair) resume() {
 	p.pump()
 }
 
-// restart begins with nothing under way, in slow start.
+// restart restarts in slow start with nothing under way.
 func (f *flow) restart() {
 	f.window.Restart()
 	f.meter.Forget()
@@ -279,10 +278,10 @@ func (f *flow) restart() {
 	f.probing, f.waited, f.anchor = false, false, false
 }
 
-// replay posts the verbs again that were under way. The peer has got the first have of
-// those that take a receive, and so all in front of them, but for what READs bring.
+// replay posts again the verbs that were under way. The peer has received the first have of those
+// that take a receive, and so all before them, except for the data of READs.
 func (p *pair) replay(have int) {
-	done := 0 // verbs that the peer has got
+	done := 0 // verbs that the peer has received
 	for i := 0; i < p.verbs.len() && have > 0; i++ {
 		if v := p.verbs.at(i); v.last && consumes(&v.request.wr) {
 			have--
@@ -297,7 +296,7 @@ func (p *pair) replay(have int) {
 	p.silent = 0
 	for i := range p.verbs.len() {
 		v := p.verbs.at(i)
-		if i < done && v.dir == out { // nothing is to be done, but a completion is to come in its turn
+		if i < done && v.dir == out { // nothing to do, but a completion must come in its turn
 			p.wr = nicemu.SendWR{Op: nicemu.OpWrite}
 		} else {
 			p.list = v.request.part(&p.wr, p.list[:0], v.from, v.n, v.last)
@@ -317,6 +316,6 @@ func (p *pair) replay(have int) {
 		if f := p.flow[v.dir]; f != nil {
 			f.post(p, now, v)
 		}
-		_ = p.live.PostSend(&p.wr) // what fails completes so
+		_ = p.live.PostSend(&p.wr) // a failure shows in its completion
 	}
 }

@@ -1,20 +1,19 @@
-// Package rogue is the layer of RoGUE (Le et al., SoCC 2018) between programs and a NIC:
-// it cuts WRITEs and READs into segments, posts them by a congestion window, has the NIC's
-// rate limiter pace them, measures round-trip times by the timestamps of completions, and
-// goes on with a shadow queue pair when the NIC gives up. Programs and the NIC know
-// nothing of it. The protocol is in protocols/rogue.
+// Package rogue is the layer of RoGUE (Le et al., SoCC 2018) between programs and a NIC: it cuts
+// WRITEs and READs into segments, posts them within a congestion window, has the NIC's rate limiter
+// pace them, measures round-trip times from the timestamps of completions, and continues with a
+// shadow queue pair when the NIC gives up. Programs and the NIC do not know about it. The protocol
+// is in protocols/rogue.
 //
-// What programs see: completions, their order and their errors stay as they are. A SEND is
-// never cut, since it takes one receive. When a shadow queue pair takes over, the two
-// layers first agree on what has come: SENDs and WRITEs with immediate data are delivered
-// once, plain WRITEs and READs that had not completed are done again, and a connection with
-// an atomic that may have been done fails, as it would without the layer. The paper posts to
-// the shadow before that is agreed; then a late packet of the old queue pair could overwrite
-// newer data.
+// For programs, completions, their order and their errors stay as they are. A SEND is never cut,
+// since it takes one receive. When a shadow queue pair takes over, the two layers first agree on
+// what was received: SENDs and WRITEs with immediate data are delivered once, plain WRITEs and
+// READs that had not completed are done again, and a connection with an atomic that may have been
+// done fails, as it would without the layer. The paper posts to the shadow before that agreement;
+// then a late packet of the old queue pair could overwrite newer data.
 //
-// Queue pairs of type RC and UC are governed; over UC the peer's layer answers each batch,
-// and without one WRITEs and SENDs go plainly. Connections of the NIC with itself are served
-// plainly; UD is not under the layer.
+// The layer controls queue pairs of type RC and UC; over UC the peer's layer answers each batch,
+// and without one WRITEs and SENDs go plainly. Connections of the NIC with itself are plain; UD is
+// not under the layer.
 package rogue
 
 import (
@@ -35,7 +34,7 @@ func (s *Settings) New(d *nicemu.Device) nicemu.Layer {
 	return &Layer{device: d, config: (*rogue.Config)(s), pairs: map[uint32]*pair{}}
 }
 
-// gauges describes what a pair shows.
+// gauges describes the gauges of a pair.
 var gauges = []gauge.Gauge{
 	{Name: "window", Unit: gauge.Bytes, Brief: true},
 	{Name: "limit", Unit: gauge.BitsPerSecond, Brief: true},
@@ -63,16 +62,15 @@ type Layer struct {
 	pairs  map[uint32]*pair // by the number that programs know
 	work   Work
 	talk   *control   // nil before the first connection
-	load   units.Rate // that the NIC's limiters let all pairs with data under way send
+	load   units.Rate // allowed by the NIC's limiters for all pairs with data under way
 }
 
-// Work is what the layer has done, which costs a processor time (Fig. 2, 3 and 6 of the
-// paper).
+// Work counts the layer's work, which costs processor time (Fig. 2, 3 and 6 of the paper).
 type Work struct {
 	Requests   uint64 // work requests of programs that have completed
 	Bytes      uint64 // of these
 	Verbs      uint64 // posted to the NIC, after cutting
-	Signals    uint64 // completions of send queues that the NIC has told of
+	Signals    uint64 // completions of send queues reported by the NIC
 	ClockReads uint64 // of the NIC's clock, one a batch
 	Limits     uint64 // settings of the NIC's rate limiter
 	Messages   uint64 // to other layers
@@ -81,8 +79,8 @@ type Work struct {
 	Held       uint64 // that did not, so soon after a change of the limit
 	NoLimiter  uint64 // limits that could not be set: all limiters of the NIC were in use
 	Failovers  uint64
-	Lost       uint64 // batches over UC of which no echo came
-	Timeouts   uint64 // since no echo came
+	Lost       uint64 // batches over UC without an echo
+	Timeouts   uint64 // because no echo arrived
 }
 
 // work describes the fields of Work, in their order.
@@ -103,7 +101,7 @@ var work = []nicemu.LayerWork{
 	{Name: "timeouts", Meaning: "waits for an echo over UC that have ended without one"},
 }
 
-// Done is what the layer of a NIC has done.
+// Done returns the work done by the layer of a NIC.
 func (l *Layer) Done() Work { return l.work }
 
 // Work implements nicemu.Layer.
@@ -113,14 +111,14 @@ func (l *Layer) Work(v []uint64) []uint64 {
 		w.Samples, w.Held, w.NoLimiter, w.Failovers, w.Lost, w.Timeouts)
 }
 
-// crowded tells whether the pairs of the NIC may send more than its line carries. Then they
-// wait for each other in the NIC.
+// crowded reports whether the pairs of the NIC may send more than its line carries. Then they wait
+// for each other in the NIC.
 func (l *Layer) crowded() bool { return l.load > l.device.Line() }
 
 // Over implements nicemu.Layer.
 func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {
 	if l.talk == nil && (l.config.Failover || q.Type() == nicemu.UC) {
-		// Without it, nothing is lost but failover, limits of READs and echoes.
+		// On an error only failover, limits of READs and echoes are missing.
 		l.talk, _ = newControl(l)
 	}
 	p := newPair(l, q)

@@ -14,31 +14,31 @@ import (
 // pair is the layer's part of a queue pair. It implements nicemu.Layered.
 type pair struct {
 	layer *Layer
-	raw   nicemu.Raw // that the program knows
-	spare nicemu.Raw // its shadow; the zero Raw before it is needed
+	raw   nicemu.Raw // visible to the program
+	spare nicemu.Raw // its shadow; the zero Raw until needed
 	live  nicemu.Raw // which of the two is in use
-	slots int        // work requests that the program may have posted
+	slots int        // work requests that the program may have outstanding
 	task  *nicemu.Task
 
-	heard    []nicemu.Completion // of the send queue, not handled
+	heard    []nicemu.Completion // of the send queue, not yet handled
 	requests fifo[*request]      // not completed, in order
-	sending  int                 // of these, the first that is not wholly posted
+	sending  int                 // index of the first that is not wholly posted
 	free     []*request
 	verbs    fifo[verb] // posted and not completed, in order
 	first    uint64     // number of the oldest of these
-	silent   int        // posted since the last that is signaled
+	silent   int        // posted since the last signaled one
 	signals  int        // of verbs, signaled
 	wr       nicemu.SendWR
 	list     []nicemu.SGE
 
 	flow     [2]*flow // by direction; nil while plain
 	failover failover
-	uc       *unreliable // nil but for UC
+	uc       *unreliable // nil except for UC
 	load     units.Rate  // its part of the layer's load
 	dying    bool        // the program has taken it to ERR, or a work request has failed
 }
 
-// slack is how many work requests the layer may have posted in addition to the program's.
+// slack is the number of work requests the layer may have posted in addition to the program's.
 const slack = 16
 
 func newPair(l *Layer, q nicemu.Raw) *pair {
@@ -76,8 +76,8 @@ func (p *pair) PostSend(wr *nicemu.SendWR) error {
 	return nil
 }
 
-// check holds a work request to what the queue pair takes. While a shadow takes over, the
-// NIC's side is in another state than the program knows.
+// check checks that the queue pair takes a work request. While a shadow takes over, the NIC's side
+// is in another state than the program knows.
 func (p *pair) check(wr *nicemu.SendWR, state nicemu.State) error {
 	if state < qp.RTS {
 		return transport.ErrState
@@ -113,7 +113,7 @@ func (p *pair) PostRecv(wr *nicemu.RecvWR) error {
 // Sent implements nicemu.Layered.
 func (p *pair) Sent(c nicemu.Completion) {
 	if c.QP != p.live.Number() {
-		return // of the one that was given up
+		return // of the queue pair that was given up
 	}
 	p.heard = append(p.heard, c)
 	p.task.At(p.layer.device.Now())
@@ -165,7 +165,7 @@ func (p *pair) Moved(from, to nicemu.State) {
 	}
 }
 
-// start begins when the queue pair knows its peer.
+// start starts control once the queue pair knows its peer.
 func (p *pair) start() {
 	to, loop := p.raw.Peer()
 	if loop || p.layer.device.Line() == 0 {
@@ -198,7 +198,7 @@ func (p *pair) Renew() {
 	p.limit()
 }
 
-// reset forgets everything.
+// reset clears all state.
 func (p *pair) reset() {
 	for p.requests.len() > 0 {
 		p.forget(p.requests.pop())
@@ -219,7 +219,7 @@ func (p *pair) reset() {
 	p.live, p.failover = p.raw, failover{task: p.failover.task}
 }
 
-// dropVerbs forgets what was posted to the NIC.
+// dropVerbs forgets the verbs posted to the NIC.
 func (p *pair) dropVerbs() {
 	p.first += uint64(p.verbs.len())
 	p.verbs.clear()
@@ -238,8 +238,8 @@ func (p *pair) Destroyed() {
 	delete(p.layer.pairs, p.raw.Number())
 }
 
-// RetryCount implements nicemu.Layered: the NIC repeats a verb less often where a shadow
-// can take over (§3.5).
+// RetryCount implements nicemu.Layered: the NIC repeats a verb less often if a shadow can take over
+// (§3.5).
 func (p *pair) RetryCount(chosen uint8) uint8 {
 	to, loop := p.raw.Peer()
 	if p.raw.Type() != nicemu.RC || loop || !p.layer.config.Failover || p.raw.Aliased() || !p.layer.knows(to) {
@@ -248,7 +248,7 @@ func (p *pair) RetryCount(chosen uint8) uint8 {
 	return min(chosen, uint8(p.layer.config.Retries))
 }
 
-// chosen is the retry count that the program has chosen.
+// chosen returns the retry count that the program chose.
 func (p *pair) chosen() uint8 {
 	a, _ := p.raw.Query()
 	return a.RetryCnt
@@ -280,7 +280,7 @@ func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
 		gauge.Yes(w.SlowStart()), float64(p.failover.count))
 }
 
-// wake handles what the NIC has told of.
+// wake handles the completions of the NIC.
 func (p *pair) wake(now units.Time) {
 	for i := 0; i < len(p.heard); i++ {
 		p.completed(&p.heard[i])
@@ -298,7 +298,7 @@ func (p *pair) wake(now units.Time) {
 	p.weigh()
 }
 
-// weigh notes what the NIC's limiter lets the pair send, if it has data under way.
+// weigh records the rate that the NIC's limiter allows the pair, if it has data under way.
 func (p *pair) weigh() {
 	load := units.Rate(0)
 	if f := p.flow[out]; f != nil && f.flying > 0 {
@@ -310,11 +310,11 @@ func (p *pair) weigh() {
 	p.load = load
 }
 
-// completed takes a completion of the send queue.
+// completed handles a completion of the send queue.
 func (p *pair) completed(c *nicemu.Completion) {
 	p.layer.work.Signals++
 	if p.failover.stage != steady || c.QP != p.live.Number() || c.ID < p.first || c.ID >= p.first+uint64(p.verbs.len()) {
-		return // of what was given up
+		return // of a verb that was given up
 	}
 	for p.first < c.ID {
 		p.pop(cq.Success, c, false)
@@ -328,7 +328,7 @@ func (p *pair) completed(c *nicemu.Completion) {
 	}
 }
 
-// pop ends the oldest verb; told means that the completion is its own.
+// pop completes the oldest verb; told means that the completion is its own.
 func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 	v := p.verbs.pop()
 	p.first++
@@ -374,8 +374,8 @@ func (p *pair) finish(s cq.Status, c *nicemu.Completion) {
 
 func (p *pair) forget(r *request) { p.free = append(p.free, r) }
 
-// fail ends the connection as the NIC would: the request of a verb with the NIC's status,
-// and all behind it are flushed.
+// fail ends the connection as the NIC would: the request of a verb gets the NIC's status, and all
+// later ones are flushed.
 func (p *pair) fail(v *verb, c *nicemu.Completion) {
 	p.dying = true
 	p.failover.over(p)
@@ -397,8 +397,7 @@ func (p *pair) fail(v *verb, c *nicemu.Completion) {
 	p.flush()
 }
 
-// failUnreliable goes on with fail for UC, where a verb that fails takes the queue pair to SQE
-// only.
+// failUnreliable continues fail for UC, where a failed verb takes the queue pair to SQE only.
 func (p *pair) failUnreliable(v *verb) {
 	switch {
 	case p.raw.HardState() == qp.Err:
@@ -411,7 +410,7 @@ func (p *pair) failUnreliable(v *verb) {
 	p.flush()
 }
 
-// flush ends all requests.
+// flush flushes all requests.
 func (p *pair) flush() {
 	p.dropVerbs()
 	now := p.layer.device.Now()

@@ -14,10 +14,10 @@ type request struct {
 	posted uint32 // of length, in verbs
 }
 
-// verb is what was posted to the NIC.
+// verb is a work request posted to the NIC.
 type verb struct {
 	request  *request
-	from, n  uint32 // which bytes of it
+	from, n  uint32 // its range of bytes
 	dir      int8
 	last     bool // of the request
 	signaled bool
@@ -26,13 +26,13 @@ type verb struct {
 	wire     int64  // bytes on the wire
 }
 
-// Directions in which data goes: each has its window (§3.4).
+// Directions of data; each has its window (§3.4).
 const (
 	out = 0 // WRITEs and SENDs
 	in  = 1 // READs and atomics
 )
 
-// dirOf is the direction of an operation's data.
+// dirOf returns the direction of an operation's data.
 func dirOf(wr *nicemu.SendWR) int8 {
 	switch wr.Op {
 	case nicemu.OpRead, nicemu.OpCompareSwap, nicemu.OpFetchAdd:
@@ -41,7 +41,7 @@ func dirOf(wr *nicemu.SendWR) int8 {
 	return out
 }
 
-// divisible tells whether an operation can be cut.
+// divisible reports whether an operation can be cut.
 func divisible(c *rogue.Config, wr *nicemu.SendWR) bool {
 	switch wr.Op {
 	case nicemu.OpWriteImm:
@@ -52,7 +52,7 @@ func divisible(c *rogue.Config, wr *nicemu.SendWR) bool {
 	return false
 }
 
-// consumes tells whether an operation takes a receive of the peer.
+// consumes reports whether an operation takes a receive of the peer.
 func consumes(wr *nicemu.SendWR) bool {
 	switch wr.Op {
 	case nicemu.OpSend, nicemu.OpSendImm, nicemu.OpSendInvalidate, nicemu.OpWriteImm:
@@ -61,12 +61,12 @@ func consumes(wr *nicemu.SendWR) bool {
 	return false
 }
 
-// atomic tells whether doing an operation twice is wrong.
+// atomic reports whether an operation must not be done twice.
 func atomic(wr *nicemu.SendWR) bool {
 	return wr.Op == nicemu.OpCompareSwap || wr.Op == nicemu.OpFetchAdd
 }
 
-// opcode is what the completion of an operation says.
+// opcode returns the opcode of an operation's completion.
 func opcode(wr *nicemu.SendWR) cq.Opcode {
 	switch wr.Op {
 	case nicemu.OpWrite, nicemu.OpWriteImm:
@@ -85,7 +85,7 @@ func opcode(wr *nicemu.SendWR) cq.Opcode {
 	return cq.Send
 }
 
-// copyOf keeps a work request that is lent, in a request that is used again.
+// copyOf copies a lent work request into a reused request.
 func (r *request) copyOf(wr *nicemu.SendWR) {
 	sgl, inline := append(r.wr.SGL[:0], wr.SGL...), append(r.wr.Inline[:0], wr.Inline...)
 	*r = request{wr: *wr}
@@ -93,8 +93,7 @@ func (r *request) copyOf(wr *nicemu.SendWR) {
 	r.length = uint32(memory.ListLength(sgl)) + uint32(len(inline))
 }
 
-// part makes the work request of some bytes of a request. What its list has it appends to
-// list.
+// part makes the work request for a part of a request. It appends the elements to list.
 func (r *request) part(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, last bool) []nicemu.SGE {
 	*wr = r.wr
 	if from == 0 && last {

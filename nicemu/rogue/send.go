@@ -16,39 +16,39 @@ type flow struct {
 	mtu     units.Bytes
 	frame   units.Bytes // of mtu on the wire
 	batches fifo[batch] // closed, not completed
-	open    batch       // that is being posted; no bytes if there is none
+	open    batch       // being posted; no bytes if there is none
 	flying  units.Bytes // posted, not completed; payload
 	posted  units.Bytes // ever; payload
-	hold    units.Bytes // batches that began before this position do not count
+	hold    units.Bytes // batches that began before this position are not sampled
 	by      feedback
 	probing bool // over UC: nothing is posted until an echo comes
-	waited  bool // behind other pairs in the NIC, which its RTTs do not forget (anchor)
+	waited  bool // behind other pairs in the NIC; its RTTs still contain that (anchor)
 	anchor  bool // nothing is posted until nothing is under way
 }
 
-// feedback is what tells of batches.
+// feedback is the source of batch feedback.
 type feedback uint8
 
 const (
 	byCompletions feedback = iota // over RC
 	byEchoes                      // over UC
-	unheard                       // over UC, to a peer that has no layer, or has not said so
+	unheard                       // over UC, to a peer that has no layer, or has not answered yet
 )
 
-// batch is what one signal tells of.
+// batch is the data covered by one signal.
 type batch struct {
 	at    units.Time  // when its first verb was posted
 	from  units.Bytes // its position
 	bytes units.Bytes // payload
 	wire  units.Bytes
-	slow  bool // it was posted more slowly than the NIC could send
+	slow  bool // posted more slowly than the NIC could send
 
 	// Over UC:
 	number uint32
 	pos    units.Bytes // on the wire
 	start  units.Time  // from which the RTT counts
 	left   bool        // it has left
-	apart  bool        // an empty WRITE behind it asks for its echo
+	apart  bool        // an empty WRITE after it asks for its echo
 }
 
 func newFlow(l *Layer, q nicemu.Raw) *flow {
@@ -62,14 +62,14 @@ func newFlow(l *Layer, q nicemu.Raw) *flow {
 	}
 }
 
-// wire is what a verb is on the wire, exactly: what is too much or too little adds up in the
-// round-trip times of batches that follow each other.
+// wire returns the exact length of a verb on the wire: errors would add up in the round-trip times
+// of consecutive batches.
 func (f *flow) wire(wr *nicemu.SendWR, n units.Bytes) units.Bytes {
 	packets := max(1, (n+f.mtu-1)/f.mtu)
 	return n + packets*(f.frame-f.mtu) + extensions(wr, packets)
 }
 
-// extensions are the headers of a message that its middle packets do not have.
+// extensions returns the headers of a message that its middle packets do not have.
 func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
 	switch wr.Op {
 	case nicemu.OpWrite:
@@ -84,7 +84,7 @@ func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
 	return 0
 }
 
-// unit is the size of a batch now. In slow start the window is sent as a whole, and
+// unit returns the current size of a batch. In slow start the window is sent as a whole, and
 // nothing beyond it.
 func (f *flow) unit() units.Bytes {
 	if f.by != unheard && f.window.SlowStart() {
@@ -93,8 +93,8 @@ func (f *flow) unit() units.Bytes {
 	return f.config.Segment
 }
 
-// admits tells whether n bytes more may be posted (§3.1). SENDs that are longer than a
-// batch are not queued by number, which would be as much as a switch's buffer.
+// admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
+// by bytes, not by number, which would allow as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
 	queued := f.batches.len() < f.config.Queued && f.flying < units.Bytes(f.config.Queued)*f.config.Segment
 	switch {
@@ -108,7 +108,7 @@ func (f *flow) admits(n units.Bytes) bool {
 	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
 
-// pump posts what may be posted.
+// pump posts everything that may be posted.
 func (p *pair) pump() {
 	if p.dying || p.failover.stage != steady {
 		return
@@ -130,7 +130,7 @@ func (p *pair) pump() {
 	}
 }
 
-// postPart posts the next part of a request, if the window lets it.
+// postPart posts the next part of a request, if the window allows it.
 func (p *pair) postPart(r *request) bool {
 	dir := dirOf(&r.wr)
 	f := p.flow[dir]
@@ -151,7 +151,7 @@ func (p *pair) postPart(r *request) bool {
 	return p.post(&v)
 }
 
-// awaits tells whether something is to come that lets more be posted.
+// awaits reports whether something is outstanding that will let more be posted.
 func (p *pair) awaits(f *flow) bool {
 	if f.by == byEchoes {
 		return f.batches.len() > 0
@@ -159,11 +159,10 @@ func (p *pair) awaits(f *flow) bool {
 	return p.signals > 0
 }
 
-// signalsOn tells whether the NIC is to signal a verb: at the end of a batch, at that of a
-// request that was cut, where the program wants it (§3.1); and so often that the send queue
-// cannot fill up with verbs of which nobody hears. With that a batch is closed. Over UC a
-// signal costs no packet and an echo does: all verbs are signaled, and only full batches
-// are closed.
+// signalsOn reports whether the NIC is to signal a verb: at the end of a batch, at the end of a
+// request that was cut, and where the program wants it (§3.1); and often enough that the send queue
+// cannot fill up with unsignaled verbs. A signal closes the batch. Over UC a signal costs no packet
+// but an echo does: all verbs are signaled, and only full batches are closed.
 func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, closes bool) {
 	full := cut || f != nil && (f.open.bytes+units.Bytes(v.n) >= f.unit() || !f.admits(units.Bytes(v.n)))
 	if p.uc != nil && f != nil {
@@ -173,7 +172,7 @@ func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, close
 	return signals, signals
 }
 
-// post posts a verb, which p.wr is.
+// post posts a verb, which is in p.wr.
 func (p *pair) post(v *verb) bool {
 	now := p.layer.device.Now()
 	p.wr.ID = p.first + uint64(p.verbs.len())
@@ -199,13 +198,13 @@ func (p *pair) post(v *verb) bool {
 		p.sending++
 	}
 	if err := p.live.PostSend(&p.wr); err != nil {
-		// The NIC's side has failed since; its completions say why.
+		// The NIC's side has failed since; its completions report it.
 		return false
 	}
 	return true
 }
 
-// post notes a verb that is posted.
+// post records a posted verb.
 func (f *flow) post(p *pair, now units.Time, v *verb) {
 	if f.flying == 0 {
 		f.open, f.anchor = batch{}, false
@@ -229,7 +228,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	}
 }
 
-// done notes that a verb has completed; told means that its own signal came, at a time.
+// done records a verb's completion; told means that its own signal arrived, at time at.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.flying -= units.Bytes(v.n)
 	if !v.closes || f.batches.len() == 0 {
@@ -244,10 +243,10 @@ func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.settle(p.layer.crowded())
 }
 
-// settle ends an error of the RTTs. They are sums over batches that follow each other
-// (rogue.Meter): what a batch waits for other pairs of the NIC, while all together may send
-// more than the line carries, stays in them when that is over. So then the flow runs dry
-// once, and the RTTs start over.
+// settle corrects an error of the RTTs. They are sums over consecutive batches (rogue.Meter): the
+// time that a batch waits for other pairs of the NIC, while all together may send more than the
+// line carries, stays in them when that is over. Then the flow drains once, and the RTTs start
+// over.
 func (f *flow) settle(crowded bool) {
 	if f.waited && !crowded {
 		f.anchor = f.flying > 0
@@ -255,7 +254,7 @@ func (f *flow) settle(crowded bool) {
 	f.waited = crowded
 }
 
-// sample takes the RTT of a batch.
+// sample records the RTT of a batch.
 func (p *pair) sample(f *flow, b *batch, rtt units.Time) {
 	if b.from < f.hold {
 		p.layer.work.Held++
@@ -282,8 +281,8 @@ func (p *pair) limitChanged(f *flow) {
 	f.hold = f.posted - f.flying + f.config.Hold
 }
 
-// limit sets the NIC's limiter to what this side may send: by its own window, and what the
-// peer lets it answer READs with.
+// limit sets the NIC's limiter to what this side may send: by its own window, and by the peer's
+// limit for READ responses.
 func (p *pair) limit() {
 	f := p.flow[out]
 	if f == nil || !p.layer.config.Limiter {

@@ -9,48 +9,47 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// unreliable is what a pair of type UC has in addition (§3.4). UC acknowledges nothing, so
-// the last verb of a batch becomes a WRITE with immediate data, which the peer's layer
-// answers with an empty one. Both would take receives of the program, and an echo would
-// wait behind the batches that its sender has posted itself; so batches of plain WRITEs and
-// echoes have queue pairs of their own. What takes a receive of the peer's program goes by
-// the program's queue pair; a batch of that is followed by an empty WRITE that asks for the
-// echo. Before verbs go by another queue pair than those in front of them, these have left,
-// so that the order stays.
+// unreliable is the additional state of a pair of type UC (§3.4). UC acknowledges nothing, so the
+// last verb of a batch becomes a WRITE with immediate data, which the peer's layer answers with an
+// empty one. Both would take receives of the program, and an echo would wait behind the batches
+// that its sender has posted itself; so batches of plain WRITEs and echoes have separate queue
+// pairs. Verbs that take a receive of the peer's program use the program's queue pair; an empty
+// WRITE after each such batch asks for the echo. Before verbs move to another queue pair than
+// earlier ones, these must have left, so that the order stays.
 type unreliable struct {
 	pair *pair
-	data nicemu.Raw // that plain WRITEs go by; the zero Raw until the peer has the layer
-	echo nicemu.Raw // that echoes go by
+	data nicemu.Raw // for plain WRITEs; the zero Raw until the peer has the layer
+	echo nicemu.Raw // for echoes
 
 	greeting greeting
 	nonce    uint32        // of this side's Hello
-	psn      uint32        // of what this side sends first
+	psn      uint32        // of the first packet that this side sends
 	peer     rogue.Message // its Hello, or the reply; the zero Message before it
 	tries    int
 	greet    *nicemu.Task
 
 	number uint32     // of the next batch
 	left   units.Time // when the last batch had left
-	probes int        // that nobody has answered, in a row
+	probes int        // unanswered in a row
 	timer  *nicemu.Task
 	timed  bool // it runs
 
-	asked   []ask    // of the peer, to be answered
-	answers []answer // of the peer, not handled
+	asked   []ask    // by the peer, to be answered
+	answers []answer // of the peer, not yet handled
 	spent   [2]int   // receives of data and echo to post again
 	wr      nicemu.SendWR
 }
 
-// greeting is how far two layers have come with each other.
+// greeting is the progress of the handshake between two layers.
 type greeting uint8
 
 const (
 	apart greeting = iota
-	met            // the peer's layer knows the queue pairs of this side, and this side its
-	gone           // nobody answers any more
+	met            // both layers know each other's queue pairs
+	gone           // no answer any more
 )
 
-// ask is a batch of the peer's that wants an echo.
+// ask is a batch of the peer that wants an echo.
 type ask struct {
 	number uint32
 	at     units.Time
@@ -64,7 +63,7 @@ type answer struct {
 
 const (
 	sideReceives = 256 // of each of the queue pairs
-	maxProbes    = 8   // that nobody answers until a pair does without echoes
+	maxProbes    = 8   // unanswered, until a pair does without echoes
 	silentID     = 1<<64 - 1
 )
 
@@ -75,15 +74,15 @@ func newUnreliable(p *pair) *unreliable {
 	return u
 }
 
-// begin looks for the peer's layer. Until that has answered, WRITEs and SENDs go two batches
-// at a time, and nothing is known of the way.
+// begin looks for the peer's layer. Until it has answered, WRITEs and SENDs go two batches at a
+// time, and nothing is known about the path.
 func (u *unreliable) begin(to qp.GID) {
 	d := u.pair.layer.device
 	u.nonce, u.psn = uint32(d.Rand()), uint32(d.Rand())&roce.PSNMask
 	u.pair.layer.meet(to, u.pair)
 }
 
-// end forgets everything.
+// end clears all state.
 func (u *unreliable) end() {
 	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
 		if side.QP != nil {
@@ -124,7 +123,7 @@ func (u *unreliable) make() bool {
 	return true
 }
 
-// greetDue says hello, again and again until the peer replies.
+// greetDue repeats the Hello until the peer replies.
 func (u *unreliable) greetDue(now units.Time) {
 	to, _ := u.pair.raw.Peer()
 	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.make() {
@@ -158,7 +157,7 @@ func (u *unreliable) hello(m *rogue.Message) {
 	switch {
 	case m.Kind == rogue.Hello:
 		u.say(rogue.HelloReply, m.Epoch)
-		if u.greeting != met { // it may not have been there when this side said hello
+		if u.greeting != met { // it may not have existed when this side said hello
 			u.tries = 0
 			u.greet.At(u.pair.layer.device.Now())
 		}
@@ -194,7 +193,7 @@ func (u *unreliable) join() bool {
 	return true
 }
 
-// repost posts the receives again that are spent. They are for immediate data only.
+// repost posts used receives again. They are for immediate data only.
 func (u *unreliable) repost() {
 	for i, side := range [...]nicemu.Raw{u.data, u.echo} {
 		for ; u.spent[i] > 0; u.spent[i]-- {
@@ -238,14 +237,13 @@ func (u *unreliable) wake(now units.Time) {
 	u.answers = u.answers[:0]
 }
 
-// ask sends immediate data by a side, and nothing else.
+// ask sends only immediate data through a side.
 func (u *unreliable) ask(side nicemu.Raw, imm uint32) {
 	u.wr = nicemu.SendWR{ID: silentID, Op: nicemu.OpWriteImm, Imm: imm, Flags: nicemu.Signaled}
-	_ = side.PostSend(&u.wr) // a full queue is as a loss
+	_ = side.PostSend(&u.wr) // a full queue is like a loss
 }
 
-// turn puts in use the queue pair that a request goes by; false if what went by the other
-// has not left.
+// turn switches to the queue pair that a request uses; false if verbs on the other have not left.
 func (u *unreliable) turn(r *request) bool {
 	p, next, by := u.pair, u.pair.raw, unheard
 	if u.greeting == met {
@@ -270,8 +268,8 @@ func (u *unreliable) turn(r *request) bool {
 	return true
 }
 
-// closed numbers a batch that is closed with a verb that is to be posted, whose signal does
-// not say that it came.
+// closed numbers a batch that is closed by a verb about to be posted, whose signal does not mean
+// that it arrived.
 func (u *unreliable) closed(v *verb) {
 	v.batch = u.number
 	u.number++
@@ -280,7 +278,7 @@ func (u *unreliable) closed(v *verb) {
 	}
 }
 
-// sent notes that a verb has left, at a time.
+// sent records that a verb has left, at time at.
 func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 	if !v.closes {
 		return
@@ -294,7 +292,7 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 		b.start, u.left = max(b.at, u.left), at
 		b.left = true
 		if u.pair.live.QP != u.data.QP {
-			// From here on it is the empty WRITE that is on its way.
+			// From here on the RTT is that of the empty WRITE.
 			b.start, b.pos, b.apart = u.pair.layer.device.Now(), f.meter.Position(), true
 			u.ask(u.data, b.number)
 		}
@@ -305,7 +303,7 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 	}
 }
 
-// answered takes an echo that came at a time.
+// answered handles an echo that arrived at time at.
 func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 	p := u.pair
 	f := p.flow[out]
@@ -314,9 +312,9 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 	}
 	before := int((uint32(e.Batch) - f.batches.at(0).number) % rogue.EchoBatches)
 	if before >= f.batches.len() || !f.batches.at(before).left {
-		return // of one that was given up
+		return // of a batch that was given up
 	}
-	for range before { // echoes come in order: these are lost, or their batches
+	for range before { // echoes arrive in order: these, or their batches, are lost
 		f.flying -= f.batches.pop().bytes
 		p.layer.work.Lost++
 	}
@@ -338,7 +336,7 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 	}
 }
 
-// arm has the timer run from a time on.
+// arm starts the timer from a given time.
 func (u *unreliable) arm(f *flow, from units.Time) {
 	wait := max(f.config.EchoTimeout, 2*f.window.RTT()) << u.probes
 	u.timed = true
@@ -350,7 +348,7 @@ func (u *unreliable) disarm() {
 	u.timer.At(units.Never)
 }
 
-// timeout gives up the batches under way, as no echo has come. Nothing is posted until an
+// timeout gives up the batches under way, since no echo has arrived. Nothing is posted until an
 // empty WRITE has been answered.
 func (u *unreliable) timeout(now units.Time) {
 	p := u.pair

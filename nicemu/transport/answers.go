@@ -8,21 +8,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// answers is the sending end of the responses to READs and atomics of IRN (§5.1): they
-// have PSNs of their own, and the requester acknowledges each, so the responder has a
-// window and a timer for them as a requester has for its packets.
+// answers is the sending end of the responses to READs and atomics of IRN (§5.1). Responses have
+// their own PSNs, and the requester acknowledges each, so the responder has a window and a timer
+// for them, as a requester has for its packets.
 type answers struct {
 	stream
-	free PSN // the first that no response has
+	free PSN // the first unused
 
-	// A refusal waits until all responses in front of it have arrived: an error ends the
-	// queue pair, and with it what would send them again.
+	// A refusal waits until all earlier responses have arrived: an error ends the queue pair, which
+	// could then not retransmit them.
 	refused bool
 	after   PSN // of the responses
 	refusal refusal
 }
 
-// refusal is what ends a reliable connection because of a request.
+// refusal is an error that ends a reliable connection because of a request.
 type refusal struct {
 	psn      PSN
 	syndrome uint8
@@ -30,8 +30,8 @@ type refusal struct {
 	event    qp.Event
 }
 
-// follows tells whether the response that a READ or atomic asks for has the PSNs behind
-// those in front of it.
+// follows reports whether the response that a READ or atomic asks for has the PSNs right after the
+// previous responses.
 func (a *answers) follows(p *roce.Packet) bool {
 	return a == nil || !a.waiting() || PSN(p.Selective.PSN) == a.free
 }
@@ -46,11 +46,11 @@ func (a *answers) drop() {
 	a.sender.Reset()
 }
 
-// waiting tells whether a requester has not acknowledged a response yet.
+// waiting reports whether the requester has yet to acknowledge a response.
 func (a *answers) waiting() bool { return a != nil && a.una != a.free }
 
-// rememberAnswer puts a READ or atomic in line for its response. One that MaxDestRdAtomic
-// has no room for says that the requester has the response to the oldest.
+// rememberAnswer queues a READ or atomic for its response. If MaxDestRdAtomic has no room for it,
+// the request implies that the requester has the response to the oldest.
 func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	r := &q.resp
 	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
@@ -71,10 +71,10 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	r.plain, r.expected, r.ackDue = r.expected, r.expected.Add(1), true
 }
 
-// speaks tells whether there is something to say of requests.
+// speaks reports whether there is an acknowledgement or NAK of requests to send.
 func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.kept.owes() }
 
-// nextAnswer is nextResponse of IRN: acknowledgements and responses have no order.
+// nextAnswer is nextResponse for IRN: acknowledgements and responses are not ordered.
 func (q *QP) nextAnswer() (Kind, *fetched) {
 	if q.resp.speaks() || q.req.brought.due() {
 		return Control, nil
@@ -109,7 +109,7 @@ func (q *QP) answer() *fetched {
 	return nil
 }
 
-// answered notes that the packet of a response that answer has found was sent.
+// answered records that the packet of a response found by answer was sent.
 func (q *QP) answered(now units.Time, f *fetched) {
 	a := q.resp.answers
 	psn := f.next()
@@ -131,8 +131,8 @@ func (q *QP) answered(now units.Time, f *fetched) {
 	}
 }
 
-// readAck takes an acknowledgement of responses: which one is expected, and which one it
-// is for.
+// readAck handles an acknowledgement of responses: which one is expected, and which one was
+// received.
 func (q *QP) readAck(now units.Time, p *roce.Packet) {
 	a := q.resp.answers
 	was, upto, seen := a.una, psnOf(p), PSN(p.Selective.PSN)
@@ -151,7 +151,7 @@ func (q *QP) readAck(now units.Time, p *roce.Packet) {
 	q.refuseInTurn()
 }
 
-// release forgets the responses in front of a PSN: they have arrived.
+// release drops the responses before a PSN: they have arrived.
 func (q *QP) release(upto PSN) {
 	r := &q.resp
 	r.answers.una = upto
@@ -169,7 +169,7 @@ func (q *QP) release(upto PSN) {
 	}
 }
 
-// lostAnswers tells of responses that will be sent again.
+// lostAnswers reports responses that will be sent again.
 func (q *QP) lostAnswers(now units.Time, timeout bool) {
 	a := q.resp.answers
 	if f := q.config.Feedback; f != nil {
@@ -178,7 +178,7 @@ func (q *QP) lostAnswers(now units.Time, timeout bool) {
 	a.start(now)
 }
 
-// answersDeadline is when the timer of the responses expires.
+// answersDeadline returns when the timer of the responses expires.
 func (q *QP) answersDeadline() units.Time {
 	if a := q.resp.answers; a != nil {
 		return a.deadline(AckTimeout(q.attr.Timeout))
@@ -186,8 +186,8 @@ func (q *QP) answersDeadline() units.Time {
 	return units.Never
 }
 
-// answersTimeout is the end of that timer. A responder gives up without a word: a
-// requester that lives gives up too.
+// answersTimeout handles the expiry of that timer. A responder gives up silently: a live requester
+// gives up too.
 func (q *QP) answersTimeout(now units.Time) {
 	a := q.resp.answers
 	q.counters.LocalAckTimeoutErr++
@@ -203,14 +203,14 @@ func (q *QP) answersTimeout(now units.Time) {
 	q.lostAnswers(now, true)
 }
 
-// refuseLater puts a refusal behind the responses in front of a PSN of theirs.
+// refuseLater delays a refusal until the responses before a PSN of theirs have arrived.
 func (a *answers) refuseLater(after PSN, r refusal) {
 	if !a.refused || after.Before(a.after) {
 		a.refused, a.after, a.refusal = true, after, r
 	}
 }
 
-// refuseInTurn refuses what waited for responses to arrive.
+// refuseInTurn sends a refusal that waited for responses to arrive.
 func (q *QP) refuseInTurn() {
 	if a := q.resp.answers; a.refused && !a.una.Before(a.after) {
 		a.refused = false
@@ -218,7 +218,7 @@ func (q *QP) refuseInTurn() {
 	}
 }
 
-// denyAnswer refuses a READ whose memory is not there any more.
+// denyAnswer refuses a READ whose memory is gone.
 func (q *QP) denyAnswer(f *fetched, fault memory.Fault) {
 	if fault == memory.Gone {
 		q.die()

@@ -10,25 +10,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// brought is the receiving end of the responses to READs and atomics of IRN (§5.1). Where
-// the bytes of a response go, its PSN says.
+// brought is the receiving end of the responses to READs and atomics of IRN (§5.1). The PSN of a
+// response determines where its bytes go.
 type brought struct {
 	receiver Receiver
 	expected PSN
-	free     PSN // the first that no work request has
-	near     int // where find found something last
-	passed   int // work requests in front of the window: they wait for responses
+	free     PSN // the first unused
+	near     int // position of find's last result
+	passed   int // work requests before the window: they wait for responses
 	kept     kept
-	ack      bool // what has come in order is to be acknowledged
+	ack      bool // data received in order is to be acknowledged
 	mtuShift uint8
 
-	// What requests say of their place.
+	// Placement information for requests.
 	receives uint32 // receive requests that messages with PSNs take, 24 bits
 	barrier  PSN    // the newest packet that ends a message with invalidate, or is an atomic
 	barred   bool   // there was one
 }
 
-// answers is how many packets the response to a work request has.
+// answers returns the number of packets in the response to a work request.
 func (b *brought) answers(w *sendWQE) uint32 {
 	if !w.Op.fetches() {
 		return 0
@@ -36,8 +36,8 @@ func (b *brought) answers(w *sendWQE) uint32 {
 	return max(1, uint32((uint64(w.length)+1<<b.mtuShift-1)>>b.mtuShift))
 }
 
-// number gives a work request the PSNs of its response, or the number of the receive
-// request that it takes.
+// number assigns a work request the PSNs of its response, or the number of the receive request that
+// it takes.
 func (b *brought) number(w *sendWQE) {
 	w.answer, w.receive = b.free, b.receives
 	b.free = b.free.Add(b.answers(w))
@@ -46,23 +46,23 @@ func (b *brought) number(w *sendWQE) {
 	}
 }
 
-// due tells whether there is an acknowledgement to send.
+// due reports whether there is an acknowledgement to send.
 func (b *brought) due() bool { return b != nil && (b.ack || b.kept.owed.n > 0) }
 
-// clear forgets what is to come.
+// clear drops the expected responses.
 func (b *brought) clear() {
 	b.expected = b.free
 	b.near, b.passed, b.ack = 0, 0, false
 	b.kept.clear()
 }
 
-// whole tells whether all that a work request is to bring has come.
+// whole reports whether the whole response to a work request has arrived.
 func (b *brought) whole(w *sendWQE) bool {
 	return !w.Op.fetches() || !b.expected.Before(w.answer.Add(b.answers(w)))
 }
 
-// find gives the work request that a PSN of a response belongs to, and its place in the
-// queue. The PSN is in front of free, and not in front of the oldest one's.
+// find returns the work request that a PSN of a response belongs to, and its place in the queue.
+// The PSN is before free, and not before the oldest one's.
 func (r *requester) find(psn PSN) (*sendWQE, int) {
 	b := r.brought
 	if b.near < r.numbered {
@@ -84,7 +84,7 @@ func (r *requester) find(psn PSN) (*sendWQE, int) {
 	return r.queue.at(low), low
 }
 
-// brings takes a packet of the response to a READ or atomic.
+// brings handles a packet of the response to a READ or atomic.
 func (q *QP) brings(now units.Time, p *roce.Packet) {
 	r := &q.req
 	b, psn := r.brought, psnOf(p)
@@ -97,7 +97,7 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 		return
 	}
 	if psn.From(b.expected) >= b.free.From(b.expected) {
-		return // nobody has asked for it
+		return // not requested
 	}
 	w, i := r.find(psn)
 	if w.fault != cq.Success {
@@ -107,7 +107,7 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 	switch verdict {
 	case Accept:
 		if s := b.kept.find(psn); s != nil {
-			b.kept.remove(s) // it is held, and has come again
+			b.kept.remove(s) // it was kept, and has arrived again
 		}
 		if !q.bring(w, psn, p) {
 			return
@@ -131,7 +131,7 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 		q.counters.OutOfSequence++
 		return
 	}
-	// A response says that the request has been executed, and all in front of it.
+	// A response means that the request and all earlier ones have been executed.
 	was, flying := r.una, r.flying
 	switch {
 	case w.first.From(was) < r.window().Len():
@@ -150,7 +150,7 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 	}
 }
 
-// bringKept handles the responses that were kept and whose turn has come.
+// bringKept handles the kept responses whose turn has come.
 func (q *QP) bringKept() {
 	b := q.req.brought
 	for {
@@ -170,8 +170,8 @@ func (q *QP) bringKept() {
 	b.kept.settled(b.expected)
 }
 
-// bring puts what a packet of a response brings where it belongs. False means that the
-// work request has failed, or will in its turn.
+// bring places the data of a response packet. It returns false if the work request has failed, or
+// will in its turn.
 func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 	k, n := psn.From(w.answer), q.req.brought.answers(w)
 	last, at := k == n-1, position(k, n)
@@ -206,8 +206,8 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 	return true
 }
 
-// advancePast is advance of IRN: work requests whose packets are acknowledged wait for
-// READs and atomics in front of them to bring everything.
+// advancePast is advance for IRN: acknowledged work requests wait for earlier READs and atomics to
+// receive everything.
 func (q *QP) advancePast(upto PSN) {
 	r := &q.req
 	b := r.brought
@@ -228,8 +228,8 @@ func (q *QP) advancePast(upto PSN) {
 	}
 }
 
-// late takes a refusal of a READ that was acknowledged, whose memory has gone since, and
-// one of a request behind a response that will not come any more.
+// late handles a refusal of a READ that was acknowledged and whose memory has since gone, and of a
+// request after a response that will no longer arrive.
 func (q *QP) late(psn PSN, p *roce.Packet) bool {
 	r := &q.req
 	syndrome := p.AETH.Syndrome
@@ -247,7 +247,7 @@ func (q *QP) late(psn PSN, p *roce.Packet) bool {
 	return false
 }
 
-// failInTurn fails a work request when those in front of it have completed.
+// failInTurn fails a work request once those before it have completed.
 func (q *QP) failInTurn(w *sendWQE, s cq.Status) {
 	w.fault = s
 	q.completeWhole()
@@ -268,8 +268,8 @@ func (q *QP) completeWhole() {
 	}
 }
 
-// overlapsOlder tells whether what a READ or atomic brings goes to memory that one in
-// front of it, which has not brought everything, writes too.
+// overlapsOlder reports whether the response to a READ or atomic goes to memory that an earlier
+// one, which has not received everything, writes too.
 func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
 	r := &q.req
 	if q.overlap(w.SGL, nil) {
@@ -283,8 +283,7 @@ func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
 	return false
 }
 
-// overlap tells whether two lists have bytes in common; of one list, whether its elements
-// do.
+// overlap reports whether two lists have bytes in common; for one list, whether its elements do.
 func (q *QP) overlap(a, b []memory.SGE) bool {
 	for i := range a {
 		others := b
@@ -300,7 +299,7 @@ func (q *QP) overlap(a, b []memory.SGE) bool {
 	return false
 }
 
-// sameMemory tells whether two elements of lists have bytes in common.
+// sameMemory reports whether two elements of lists have bytes in common.
 func (q *QP) sameMemory(a, b *memory.SGE) bool {
 	if a.Length == 0 || b.Length == 0 {
 		return false
@@ -313,8 +312,8 @@ func (q *QP) sameMemory(a, b *memory.SGE) bool {
 	return f == memory.OK && g == memory.OK && x.Overlaps(y)
 }
 
-// acknowledgeRead makes the acknowledgement of a response: of the oldest that was kept and
-// has none, else of all that came in order.
+// acknowledgeRead makes the acknowledgement of a response: of the oldest kept one that has none,
+// else of all received in order.
 func (q *QP) acknowledgeRead(p *roce.Packet) {
 	b := q.req.brought
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.ReadAck), uint32(b.expected)
@@ -323,11 +322,11 @@ func (q *QP) acknowledgeRead(p *roce.Packet) {
 		p.Selective.PSN = uint32(*b.kept.owed.at(0))
 		b.kept.owed.pop()
 	}
-	b.ack = false // it says so of what came in order, too
+	b.ack = false // it also acknowledges data received in order
 }
 
-// readPatience is when a requester gives up waiting for responses alone, of which the
-// responder has the timer.
+// readPatience returns when a requester gives up waiting for responses alone, whose timer the
+// responder has.
 func (q *QP) readPatience() units.Time {
 	r := &q.req
 	if r.brought == nil || r.brought.passed == 0 || r.una != r.next {

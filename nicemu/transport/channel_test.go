@@ -10,10 +10,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// faults is what a channel does to packets.
+// faults are the faults of a channel.
 type faults struct {
 	drop, copies, late float64 // probabilities
-	budget             int     // how many may be dropped or copied; below 0 for any number
+	budget             int     // how many may be dropped or copied; below 0 for no limit
 }
 
 // channel carries packets between two queue pairs and lets time pass.
@@ -25,7 +25,7 @@ type channel struct {
 	flying []flight // soonest first
 	sent   int
 
-	scratch roce.Packet // what Next fills
+	scratch roce.Packet // filled by Next
 
 	dropped int
 	each    func(from int, p *roce.Packet) // may be nil; sees every packet sent
@@ -43,8 +43,8 @@ const (
 	flights = 5 * units.Microsecond
 )
 
-// run goes on until nothing is under way or to be sent, or for the time given.
-// It tells whether it came to an end.
+// run continues until nothing is under way or to be sent, or for the time given. It reports whether
+// it came to an end.
 func (c *channel) run(limit units.Time) bool {
 	for end := c.now + limit; c.now < end; c.now += slot {
 		for len(c.flying) > 0 && c.flying[0].at <= c.now {
@@ -70,8 +70,8 @@ func (c *channel) run(limit units.Time) bool {
 	return false
 }
 
-// wire makes what was offered and now is in scratch into bytes and back. Headers
-// that scratch has from earlier packets must not matter.
+// wire converts the offered packet, now in scratch, into bytes and back. Headers that scratch has
+// from earlier packets must not matter.
 func (c *channel) wire(o Offer) (p roce.Packet) {
 	s := &c.scratch
 	b := make([]byte, s.Len())
@@ -101,7 +101,7 @@ func (c *channel) send(to int, p roce.Packet) {
 	}
 }
 
-// chance tells whether a fault happens that the budget still allows.
+// chance reports whether a fault happens that the budget still allows.
 func (c *channel) chance(p float64) bool {
 	if c.faults.budget == 0 || c.random.Float64() >= p {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// checkSent compares the first n work requests with their completions and what
-// they brought, and gives the completions left.
+// checkSent compares the first n work requests with their completions and results, and returns the
+// remaining completions.
 func (s *agent) checkSent(t *rapid.T, n int) []cq.Completion {
 	left := s.sent
 	for i, wr := range s.work[:n] {
@@ -31,8 +31,7 @@ func (s *agent) checkSent(t *rapid.T, n int) []cq.Completion {
 	return left
 }
 
-// checkReceived compares what the peer has received with the messages sent, and
-// gives how many there were.
+// checkReceived compares the peer's received messages with those sent, and returns their number.
 func (s *agent) checkReceived(t *rapid.T) int {
 	n := 0
 	for _, c := range s.peer.received {
@@ -58,7 +57,7 @@ func (s *agent) checkReceived(t *rapid.T) int {
 	return n
 }
 
-// checkWhole wants all that s was to do done.
+// checkWhole checks that all work of s is done.
 func (s *agent) checkWhole(t *rapid.T) {
 	if left := s.checkSent(t, len(s.work)); len(left) > 0 {
 		t.Fatalf("%s: completions of nothing: %+v", s.name, left)
@@ -71,15 +70,14 @@ func (s *agent) checkWhole(t *rapid.T) {
 	}
 }
 
-// failed tells whether some of what s was to do did not succeed.
+// failed reports whether some work of s did not succeed.
 func (s *agent) failed() bool {
 	return slices.ContainsFunc(s.sent, func(c cq.Completion) bool { return c.Status != cq.Success })
 }
 
-// checkFailed wants what s did to be what it says: a number of work requests
-// succeeded, the next failed with one of the statuses, the others were flushed;
-// and the peer has executed the first of them, at least those that succeeded,
-// each once.
+// checkFailed checks that the completions of s are true: a number of work requests succeeded, the
+// next failed with one of the statuses, the others were flushed; and the peer has executed the
+// first of them, at least those that succeeded, each once.
 func (s *agent) checkFailed(t *rapid.T, may ...cq.Status) {
 	e := slices.IndexFunc(s.sent, func(c cq.Completion) bool { return c.Status != cq.Success })
 	if e < 0 || !slices.Contains(may, s.sent[e].Status) {
@@ -106,8 +104,8 @@ func (s *agent) checkFailed(t *rapid.T, may ...cq.Status) {
 	t.Fatalf("%s: memory is not what the first %d or more of %d work requests and %d messages make", s.peer.name, failed, len(s.work), received)
 }
 
-// mayHave tells whether the peer's memory is that after j work requests, or with
-// some packets of the next WRITE as well.
+// mayHave reports whether the peer's memory is that after j work requests, or also with some
+// packets of the next WRITE.
 func (s *agent) mayHave(j int) bool {
 	model := slices.Clone(s.models[j])
 	if bytes.Equal(s.peer.target, model) {

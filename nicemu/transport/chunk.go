@@ -5,24 +5,23 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// chunks is what was read from memory before it is sent, and what has come and is not
-// in memory yet (Config.ChunkSize). Nil is none of that: every packet is read and
-// written alone.
+// chunks holds data read from memory before it is sent, and received data not yet in memory
+// (Config.ChunkSize). With a nil chunks, every packet is read and written separately.
 type chunks struct {
 	size units.Bytes
 
-	sent, asked readAhead   // of the message that is sent, of the READ that is responded to
-	came, read  writeBehind // of the message that comes, of what a READ brings back
+	sent, asked readAhead   // of the message being sent, of the READ being answered
+	came, read  writeBehind // of the message being received, of a READ's response
 }
 
-// loader reads n bytes of a message from offset on, behind dst.
+// loader appends n bytes of a message from offset on to dst.
 type loader func(offset, n uint32, dst []byte) ([]byte, memory.Fault)
 
 // storer writes n bytes at a place.
 type storer func(at uint64, n uint32, data []byte) memory.Fault
 
-// send gives dst with n bytes from offset on of a message that is sent, which has
-// length bytes and begins with PSN of.
+// send returns dst with n bytes from offset on of a message being sent, which has length bytes and
+// begins with PSN of.
 func (c *chunks) send(dst []byte, of PSN, length, offset, n uint32, load loader) ([]byte, memory.Fault) {
 	if c == nil {
 		return load(offset, n, dst)
@@ -38,22 +37,21 @@ func (c *chunks) respond(dst []byte, of PSN, length, offset, n uint32, load load
 	return c.asked.append(dst, c.size, of, length, offset, n, load)
 }
 
-// forget is told that a message is over.
+// forget drops a finished message.
 func (c *chunks) forget(of PSN) {
 	if c != nil {
 		c.sent.forget(of)
 	}
 }
 
-// forgetRead is told that a READ has been responded to, or is responded to again.
+// forgetRead drops the response of a READ that is complete or is sent again.
 func (c *chunks) forgetRead(of PSN) {
 	if c != nil {
 		c.asked.forget(of)
 	}
 }
 
-// begin is told that a message begins to come, and put of n bytes of it, the last ones
-// or not.
+// begin starts a received message, and put adds n bytes of it, the last ones or not.
 func (c *chunks) begin() {
 	if c != nil {
 		c.came.begin()
@@ -67,7 +65,7 @@ func (c *chunks) put(at uint64, n uint32, data []byte, last bool, store storer) 
 	return c.came.put(c.size, at, n, data, last, store)
 }
 
-// beginRead and putRead are begin and put of what a READ brings back.
+// beginRead and putRead are begin and put for the response to a READ.
 func (c *chunks) beginRead() {
 	if c != nil {
 		c.read.begin()
@@ -81,7 +79,7 @@ func (c *chunks) putRead(at uint64, n uint32, data []byte, last bool, store stor
 	return c.read.put(c.size, at, n, data, last, store)
 }
 
-// clear forgets everything.
+// clear drops everything.
 func (c *chunks) clear() {
 	if c != nil {
 		c.sent.data, c.asked.data = c.sent.data[:0], c.asked.data[:0]
@@ -90,14 +88,14 @@ func (c *chunks) clear() {
 	}
 }
 
-// readAhead is bytes of a message.
+// readAhead holds bytes of a message.
 type readAhead struct {
-	of   PSN    // the message's first
-	at   uint32 // where in the message data begins
+	of   PSN    // the message's first PSN
+	at   uint32 // offset of data in the message
 	data []byte
 }
 
-// piece gives n bytes of a message from offset on, if they are there.
+// piece returns n bytes of a message from offset on, if they are there.
 func (a *readAhead) piece(of PSN, offset, n uint32) ([]byte, bool) {
 	begin := offset - a.at
 	if a.of != of || offset < a.at || uint64(begin)+uint64(n) > uint64(len(a.data)) {
@@ -130,16 +128,16 @@ func (a *readAhead) append(dst []byte, chunk units.Bytes, of PSN, length, offset
 	return append(dst, a.data[:n]...), memory.OK
 }
 
-// writeBehind is bytes that come for places one behind the other.
+// writeBehind holds received bytes for consecutive places.
 type writeBehind struct {
-	at   uint64 // where data begins, in the message or in memory
+	at   uint64 // start of data, in the message or in memory
 	data []byte
 }
 
-// begin drops what is left of another message.
+// begin drops the rest of another message.
 func (b *writeBehind) begin() { b.data = b.data[:0] }
 
-// put adds bytes, and writes what there is if they are the last, or a chunk.
+// put adds bytes, and writes all of them if they are the last, or fill a chunk.
 func (b *writeBehind) put(chunk units.Bytes, at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
 	if len(data) == 0 || last && len(b.data) == 0 {
 		return store(at, n, data)

@@ -10,18 +10,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// isResponse tells whether a packet of a reliable connection is for the
-// requester.
+// isResponse reports whether a packet of a reliable connection is for the requester.
 func isResponse(operation roce.Opcode) bool {
 	return operation >= roce.ReadFirst && operation <= roce.AtomicAck
 }
 
-// response takes a packet for the requester of a reliable connection (§9.7.6).
-// What does not answer anything outstanding is a ghost and ignored (§9.7.6.1).
+// response handles a packet for the requester of a reliable connection (§9.7.6). A packet that
+// answers nothing outstanding is a ghost and ignored (§9.7.6.1).
 //
-// Each response acknowledges the SENDs and WRITEs in front of what it answers
-// (§9.7.5.1). It cannot answer for READs and atomics in front of it, whose own
-// responses must have been lost: an implied NAK (§9.7.6.1).
+// Each response acknowledges the SENDs and WRITEs before the request it answers (§9.7.5.1). It
+// cannot answer for earlier READs and atomics, whose responses must have been lost: an implied NAK
+// (§9.7.6.1).
 func (q *QP) response(now units.Time, p *roce.Packet) {
 	r := &q.req
 	psn, was := psnOf(p), r.una
@@ -60,9 +59,8 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 	}
 }
 
-// advance takes everything in front of upto as acknowledged; local operations
-// among it and right behind it, which take no PSN, complete with it. At a READ or
-// atomic it stops and says false.
+// advance takes everything before upto as acknowledged; local operations among it and right after
+// it, which take no PSN, complete with it. At a READ or atomic it stops and returns false.
 func (q *QP) advance(upto PSN) bool {
 	r := &q.req
 	b := r.brought
@@ -91,8 +89,7 @@ func (q *QP) advance(upto PSN) bool {
 	return true
 }
 
-// progress is told that the window has moved up: counters of retries and the
-// timer restart (§9.7.6.1.3, §9.9.2).
+// progress handles a move of the window: retry counters and the timer restart (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Bytes) {
 	r := &q.req
 	r.retries, r.rnrTries, r.unready, r.moved = q.attr.RetryCount, q.attr.RNRRetry, false, now
@@ -116,12 +113,11 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 	q.settle()
 }
 
-// refused asks the recovery to send again, unless it knows already. After an RNR NAK a
-// responder has nothing to say of what came behind the packet that it refused
-// (§9.7.5.2.8); Linux's rxe says of it that a packet is missing (check_psn of
-// drivers/infiniband/sw/rxe/rxe_resp.c), which may come when all of it has been sent
-// again and would then cost a retry each time. Should it be true, the ACK timer makes up
-// for it, so without one it counts.
+// refused asks the recovery to send again, unless it knows already. After an RNR NAK a responder
+// sends nothing about packets after the one that it refused (§9.7.5.2.8); Linux's rxe sends a
+// sequence error for them (check_psn of drivers/infiniband/sw/rxe/rxe_resp.c), which may arrive
+// when all of them have been sent again and would then cost a retry each time. If a packet is
+// really missing, the ACK timer handles that, so without a timer the NAK counts.
 func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 	switch why {
 	case NakSequence:
@@ -140,9 +136,8 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 	}
 }
 
-// selective takes a NACK of IRN: what is in front of its PSN has come, and one packet
-// behind it. NACKs may overtake each other, so that it may say less of the former than is
-// known.
+// selective handles a NACK of IRN: packets before its PSN have arrived, and one packet after it.
+// NACKs may overtake each other, so the PSN may be older than what is known.
 func (q *QP) selective(now units.Time, p *roce.Packet) {
 	r := &q.req
 	was, flying := r.una, r.flying
@@ -201,8 +196,8 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 	q.sendAgain(now)
 }
 
-// fetch takes the response to the oldest PSN of the window, which has to be one
-// of a READ or an atomic.
+// fetch handles the response to the oldest PSN of the window, which must belong to a READ or an
+// atomic.
 func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 	r := &q.req
 	w := r.queue.at(0)

@@ -2,22 +2,20 @@ package transport
 
 import "github.com/weftlab/weft/sim/units"
 
-// ConnectX3 is the loss recovery of a ConnectX-3 Pro as RoGUE's authors found it (Le et
-// al., SoCC 2018, §5.2): go-back-N that resends a verb, which is a work request, at a
-// time. Having learned of a loss by a NAK or a timeout, the requester sends again all
-// packets of the verb from the missing one on, at once, and begins the next verb only
-// when that one has been acknowledged as a whole. So it goes on until it has sent again
-// all that had been sent when it learned of the loss. Within a large verb it is
-// go-back-N; of small ones it resends one a round trip.
+// ConnectX3 is the loss recovery of a ConnectX-3 Pro as RoGUE's authors found it (Le et al., SoCC
+// 2018, §5.2): go-back-N that resends one verb, which is a work request, at a time. After a NAK or
+// a timeout, the requester sends again all packets of the verb from the missing one on, at once,
+// and begins the next verb only when the whole verb has been acknowledged. It continues like this
+// until it has sent again everything that had been sent when it learned of the loss. Within a large
+// verb it is go-back-N; of small verbs it resends one per round trip.
 //
-// The paper says nothing of RNR NAKs, which are about no loss. Behind these it sends
-// again what there is, as GoBackN does. The responder is that of GoBackN, and so are the
-// packets: the two work with each other.
+// The paper does not mention RNR NAKs, which do not indicate a loss. After these it resends like
+// GoBackN. The responder is that of GoBackN, and so are the packets: the two interoperate.
 type ConnectX3 struct {
 	GoBackN
-	end    func(PSN) PSN // of a PSN of the window: the first behind its verb
-	serial bool          // it sends again a verb at a time
-	stop   PSN           // the end of the verb that is the oldest
+	end    func(PSN) PSN // for a PSN of the window: the first PSN after its verb
+	serial bool          // it resends one verb at a time
+	stop   PSN           // end of the oldest verb
 	until  PSN           // what had been sent when it learned of the loss
 }
 
@@ -27,14 +25,13 @@ func NewConnectX3() Recovery { return &ConnectX3{} }
 // SetMessages implements ByMessage.
 func (x *ConnectX3) SetMessages(end func(PSN) PSN) { x.end = end }
 
-// Reset forgets everything.
+// Reset clears the state.
 func (x *ConnectX3) Reset() {
 	x.GoBackN.Reset()
 	x.serial = false
 }
 
-// Next is in order, but for the beginning of a verb while the one in front of it is sent
-// again.
+// Next goes in order, but does not begin a verb while the previous one is sent again.
 func (x *ConnectX3) Next(w Window) (PSN, bool) {
 	if x.serial && x.at == x.stop && x.at != w.Una {
 		return 0, false
@@ -42,7 +39,7 @@ func (x *ConnectX3) Next(w Window) (PSN, bool) {
 	return x.GoBackN.Next(w)
 }
 
-// Sent moves on. When everything has been sent again, verbs follow each other.
+// Sent advances. When everything has been sent again, verbs follow each other.
 func (x *ConnectX3) Sent(w Window, psn PSN, n uint32) {
 	x.GoBackN.Sent(w, psn, n)
 	if x.serial && !x.at.Before(x.until) {
@@ -50,7 +47,7 @@ func (x *ConnectX3) Sent(w Window, psn PSN, n uint32) {
 	}
 }
 
-// Acked skips what needs not be sent again.
+// Acked skips packets that need not be sent again.
 func (x *ConnectX3) Acked(w Window) {
 	x.GoBackN.Acked(w)
 	switch {
@@ -62,7 +59,7 @@ func (x *ConnectX3) Acked(w Window) {
 	}
 }
 
-// Refused goes back to the oldest.
+// Refused goes back to the oldest packet.
 func (x *ConnectX3) Refused(w Window, why Refusal, seen PSN) bool {
 	if !x.GoBackN.Refused(w, why, seen) {
 		return false
@@ -73,7 +70,7 @@ func (x *ConnectX3) Refused(w Window, why Refusal, seen PSN) bool {
 	return true
 }
 
-// Expired goes back to the oldest.
+// Expired goes back to the oldest packet.
 func (x *ConnectX3) Expired(w Window) {
 	x.GoBackN.Expired(w)
 	x.serialize(w)

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// noted is ConnectX3 that notes when it went back because of an RNR NAK, which is about no
-// loss.
+// noted is a ConnectX3 that records when it went back because of an RNR NAK, which does not
+// indicate a loss.
 type noted struct {
 	ConnectX3
 	unready bool
@@ -37,13 +37,12 @@ func (s *notedSettings) New() Recovery {
 	return &noted{ConnectX3: *s.ConnectX3Settings.New().(*ConnectX3)}
 }
 
-// withWindow are settings of it.
+// withWindow returns settings with a window.
 func withWindow(n int) *notedSettings { return &notedSettings{ConnectX3Settings{Window: n}} }
 
-// watchVerbs holds what a pair sends again to the rule: once a loss is known a packet that
-// is sent again is of the oldest verb that is not acknowledged, as long as not all has been
-// sent again that had been sent by then. It counts them, and those that other verbs waited
-// for.
+// watchVerbs checks a pair's retransmissions against the rule: once a loss is known a retransmitted
+// packet belongs to the oldest unacknowledged verb, until everything that had been sent by then has
+// been sent again. It counts these packets, and those that other verbs waited for.
 func watchVerbs(t *rapid.T, p *pair) (again, waited *int) {
 	again, waited = new(int), new(int)
 	newest := [2]PSN{p.sides[0].qp.req.next, p.sides[1].qp.req.next}
@@ -80,7 +79,7 @@ func watchVerbs(t *rapid.T, p *pair) (again, waited *int) {
 	return again, waited
 }
 
-// TestConnectX3ExactlyOnceInOrder is TestExactlyOnceInOrder.
+// TestConnectX3ExactlyOnceInOrder is TestExactlyOnceInOrder for ConnectX3.
 func TestConnectX3ExactlyOnceInOrder(t *testing.T) {
 	again, waited := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +104,7 @@ func TestConnectX3ExactlyOnceInOrder(t *testing.T) {
 	}
 }
 
-// TestConnectX3RightOrFailed is TestRightOrFailed.
+// TestConnectX3RightOrFailed is TestRightOrFailed for ConnectX3.
 func TestConnectX3RightOrFailed(t *testing.T) {
 	failed := 0
 	check := func(t *rapid.T) {
@@ -124,7 +123,7 @@ func TestConnectX3RightOrFailed(t *testing.T) {
 			}
 		}
 	}
-	// Queue pairs with few requests seldom give up: more are drawn until some have.
+	// Queue pairs with few requests rarely give up: draw more until some have.
 	for try := 0; try < 20 && failed == 0 && !t.Failed(); try++ {
 		rapid.Check(t, check)
 	}
@@ -133,7 +132,7 @@ func TestConnectX3RightOrFailed(t *testing.T) {
 	}
 }
 
-// TestConnectX3RightStatus is TestRightStatus.
+// TestConnectX3RightStatus is TestRightStatus for ConnectX3.
 func TestConnectX3RightStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pair := newPairWith(t, faults{copies: 0.1, budget: 3}, withWindow(0))

@@ -36,15 +36,15 @@ func (d *deaf) Acked(_ units.Time, a Acked) {
 	}
 }
 
-// wire is two queue pairs that hand packets to each other, through a ring as
-// long as a window would be.
+// wire is two queue pairs that pass packets to each other, through a ring as long as a window would
+// be.
 type wire struct {
 	now   units.Time
 	ends  [2]*QP
 	cqs   [2]count
 	rings [2]ring[roce.Packet]
 	sent  int
-	local [3]memory.SGE // for a message, for an atomic, for what is received
+	local [3]memory.SGE // for a message, for an atomic, for received data
 
 	windows [2]uint32
 	grh     [GRHLen]byte
@@ -78,8 +78,8 @@ func newWire(t testing.TB, service roce.Service, host *host) *wire {
 	return w
 }
 
-// drain moves packets until there are none, at most 32 under way each way. lose
-// makes every so-many-th packet get lost; 0 for none.
+// drain moves packets until there are none, at most 32 under way in each direction. It drops every
+// lose-th packet; 0 means none.
 func (w *wire) drain(lose int) {
 	for busy := true; busy; {
 		busy = false
@@ -112,7 +112,7 @@ func (w *wire) drain(lose int) {
 	}
 }
 
-// batch is some of each operation that the service has.
+// batch posts some of each operation of the service.
 func (w *wire) batch(t testing.TB, length uint32) {
 	w.local = [3]memory.SGE{{Length: length, LKey: localKey}, {Length: 8, LKey: localKey}, {Length: length + GRHLen, LKey: localKey}}
 	local := &w.local
@@ -170,7 +170,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 			w.batch(t, c.length)
 			w.drain(c.lose)
 		}
-		for range 20 { // what is kept grows with what is lost
+		for range 20 { // the kept state grows with the losses
 			batch()
 		}
 		n := testing.AllocsPerRun(50, batch)
@@ -186,14 +186,14 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// owned is the size of a ring's array.
+// owned returns the size of a ring's array.
 func owned[T any](r *ring[T]) int {
 	var zero T
 	return len(r.buf) * int(unsafe.Sizeof(zero))
 }
 
-// TestIdleQueuePairsAreSmall looks at a queue pair that has had some messages
-// of each kind and is idle again.
+// TestIdleQueuePairsAreSmall measures a queue pair that has had some messages of each kind and is
+// idle again.
 func TestIdleQueuePairsAreSmall(t *testing.T) {
 	for _, s := range []roce.Service{roce.RC, roce.UC} {
 		w := newWire(t, s, newSizes())
@@ -216,8 +216,8 @@ func TestIdleQueuePairsAreSmall(t *testing.T) {
 	}
 }
 
-// BenchmarkPacket is a data packet with its share of acknowledgements, from
-// Offer at one end to Receive at the other.
+// BenchmarkPacket measures a data packet with its share of acknowledgements, from Offer at one end
+// to Receive at the other.
 func BenchmarkPacket(b *testing.B) {
 	bytes := newHost()
 	bytes.bytes(0, 1<<20, memory.LocalWrite)

@@ -1,7 +1,7 @@
 package transport
 
-// Counters counts what happened at a queue pair. Names and meanings are NVIDIA's (the
-// files in /sys/class/infiniband/*/ports/*/hw_counters).
+// Counters counts events of a queue pair. Names and meanings are NVIDIA's (the files in
+// /sys/class/infiniband/*/ports/*/hw_counters).
 type Counters struct {
 	// Of the requester.
 	PacketSeqErr                uint64 // packet_seq_err: NAKs for a PSN sequence error
@@ -13,16 +13,16 @@ type Counters struct {
 	ReqRemoteInvalidRequest     uint64 // req_remote_invalid_request: NAKs
 	ReqRemoteAccessErrors       uint64 // req_remote_access_errors: NAKs
 	ReqCQEError                 uint64 // req_cqe_error: completions with an error
-	ReqCQEFlushError            uint64 // req_cqe_flush_error: those of them that were flushed
+	ReqCQEFlushError            uint64 // req_cqe_flush_error: flushed ones among them
 
 	// Of the responder.
-	OutOfSequence          uint64 // out_of_sequence: packets behind a gap
+	OutOfSequence          uint64 // out_of_sequence: packets after a gap
 	DuplicateRequest       uint64 // duplicate_request
-	OutOfBuffer            uint64 // out_of_buffer: no receive request was there
+	OutOfBuffer            uint64 // out_of_buffer: no receive request available
 	RespLocalLengthError   uint64 // resp_local_length_error
 	RespRemoteAccessErrors uint64 // resp_remote_access_errors
 	RespCQEError           uint64 // resp_cqe_error: completions with an error
-	RespCQEFlushError      uint64 // resp_cqe_flush_error: those of them that were flushed
+	RespCQEFlushError      uint64 // resp_cqe_flush_error: flushed ones among them
 	RxWriteRequests        uint64 // rx_write_requests
 	RxReadRequests         uint64 // rx_read_requests
 	RxAtomicRequests       uint64 // rx_atomic_requests
@@ -31,11 +31,11 @@ type Counters struct {
 
 	// NVIDIA has no names for these.
 	RecoveryMismatch uint64 // packets of a peer with another loss recovery
-	Retransmitted    uint64 // packets of requests and of READ responses that were sent before
-	PayloadReceived  uint64 // bytes that came in order and were placed
+	Retransmitted    uint64 // packets of requests and of READ responses sent again
+	PayloadReceived  uint64 // bytes received in order and placed
 }
 
-// Add adds what another queue pair has counted.
+// Add adds another queue pair's counters.
 func (c *Counters) Add(o Counters) {
 	to, from := c.fields(), o.fields()
 	for i := range to {

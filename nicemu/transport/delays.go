@@ -5,33 +5,31 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Delays are what the way between a NIC and its host takes, in one direction or the
-// other; 0 is no time, which costs nothing.
+// Delays are the delays between a NIC and its host, in one direction or the other; 0 means no
+// delay, which costs nothing.
 //
-// A NIC begins to fetch the data of a work request as soon as it knows of it, whatever
-// is in front of it. So reads are pipelined: the first message after a pause waits for
-// its data, and those behind it find theirs there, unless they were posted later than
-// a Fetch before their turn. A message waits as a whole, before its first packet. What
-// is sent again is not delayed, but for a READ that comes again: its response is
-// fetched again.
+// A NIC starts to fetch the data of a work request as soon as it knows of it, whatever is queued
+// before it. So reads are pipelined: the first message after a pause waits for its data, and those
+// after it find theirs there, unless they were posted later than a Fetch before their turn. A
+// message waits as a whole, before its first packet. Retransmissions are not delayed, except for a
+// repeated READ: its response is fetched again.
 type Delays struct {
 	Doorbell units.Time // from a post to the send queue until the NIC knows of it
-	// Fetch is a read of the host's memory (PCIe): by the requester, of the data of a
-	// SEND or WRITE that is not inline; by the responder, of what a READ asks for, or of
-	// the 8 bytes of an atomic.
+	// Fetch is a read of the host's memory (PCIe): by the requester, of the data of a SEND or WRITE
+	// that is not inline; by the responder, of the data for a READ, or of the 8 bytes of an atomic.
 	Fetch units.Time
 }
 
-// bus is the way to the host, for the queue pair at its end. Nil takes no time: what asks
-// is small enough to be inlined then.
+// bus is the connection to the host. A nil bus takes no time; that check is small enough to be
+// inlined.
 type bus struct {
 	Delays
-	now   units.Time       // the last that the queue pair was told
+	now   units.Time       // time of the last input
 	known ring[units.Time] // when the NIC learns of each work request of the send queue
 	reads ring[reading]    // for responses, in order of time
 }
 
-// Delay gives a queue pair in RESET delays, none of them negative.
+// Delay sets the delays of a queue pair in RESET, none of them negative.
 func (q *QP) Delay(d Delays) {
 	q.bus = nil
 	if d != (Delays{}) {
@@ -39,21 +37,20 @@ func (q *QP) Delay(d Delays) {
 	}
 }
 
-// Clock tells a queue pair with Delays what time it is, before PostSend. Receive and
-// Expire do so too, but Next does not: it gives what was on offer.
+// Clock sets the time of a queue pair with Delays, before PostSend. Receive and Expire do so too,
+// but Next does not: it returns the packet on offer.
 func (q *QP) Clock(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now
 	}
 }
 
-// posted notes when the newest work request comes to be known to the NIC, and completed
-// that the oldest is over.
+// posted records when the NIC learns of the newest work request, and completed removes the oldest.
 func (b *bus) posted() { *b.known.push() = b.now + b.Doorbell }
 
 func (b *bus) completed() { b.known.pop() }
 
-// clear forgets all work requests.
+// clear removes all work requests.
 func (b *bus) clear() {
 	if b != nil {
 		b.known.clear()
@@ -61,7 +58,7 @@ func (b *bus) clear() {
 	}
 }
 
-// ready is from when on the i-th work request of the queue, which is w, may begin.
+// ready returns when the i-th work request of the queue, which is w, may begin.
 func (b *bus) ready(i int, w *sendWQE) units.Time {
 	at := *b.known.at(i)
 	if w.length > 0 && len(w.Inline) == 0 && !w.Op.fetches() {
@@ -70,8 +67,8 @@ func (b *bus) ready(i int, w *sendWQE) units.Time {
 	return at
 }
 
-// upcoming is the place in the queue of the work request that begins next; the length of
-// the queue if there is none. While a message is under way it is the length, too.
+// upcoming returns the queue position of the work request that begins next; the length of the queue
+// if there is none. It returns the length, too, while a message is under way.
 func (r *requester) upcoming() int {
 	switch {
 	case r.next == r.free:
@@ -82,7 +79,7 @@ func (r *requester) upcoming() int {
 	return r.queue.n
 }
 
-// holds tells whether the work request that begins next, or fails, has to wait.
+// holds reports whether the work request that begins next, or fails, has to wait.
 func (q *QP) holds(w *sendWQE) bool { return q.bus != nil && q.heldUp(w) }
 
 func (q *QP) heldUp(w *sendWQE) bool {
@@ -90,13 +87,13 @@ func (q *QP) heldUp(w *sendWQE) bool {
 	return i < q.req.queue.n && q.bus.now < q.bus.ready(i, w)
 }
 
-// reading is the data of a response on its way to the NIC.
+// reading is a fetch of a response's data.
 type reading struct {
 	of PSN // the response's first
 	at units.Time
 }
 
-// fetch begins to read what a response carries.
+// fetch starts to read the data of a response.
 func (b *bus) fetch(f *fetched) {
 	if b == nil || !f.atomic && f.span.Length == 0 {
 		return
@@ -107,10 +104,10 @@ func (b *bus) fetch(f *fetched) {
 	*b.reads.push() = reading{f.first, b.now + b.Fetch}
 }
 
-// awaits tells whether a response waits for its data.
+// awaits reports whether a response waits for its data.
 func (b *bus) awaits(f *fetched) bool { return b != nil && f != nil && b.now < b.arrival(f) }
 
-// arrival is when the data of a response comes, or something that has been.
+// arrival returns when the data of a response arrives, or a past time.
 func (b *bus) arrival(f *fetched) units.Time {
 	for i := b.reads.n - 1; i >= 0; i-- {
 		if r := b.reads.at(i); r.of == f.first {
@@ -120,8 +117,8 @@ func (b *bus) arrival(f *fetched) units.Time {
 	return b.now
 }
 
-// busDeadline is when a message or a response has waited long enough; units.Never if
-// none waits.
+// busDeadline returns when a message or a response has waited long enough; units.Never if none
+// waits.
 func (q *QP) busDeadline() units.Time {
 	b, r, t := q.bus, &q.req, units.Never
 	if i := r.upcoming(); i < r.queue.n && q.state == qp.RTS {
@@ -135,7 +132,7 @@ func (q *QP) busDeadline() units.Time {
 	return t
 }
 
-// awaited is the response that is to be sent next, if there is one.
+// awaited returns the response to send next, if there is one.
 func (q *QP) awaited() *fetched {
 	r := &q.resp
 	if r.answers.waiting() {

@@ -12,9 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestAnyPacketIsSurvived gives queue pairs packets that no peer would send: they
-// may fail, but then each work request has exactly one completion, and they
-// come to rest.
+// TestAnyPacketIsSurvived gives queue pairs packets that no peer would send: they may fail, but
+// then each work request has exactly one completion, and they become idle.
 func TestAnyPacketIsSurvived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD, roce.IRN}).Draw(t, "service")
@@ -65,7 +64,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 			case 3:
 				q.Expire(now)
 			default:
-				// Mostly the next of what is awaited, so that it gets far.
+				// Mostly the next expected packet, so that it gets far.
 				psn := PSN(roce.PSNMask - 5).Add(random.Uint32N(20))
 				if w, _ := q.Outstanding(); random.IntN(3) > 0 {
 					psn = pick(random, w.Una, q.resp.expected)

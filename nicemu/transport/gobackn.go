@@ -9,20 +9,20 @@ import (
 // responder takes packets only in order and sends one NAK for a gap (§9.7.4.1);
 // the requester sends everything again from the PSN that is missing (§9.7.2).
 type GoBackN struct {
-	limit  uint32 // PSNs that may be outstanding when a new packet is sent; 0 is without
-	at     PSN    // what is sent next
+	limit  uint32 // PSNs that may be outstanding when a new packet is sent; 0 means no limit
+	at     PSN    // the next to send
 	begun  bool   // at is set
-	went   bool   // it went back, and nothing was acknowledged since
+	went   bool   // it went back, and nothing has been acknowledged since
 	silent bool   // no NAK until the expected packet comes
 }
 
 // NewGoBackN makes the recovery of a queue pair.
 func NewGoBackN() Recovery { return &GoBackN{} }
 
-// Reset forgets everything.
+// Reset clears the state.
 func (g *GoBackN) Reset() { *g = GoBackN{limit: g.limit} }
 
-// Next is in order.
+// Next goes in order.
 func (g *GoBackN) Next(w Window) (PSN, bool) {
 	if !g.begun {
 		return w.Next, true
@@ -30,10 +30,10 @@ func (g *GoBackN) Next(w Window) (PSN, bool) {
 	return g.at, g.limit == 0 || g.at != w.Next || w.Len() < g.limit
 }
 
-// Sent moves on.
+// Sent advances.
 func (g *GoBackN) Sent(_ Window, psn PSN, n uint32) { g.at, g.begun = psn.Add(n), true }
 
-// Acked skips what needs not be sent again.
+// Acked skips packets that need not be sent again.
 func (g *GoBackN) Acked(w Window) {
 	if w.Next.From(g.at) > w.Len() {
 		g.at = w.Una
@@ -41,8 +41,8 @@ func (g *GoBackN) Acked(w Window) {
 	g.went = false
 }
 
-// Refused goes back to the oldest. Of implied NAKs, of which each further
-// response is one, the first counts.
+// Refused goes back to the oldest packet. Every further response is another implied NAK: only the
+// first counts.
 func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
 	if g.at == w.Una || why == NakImplied && g.went {
 		return false
@@ -51,21 +51,21 @@ func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
 	return true
 }
 
-// Expired goes back to the oldest.
+// Expired goes back to the oldest packet.
 func (g *GoBackN) Expired(w Window) { g.goBack(w) }
 
 func (g *GoBackN) goBack(w Window) { g.at, g.went = w.Una, true }
 
-// Service is that of the specification.
+// Service returns roce.RC, as in the specification.
 func (g *GoBackN) Service() roce.Service { return roce.RC }
 
-// Patience is a number of retries.
+// Patience returns 0, to count retries.
 func (g *GoBackN) Patience(uint8, units.Time) units.Time { return 0 }
 
-// Timeout is the local ACK timeout.
+// Timeout returns the local ACK timeout.
 func (g *GoBackN) Timeout(_ Window, local units.Time) units.Time { return local }
 
-// Arrived takes what is expected.
+// Arrived accepts only the expected packet.
 func (g *GoBackN) Arrived(expected, psn PSN) Verdict {
 	switch {
 	case psn == expected:
@@ -80,6 +80,5 @@ func (g *GoBackN) Arrived(expected, psn PSN) Verdict {
 	return DropNak
 }
 
-// Postponed makes the responder drop what follows the packet it refused
-// (§9.7.5.2.8).
+// Postponed makes the responder drop packets after the one it refused (§9.7.5.2.8).
 func (g *GoBackN) Postponed() { g.silent = true }

@@ -11,15 +11,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// passing is memory of a program that has ended.
+// passing is the memory of a program that has ended.
 type passing struct{}
 
 func (passing) Load(dst []byte, _ uint64, _ uint32) ([]byte, memory.Fault) { return dst, memory.Gone }
 func (passing) Store(uint64, []byte) memory.Fault                          { return memory.Gone }
 
-// TestNobodyAnswersForADeadProgram: a program's memory goes before its queue pairs
-// do. What comes in between is not answered, so that its peer sees a queue pair that
-// is gone, and not one that refuses.
+// TestNobodyAnswersForADeadProgram: a program's memory goes before its queue pairs do. Packets in
+// between are not answered, so that its peer sees a queue pair that is gone, and not one that
+// refuses.
 func TestNobodyAnswersForADeadProgram(t *testing.T) {
 	for _, op := range []Op{Write, Read, Send, FetchAdd} {
 		c := &channel{random: rand.New(rand.NewPCG(1, 2))}

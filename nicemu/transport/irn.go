@@ -5,24 +5,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// IRN is the loss recovery of Mittal et al., "Revisiting Network Support for RDMA",
-// SIGCOMM 2018, §3: the responder keeps packets that are out of order and answers each
-// with a NACK that names it; the requester sends again only what is missing, and limits
-// how many packets fly by the bandwidth-delay product (BDP-FC).
+// IRN is the loss recovery of Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018,
+// §3: the responder keeps packets that are out of order and answers each with a NACK that names it;
+// the requester resends only missing packets, and limits packets in flight to the bandwidth-delay
+// product (BDP-FC).
 type IRN struct {
 	settings *IRNSettings
 	limit    uint32 // of packets in flight
 
-	sacked     []uint64 // bitmap of the window, by PSN; empty until a NACK has come
-	cleared    PSN      // bits in front of it are 0
-	high       PSN      // the newest that a NACK has named
+	sacked     []uint64 // bitmap of the window, by PSN; empty until the first NACK
+	cleared    PSN      // earlier bits are 0
+	high       PSN      // the newest named by a NACK
 	named      bool     // there is one in the window
 	recovering bool
 	end        PSN  // recovery is over when una gets here
-	again      PSN  // what is in front of it is not sent again in this recovery
-	first      bool // the oldest is to be sent again whatever is known
+	again      PSN  // earlier PSNs are not sent again in this recovery
+	first      bool // send the oldest again in any case
 	expired    bool // a timeout was part of this recovery
-	probing    bool // after that the newest is
+	probing    bool // after that the newest is sent again
 	probe      PSN
 }
 
@@ -35,22 +35,21 @@ func NewIRN(s *IRNSettings) *IRN {
 	return i
 }
 
-// Reset forgets everything.
+// Reset clears the state.
 func (i *IRN) Reset() {
 	clear(i.sacked)
 	*i = IRN{settings: i.settings, limit: i.limit, sacked: i.sacked}
 }
 
-// Service is IRN's own.
+// Service returns roce.IRN.
 func (i *IRN) Service() roce.Service { return roce.IRN }
 
-// Bitmaps are five: of the responder two for requests, since packets out of order may be
-// kept or have ended a message, and one for acknowledged responses; of the requester one
-// for acknowledged requests and one for responses (§6.1). A NIC has them in words of 32
-// bits.
+// Bitmaps returns five: the responder has two for requests, since packets out of order may be kept
+// or have ended a message, and one for acknowledged responses; the requester has one for
+// acknowledged requests and one for responses (§6.1). A NIC has them in words of 32 bits.
 func (i *IRN) Bitmaps() (count, bits int) { return 5, int(i.settings.keeps()+31) &^ 31 }
 
-// Next is what is lost, or what is new if BDP-FC allows.
+// Next returns a lost packet, or a new one if BDP-FC allows.
 func (i *IRN) Next(w Window) (PSN, bool) {
 	if i.recovering {
 		if psn, ok := i.lost(w); ok {
@@ -60,8 +59,8 @@ func (i *IRN) Next(w Window) (PSN, bool) {
 	return w.Next, w.Len() < i.limit
 }
 
-// lost finds the oldest packet that was not sent again yet and is taken for lost: one that
-// is behind the newest that the responder has named (§3.1).
+// lost finds the oldest packet that was not sent again yet and is considered lost: one before the
+// newest that the responder has named (§3.1).
 func (i *IRN) lost(w Window) (PSN, bool) {
 	if i.first {
 		return w.Una, true
@@ -74,7 +73,7 @@ func (i *IRN) lost(w Window) (PSN, bool) {
 	}
 	late := uint32(i.settings.Reordering)
 	if i.expired {
-		late = 1 // what is missing still after that long is not merely late
+		late = 1 // a packet still missing after that long is not merely late
 	}
 	for ; i.again.From(w.Una)+late <= i.high.From(w.Una); i.again = i.again.Add(1) {
 		if !i.has(i.again) {
@@ -89,7 +88,7 @@ func (i *IRN) bit(psn PSN) (word *uint64, mask uint64) {
 	return &i.sacked[at/64], 1 << (at % 64)
 }
 
-// has tells whether a PSN of the window, not behind high, has been acknowledged.
+// has reports whether a PSN of the window, not after high, has been acknowledged.
 func (i *IRN) has(psn PSN) bool {
 	word, mask := i.bit(psn)
 	return *word&mask != 0
@@ -102,7 +101,7 @@ func (i *IRN) forget(psn PSN) {
 	}
 }
 
-// Sent notes what has been sent again.
+// Sent records a retransmission.
 func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 	switch {
 	case !i.first && i.probing && psn == i.probe:
@@ -137,8 +136,8 @@ func (i *IRN) Acked(w Window) {
 	}
 }
 
-// Refused notes what a NACK names, and begins to recover if that means a loss. After an
-// RNR NAK the oldest is sent again: the responder had it and could not take it.
+// Refused records the packet that a NACK names, and starts recovery if that means a loss. After an
+// RNR NAK the oldest is sent again: the responder received it and could not take it.
 func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
 	if why != NakSelective {
 		i.forget(w.Una)
@@ -170,8 +169,8 @@ func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
 	return true
 }
 
-// resendOldest has the oldest packet sent again, once for each that is the oldest when a
-// NACK comes.
+// resendOldest makes the oldest packet be sent again, once for each packet that is the oldest when
+// a NACK arrives.
 func (i *IRN) resendOldest(w Window, seen PSN) bool {
 	if seen.From(w.Una) < uint32(i.settings.Reordering) || i.recovering && (i.first || i.again != w.Una) {
 		return false
@@ -181,7 +180,7 @@ func (i *IRN) resendOldest(w Window, seen PSN) bool {
 	return true
 }
 
-// recover begins to recover, or starts over if it had begun.
+// recover starts recovery, or restarts it.
 func (i *IRN) recover(w Window) {
 	if !i.recovering {
 		i.recovering, i.end = true, w.Next
@@ -203,10 +202,10 @@ func (i *IRN) grow(w Window) {
 	}
 }
 
-// Expired begins to recover with the oldest packet. The newest is sent again behind it, if it
-// is not known to have come: when all of a window's last packets are lost no NACK names any,
-// and each would wait for a timeout of its own. The NACK of the newest tells which are
-// missing. The paper's text does not say so; TCP does (tail loss probes, RFC 8985).
+// Expired starts recovery with the oldest packet. The newest is sent again after it, if it is not
+// known to have arrived: when all of a window's last packets are lost no NACK names any, and each
+// would wait for a separate timeout. The NACK of the newest shows which are missing. This is not in
+// the paper; TCP does it (tail loss probes, RFC 8985).
 func (i *IRN) Expired(w Window) {
 	i.forget(w.Una)
 	i.recover(w)
@@ -215,8 +214,8 @@ func (i *IRN) Expired(w Window) {
 	i.probing = i.settings.Resend == ResendLost && i.probe != w.Una && !(i.named && i.high == i.probe)
 }
 
-// Timeout is RTO_low while few packets fly, when it costs little to be wrong, otherwise
-// RTO_high (§3.1).
+// Timeout returns RTO_low while few packets are in flight, when a spurious timeout costs little,
+// otherwise RTO_high (§3.1).
 func (i *IRN) Timeout(w Window, local units.Time) units.Time {
 	switch {
 	case i.settings.Timeouts == LocalTimeouts:
@@ -227,8 +226,8 @@ func (i *IRN) Timeout(w Window, local units.Time) units.Time {
 	return i.settings.RTOHigh
 }
 
-// Patience is how long as many local ACK timeouts take as there are tries: a number of
-// retries would be used up within some 100 us.
+// Patience returns as many local ACK timeouts as there are tries: a number of retries would be used
+// up within some 100 us.
 func (i *IRN) Patience(retries uint8, local units.Time) units.Time {
 	if local == units.Never {
 		return units.Never
@@ -236,7 +235,7 @@ func (i *IRN) Patience(retries uint8, local units.Time) units.Time {
 	return units.Time(retries+1) * local
 }
 
-// Arrived keeps what is within the bitmap (§6.2).
+// Arrived keeps packets within the bitmap (§6.2).
 func (i *IRN) Arrived(expected, psn PSN) Verdict {
 	switch {
 	case psn == expected:
@@ -251,5 +250,5 @@ func (i *IRN) Arrived(expected, psn PSN) Verdict {
 	return Keep
 }
 
-// Postponed changes nothing: what comes behind is kept.
+// Postponed changes nothing: later packets are kept.
 func (i *IRN) Postponed() {}

@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestIRNResendsOldest: without selective acknowledgement a NACK has one packet sent
-// again, and the next when another is missing.
+// TestIRNResendsOldest: without selective acknowledgement a NACK makes one packet be sent again,
+// and the next one when another is missing.
 func TestIRNResendsOldest(t *testing.T) {
 	s := irnDefaults("", 0).(*IRNSettings)
 	s.Resend = ResendOldest
@@ -25,7 +25,7 @@ func TestIRNResendsOldest(t *testing.T) {
 	} else {
 		hand(b, 0, again)
 	}
-	nack := take(t, b, 1) // what is kept has been acknowledged up to 1
+	nack := take(t, b, 1) // kept packets have been acknowledged up to 1
 	hand(a, 0, nack...)
 	if a.Offer().Kind != Nothing {
 		t.Error("2 is sent again though nobody asks for it")
@@ -45,8 +45,8 @@ func TestIRNResendsOldest(t *testing.T) {
 	}
 }
 
-// TestBitmaps: of five the paper counts each has a bit for each packet of the window, in
-// words; what is kept is counted.
+// TestBitmaps: each of the paper's five bitmaps has a bit for each packet of the window, in words;
+// kept packets are counted.
 func TestBitmaps(t *testing.T) {
 	for window, want := range map[int]int{FromPath: 128, 1: 32, 32: 32, 33: 64, 0: 1 << 14} {
 		s := irnDefaults("", 0).(*IRNSettings)
@@ -70,8 +70,8 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
-// TestIRNResets: queue pairs that are reset while packets are under way in both directions,
-// or kept, know nothing of them when they are used again.
+// TestIRNResets: queue pairs that are reset while packets are under way in both directions, or
+// kept, have no trace of them when they are used again.
 func TestIRNResets(t *testing.T) {
 	for stop := range 12 {
 		ends, m, cqs := paired(t, 2)

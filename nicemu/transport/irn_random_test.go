@@ -21,10 +21,9 @@ func drawIRN(t *rapid.T) *IRNSettings {
 	return s
 }
 
-// TestIRNExactlyOnceInOrder: over a channel that loses, copies, delays and disorders what
-// it likes, everything completes once and in order; when a completion says that something
-// has come, no byte of it and of what is in front of it is older; in the end memory is that
-// of a sequential machine.
+// TestIRNExactlyOnceInOrder: over a channel that loses, copies, delays and reorders at will,
+// everything completes once and in order; when a completion says that data has arrived, no byte of
+// it and of earlier data is older; in the end memory is that of a sequential machine.
 func TestIRNExactlyOnceInOrder(t *testing.T) {
 	resent := uint64(0)
 	rapid.Check(t, func(t *rapid.T) { resent += exactlyOnce(t) })
@@ -40,7 +39,7 @@ func exactlyOnce(t *rapid.T) (resent uint64) {
 	settings := drawIRN(t)
 	drop := rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.2}).Draw(t, "drop")
 	if settings.Timeouts == LocalTimeouts {
-		drop = min(drop, 0.01) // there are few of them until it gives up
+		drop = min(drop, 0.01) // there are few losses until it gives up
 	}
 	pair := newPairWith(t, faults{
 		drop: drop, copies: rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "copies"), budget: -1,
@@ -62,8 +61,8 @@ func exactlyOnce(t *rapid.T) (resent uint64) {
 	return resent
 }
 
-// TestIRNRightOrFailed is TestRightOrFailed with placement in order, so that what an
-// error leaves is a sequential machine's.
+// TestIRNRightOrFailed is TestRightOrFailed with placement in order, so that memory after an error
+// is a sequential machine's.
 func TestIRNRightOrFailed(t *testing.T) {
 	failed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +87,7 @@ func TestIRNRightOrFailed(t *testing.T) {
 	}
 }
 
-// TestIRNRightStatus is TestRightStatus, with loss and disorder.
+// TestIRNRightStatus is TestRightStatus, with loss and reordering.
 func TestIRNRightStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		settings := drawIRN(t)
@@ -114,8 +113,8 @@ func TestIRNRightStatus(t *testing.T) {
 	})
 }
 
-// checkNotOlder wants memory at the peer to be no older than what has completed says: each
-// byte is as the last work request that has completed leaves it, or a newer one.
+// checkNotOlder checks that memory at the peer is no older than the completions say: each byte is
+// as the last completed work request left it, or newer.
 func (s *agent) checkNotOlder(t *rapid.T) {
 	done := 0
 	for _, c := range s.sent {

@@ -59,8 +59,8 @@ func hand(q *QP, now units.Time, packets ...roce.Packet) {
 	}
 }
 
-// TestIRNReadsAreAcknowledged: responses have PSNs of their own, are placed at arrival and
-// acknowledged by the requester; the responder sends again what is missing, and has a timer.
+// TestIRNReadsAreAcknowledged: responses have their own PSNs, are placed on arrival and
+// acknowledged by the requester; the responder resends missing ones, and has a timer.
 func TestIRNReadsAreAcknowledged(t *testing.T) {
 	ends, m, cqs := paired(t, 2)
 	a, b := ends[0], ends[1]
@@ -129,8 +129,8 @@ func TestIRNReadsAreAcknowledged(t *testing.T) {
 	}
 }
 
-// TestIRNReadsGiveUp: where nobody acknowledges responses the responder gives up, and
-// where none come the requester does.
+// TestIRNReadsGiveUp: if responses are not acknowledged the responder gives up, and if none arrive
+// the requester does.
 func TestIRNReadsGiveUp(t *testing.T) {
 	ends, m, cqs := paired(t, 2)
 	a, b := ends[0], ends[1]
@@ -162,8 +162,8 @@ func TestIRNReadsGiveUp(t *testing.T) {
 	}
 }
 
-// TestIRNRefusesBehindResponses: a request is refused when all responses in front of it
-// have arrived; and a READ whose memory goes while it is responded to.
+// TestIRNRefusesBehindResponses: a request is refused when all earlier responses have arrived; so
+// is a READ whose memory goes while it is answered.
 func TestIRNRefusesBehindResponses(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		ends, m, cqs := paired(t, 4)
@@ -214,8 +214,8 @@ func TestIRNRefusesBehindResponses(t *testing.T) {
 	}
 }
 
-// TestIRNReadsIntoOneBuffer: when both have completed it has what the second brought,
-// however packets overtake each other.
+// TestIRNReadsIntoOneBuffer: when both have completed the buffer has the second one's data, however
+// packets overtake each other.
 func TestIRNReadsIntoOneBuffer(t *testing.T) {
 	ends, m, cqs := paired(t, 4)
 	a, b := ends[0], ends[1]
@@ -234,9 +234,9 @@ func TestIRNReadsIntoOneBuffer(t *testing.T) {
 	}
 }
 
-// TestIRNKeepsNewerBytes: a message that is sent again does not lie over the bytes of a newer
-// one, whatever verb and whatever key brought them: regions that share memory, a window, a
-// receive buffer.
+// TestIRNKeepsNewerBytes: a retransmitted message does not overwrite the bytes of a newer one,
+// whatever verb and whatever key they came by: regions that share memory, a window, a receive
+// buffer.
 func TestIRNKeepsNewerBytes(t *testing.T) {
 	const size = 768 // of a message: three packets
 	type message struct {
@@ -293,7 +293,7 @@ func TestIRNKeepsNewerBytes(t *testing.T) {
 	}
 }
 
-// TestIRNEchoesMarks: a mark that a NACK brings back is told with the next progress.
+// TestIRNEchoesMarks: a mark echoed in a NACK is reported with the next progress.
 func TestIRNEchoesMarks(t *testing.T) {
 	seen := &marks{}
 	ends, _, _ := joined(t, [2]func() Recovery{paper, paper}, func(c *Config) { c.Feedback = seen })
@@ -311,7 +311,7 @@ func TestIRNEchoesMarks(t *testing.T) {
 	}
 }
 
-// marks notes what a rate control is told of marks.
+// marks records the marks reported to a rate control.
 type marks struct {
 	deaf
 	acked []bool

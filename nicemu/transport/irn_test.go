@@ -45,7 +45,7 @@ func joined(t testing.TB, recovery [2]func() Recovery, configure func(*Config)) 
 
 func paper() Recovery { return irnDefaults("", 0).New() }
 
-// take gives the next packets of a queue pair, their payload copied.
+// take returns the next packets of a queue pair, their payload copied.
 func take(t testing.TB, q *QP, n int) (all []roce.Packet) {
 	t.Helper()
 	for range n {
@@ -58,7 +58,7 @@ func take(t testing.TB, q *QP, n int) (all []roce.Packet) {
 	return all
 }
 
-// TestIRNRecovers is the paper's §3.1 packet by packet.
+// TestIRNRecovers follows the paper's §3.1 packet by packet.
 func TestIRNRecovers(t *testing.T) {
 	ends, target, cqs := joined(t, [2]func() Recovery{paper, paper}, nil)
 	a, b := ends[0], ends[1]
@@ -130,7 +130,7 @@ func equal(a, b []uint32) bool {
 	return len(a) == len(b)
 }
 
-// TestIRNLimitsFlight: BDP-FC, and none.
+// TestIRNLimitsFlight tests BDP-FC, and no limit.
 func TestIRNLimitsFlight(t *testing.T) {
 	for window, want := range map[int]int{4: 4, 0: 32} {
 		s := irnDefaults("", 0).(*IRNSettings)
@@ -146,8 +146,8 @@ func TestIRNLimitsFlight(t *testing.T) {
 	}
 }
 
-// TestIRNKeepsOrderBehindInvalidate: a WRITE that overtakes a SEND that takes its key
-// away is not placed, and is refused in its turn.
+// TestIRNKeepsOrderBehindInvalidate: a WRITE that overtakes a SEND that invalidates its key is not
+// placed, and is refused in its turn.
 func TestIRNKeepsOrderBehindInvalidate(t *testing.T) {
 	ends, target, cqs := joined(t, [2]func() Recovery{paper, paper}, nil)
 	a, b := ends[0], ends[1]
@@ -176,8 +176,8 @@ func TestIRNKeepsOrderBehindInvalidate(t *testing.T) {
 	}
 }
 
-// TestIRNAndGoBackNRefuse: who speaks one of them learns at the first packet that its
-// peer speaks the other.
+// TestIRNAndGoBackNRefuse: a queue pair learns at the first packet that its peer uses the other
+// recovery.
 func TestIRNAndGoBackNRefuse(t *testing.T) {
 	for _, pair := range [][2]func() Recovery{{paper, NewGoBackN}, {NewGoBackN, paper}} {
 		ends, target, cqs := joined(t, pair, nil)
@@ -193,8 +193,8 @@ func TestIRNAndGoBackNRefuse(t *testing.T) {
 	}
 }
 
-// TestIRNHoldsForSharedQueues: which request of a shared queue a SEND gets is not known
-// before its turn.
+// TestIRNHoldsForSharedQueues: the request of a shared queue that a SEND gets is not known before
+// its turn.
 func TestIRNHoldsForSharedQueues(t *testing.T) {
 	shared := &oneByOne{}
 	ends, target, cqs := joined(t, [2]func() Recovery{paper, paper}, func(c *Config) { c.Shared = shared })
@@ -217,7 +217,7 @@ func TestIRNHoldsForSharedQueues(t *testing.T) {
 	}
 }
 
-// oneByOne is a shared receive queue whose requests are each a kilobyte behind the other.
+// oneByOne is a shared receive queue whose requests follow each other, a kilobyte apart.
 type oneByOne struct{ taken int }
 
 func (o *oneByOne) Take(wr *qp.RecvWR) bool {
@@ -226,8 +226,8 @@ func (o *oneByOne) Take(wr *qp.RecvWR) bool {
 	return true
 }
 
-// TestIRNIsPatient: no number of expiries ends a connection, but the time does that a
-// queue pair with go-back-N would try.
+// TestIRNIsPatient: no number of timeouts ends a connection, but the time does that a queue pair
+// with go-back-N would try.
 func TestIRNIsPatient(t *testing.T) {
 	ends, _, cqs := joined(t, [2]func() Recovery{paper, paper}, nil)
 	a := ends[0]
@@ -276,8 +276,8 @@ func TestGoBackNWithLimit(t *testing.T) {
 	}
 }
 
-// TestIRNResendsATail: when all of a window's last packets are lost, no NACK names any of
-// them. A timeout has the newest sent again behind the oldest, and its NACK reports all.
+// TestIRNResendsATail: when all of a window's last packets are lost, no NACK names any of them. A
+// timeout makes the newest be sent again after the oldest, and its NACK reports all.
 func TestIRNResendsATail(t *testing.T) {
 	ends, _, cqs := joined(t, [2]func() Recovery{paper, paper}, nil)
 	a, b := ends[0], ends[1]
@@ -311,8 +311,8 @@ func TestIRNResendsATail(t *testing.T) {
 	}
 }
 
-// TestIRNReordering: what is less than so many packets behind the newest counts as late and
-// not as lost, until a timeout has shown that it is not on its way.
+// TestIRNReordering: a packet less than the reordering distance before the newest counts as late
+// and not as lost, until a timeout has shown that it is not under way.
 func TestIRNReordering(t *testing.T) {
 	patient := func() Recovery {
 		s := irnDefaults("", 0).(*IRNSettings)

@@ -5,20 +5,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Ways in which IRN can be set up.
+// Variants of IRN.
 const (
 	PaperTimeouts = "irn"  // RTO_low and RTO_high
 	LocalTimeouts = "roce" // the local ACK timeout of the queue pair
 
 	PlaceArrival = "arrival" // at once
-	PlaceOrdered = "ordered" // when everything in front has come
+	PlaceOrdered = "ordered" // when all earlier packets have arrived
 
-	ResendLost   = "lost"   // all that is known to be missing
-	ResendOldest = "oldest" // the oldest alone
+	ResendLost   = "lost"   // all packets known to be missing
+	ResendOldest = "oldest" // only the oldest
 )
 
-// IRNSettings are the parameters of IRN. Defaults are those of the paper's evaluation
-// (§4.1): 40 Gb/s and 2 us a link. The window is the network's.
+// IRNSettings are the parameters of IRN. Defaults are those of the paper's evaluation (§4.1): 40
+// Gb/s and 2 us per link. The window depends on the network.
 type IRNSettings struct {
 	Window     int        `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC), 0 for no limit, -1 for as many as fill the longest path"`
 	Few        int        `yaml:"n,omitempty" json:"n" jsonschema:"minimum=0,maximum=16384" jsonschema_description:"N: while fewer packets are in flight rto_low holds, otherwise rto_high"`
@@ -30,11 +30,11 @@ type IRNSettings struct {
 	Resend     string     `yaml:"resend,omitempty" json:"resend" jsonschema:"enum=lost,enum=oldest" jsonschema_description:"what a NACK has sent again: lost is every packet that it shows to be missing, oldest the oldest alone, as selective repeat without selective acknowledgements does"`
 }
 
-// maxKept is how many packets a responder keeps where there is no limit of packets in
+// maxKept is the number of packets that a responder keeps if there is no limit of packets in
 // flight.
 const maxKept = 1 << 14
 
-// keeps is the size of the responder's bitmap.
+// keeps returns the size of the responder's bitmap.
 func (s *IRNSettings) keeps() uint32 {
 	if s.Window == 0 {
 		return maxKept
@@ -42,8 +42,8 @@ func (s *IRNSettings) keeps() uint32 {
 	return uint32(s.limit())
 }
 
-// limit is how many packets may be in flight; 0 for any number. Where nobody knows the
-// path it is the paper's: 120 KB are some 110 packets of 1 KB with their headers.
+// limit returns how many packets may be in flight; 0 means no limit. If the path is unknown it is
+// the paper's limit: 120 KB are some 110 packets of 1 KB with their headers.
 func (s *IRNSettings) limit() int {
 	if s.Window == FromPath {
 		return 110
@@ -80,7 +80,7 @@ func (s *IRNSettings) Validate(units.Rate) error {
 // New implements RecoverySettings.
 func (s *IRNSettings) New() Recovery { return NewIRN(s) }
 
-// irnDefaults are the parameters of the paper's evaluation.
+// irnDefaults returns the parameters of the paper's evaluation.
 func irnDefaults(string, units.Rate) RecoverySettings {
 	return &IRNSettings{
 		Window: FromPath, Few: 3, RTOLow: 100 * units.Microsecond, RTOHigh: 320 * units.Microsecond,

@@ -6,24 +6,22 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// A responder that keeps packets out of order handles each of them twice. At arrival
-// it puts the payload where it belongs. When everything in front of it has come, it does
-// all the rest as if the packet came only then: checks of the message, counting,
-// completions, keys that are invalidated. So completions are in order, and a completion
-// that is premature (IRN, §5.3) is a packet that is kept.
+// A responder that keeps packets out of order handles each of them twice. On arrival it places the
+// payload. When all earlier packets have arrived, it does the rest as if the packet arrived only
+// then: checks of the message, counting, completions, key invalidation. So completions are in
+// order, and a premature completion (IRN, §5.3) is a kept packet.
 
-// kept are the packets that a responder, or a requester of responses, has out of order,
-// by PSN.
+// kept are the packets that a responder, or a requester for responses, holds out of order, by PSN.
 type kept struct {
 	slots []keptPacket // at PSN modulo their number, a power of two
 	n     int          // of them in use
 	early int          // of them in memory
 	last  PSN          // the newest, if there are any
-	owed  ring[PSN]    // those that have no NACK yet
-	again roce.Packet  // the one whose turn has come
+	owed  ring[PSN]    // those without a NACK so far
+	again roce.Packet  // the packet whose turn has come
 }
 
-// keptPacket is what a packet leaves behind until its turn comes.
+// keptPacket is the state of a packet until its turn comes.
 type keptPacket struct {
 	psn    PSN
 	here   bool
@@ -33,16 +31,16 @@ type keptPacket struct {
 	reth   roce.RETH
 	send   roce.SendETH
 	atomic roce.AtomicETH
-	old    uint64 // what an atomic brings
+	old    uint64 // result of an atomic
 	extra  uint32 // immediate data, the key to invalidate or the PSN of a response
 	length int
 	data   []byte // the payload, unless it is placed
 }
 
-// empty tells whether nothing is kept, as of a responder that keeps nothing.
+// empty reports whether nothing is kept, as for a responder that keeps nothing.
 func (k *kept) empty() bool { return k == nil || k.n == 0 }
 
-// find gives the packet of a PSN, nil if it is not kept.
+// find returns the packet of a PSN, nil if it is not kept.
 func (k *kept) find(psn PSN) *keptPacket {
 	if k.empty() {
 		return nil
@@ -90,7 +88,7 @@ func (k *kept) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
 	}
 }
 
-// remove forgets a packet. What it lent stays as it is until add.
+// remove drops a packet. Data it lent stays valid until add.
 func (k *kept) remove(s *keptPacket) {
 	s.here = false
 	k.n--
@@ -120,7 +118,7 @@ func (k *kept) clear() {
 	k.owed.clear()
 }
 
-// restore lends the packet that was kept, until the next one is restored.
+// restore returns a kept packet, valid until the next call.
 func (k *kept) restore(s *keptPacket) *roce.Packet {
 	p := &k.again
 	p.BTH, p.RETH, p.Send = s.bth, s.reth, s.send
@@ -135,8 +133,8 @@ func (k *kept) restore(s *keptPacket) *roce.Packet {
 	return p
 }
 
-// keep takes a packet out of order. One whose payload cannot be placed is not kept: it
-// is judged when it comes in its turn.
+// keep handles a packet out of order. If its payload cannot be placed, it is not kept, but checked
+// when it arrives in its turn.
 func (q *QP) keep(p *roce.Packet, hold bool) {
 	r := &q.resp
 	psn := psnOf(p)
@@ -153,19 +151,19 @@ func (q *QP) keep(p *roce.Packet, hold bool) {
 	r.kept.owe(psn)
 }
 
-// owe notes that a packet is to have a NACK.
+// owe records that a packet needs a NACK.
 func (k *kept) owe(psn PSN) {
 	if k.owed.n < maxOwed {
 		*k.owed.push() = psn
 	}
 }
 
-// maxOwed is how many NACKs may wait to be sent. Those beyond are as if they were lost.
+// maxOwed is the number of NACKs that may wait to be sent. Further ones are dropped, as if lost.
 const maxOwed = 1024
 
-// placeEarly puts the payload of a packet out of order into memory, in one piece, unless it
-// is to wait: as it asks for, or as placement, chunks of memory and shared receive queues
-// want it. ok is false if the packet is not one to keep.
+// placeEarly writes the payload of a packet out of order to memory, in one piece, unless it must
+// wait: because the packet asks for that, or because of placement, chunks of memory or shared
+// receive queues. ok is false if the packet must not be kept.
 func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place, ok bool) {
 	n, s := uint32(p.Length), shapes[p.BTH.Opcode.Operation()]
 	hold = hold || q.chunks != nil
@@ -181,7 +179,7 @@ func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place
 			return false, at, false
 		}
 	case q.config.Shared != nil:
-		return false, at, true // which request it gets is not known until its turn
+		return false, at, true // its request is not known until its turn
 	default:
 		list, posted := q.receiveAhead(p.Send.Receive)
 		offset := uint64(p.Send.Packet) << q.mtuShift
@@ -201,7 +199,7 @@ func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place
 	return true, at, true
 }
 
-// pieceOf gives n bytes of a list, from offset on, if they are in one element.
+// pieceOf returns n bytes of a list, from offset on, if they are in one element.
 func pieceOf(list []memory.SGE, offset, n uint32) (memory.Span, bool) {
 	for i := range list {
 		e := &list[i]
@@ -213,8 +211,7 @@ func pieceOf(list []memory.SGE, offset, n uint32) (memory.Span, bool) {
 	return memory.Span{}, n == 0
 }
 
-// receiveAhead gives the list of a receive request by its number; false if it is not
-// posted.
+// receiveAhead returns the list of a receive request by its number; false if it is not posted.
 func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 	r := &q.resp
 	i := PSN(number).From(PSN(r.received))
@@ -230,9 +227,9 @@ func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 	return q.receives.at(int(i)).SGL, true
 }
 
-// storeAround writes the payload of a packet, but not over that of newer ones that came
-// before it: resent packets of an older message find the newer one's bytes where both
-// have gone to the same memory, by whatever key.
+// storeAround writes the payload of a packet, except over data of newer packets that arrived before
+// it: where both went to the same memory, by whatever key, resent packets of an older message leave
+// the newer one's bytes.
 func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
 	k := q.resp.kept
 	if k == nil || k.early == 0 || s.Length == 0 {
@@ -248,7 +245,7 @@ func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
 		if newer == nil || !newer.placed || !newer.at.Overlaps(here) {
 			continue
 		}
-		// What is in front of it, and what is behind.
+		// The parts before and after it.
 		if before := newer.at.Addr - here.Addr; newer.at.Addr > here.Addr {
 			if f := q.storeAround(psn, cut(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
 				return f
@@ -267,7 +264,7 @@ func cut(s memory.Span, from, to uint32) memory.Span {
 	return s
 }
 
-// cutBytes is cut of bytes, if they are modelled.
+// cutBytes is cut for bytes, if they are modelled.
 func cutBytes(b []byte, from, to uint32) []byte {
 	if len(b) == 0 {
 		return nil
@@ -296,7 +293,7 @@ func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []
 	return memory.OK
 }
 
-// left is how many bytes an element has from an offset of its list on.
+// left returns how many bytes an element has left from an offset of its list.
 func left(list []memory.SGE, offset uint32) uint32 {
 	for i := range list {
 		if offset < list[i].Length {
@@ -307,7 +304,7 @@ func left(list []memory.SGE, offset uint32) uint32 {
 	return 0
 }
 
-// replay handles the packets that were kept and whose turn has come.
+// replay handles the kept packets whose turn has come.
 func (q *QP) replay() {
 	r := &q.resp
 	for q.state != qp.Err {
@@ -322,13 +319,13 @@ func (q *QP) replay() {
 		q.perform(p)
 		r.early = false
 		if r.expected == at {
-			break // there is no receive request: it will come again
+			break // there is no receive request: the packet will be sent again
 		}
 	}
 	r.kept.settled(r.expected)
 }
 
-// settled forgets NACKs that are not needed: of what has been reached since.
+// settled drops NACKs of packets before expected.
 func (k *kept) settled(expected PSN) {
 	for range k.owed.n {
 		psn := *k.owed.at(0)
@@ -339,18 +336,18 @@ func (k *kept) settled(expected PSN) {
 	}
 }
 
-// owes tells whether there are packets without a NACK.
+// owes reports whether there are packets without a NACK.
 func (k *kept) owes() bool { return k != nil && k.owed.n > 0 }
 
-// disordered tells whether there is a NACK to send next.
+// disordered reports whether there is a NACK to send next.
 func (r *responder) disordered() bool { return r.nak == 0 && r.kept.owes() }
 
-// nack makes the NACK for the oldest packet that was kept and has none.
+// nack makes the NACK for the oldest kept packet that has none.
 func (q *QP) nack(p *roce.Packet) {
 	r := &q.resp
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.Nack), uint32(r.expected)
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeSequence, MSN: r.msn}
 	p.Selective.PSN = uint32(*r.kept.owed.at(0))
 	r.kept.owed.pop()
-	r.ackDue, r.unacked = false, 0 // it acknowledges what is in front of the gap
+	r.ackDue, r.unacked = false, 0 // it acknowledges the packets before the gap
 }

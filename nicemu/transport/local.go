@@ -6,16 +6,15 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// A local operation is done when the requester reaches it: when all packets of
-// the messages in front of it have been sent once (rdma_rxe, rxe_do_local_ops of
-// rxe_req.c). What is behind it waits until then. With a fence it waits for READs
-// and atomics, as others do (§10.8.3.3). LocalInvalidate waits for everything in
-// front of it to complete, which the specification leaves to an indicator of its
-// own (local invalidate fence, §10.6.5.1), which no verb has; rdma_rxe does
-// so always. It completes in its turn; one that is flushed while it waits for
-// its turn has been done all the same.
+// A local operation is done when the requester reaches it: when all packets of earlier messages
+// have been sent once (rdma_rxe, rxe_do_local_ops of rxe_req.c). Later work requests wait until
+// then. With a fence it waits for READs and atomics, as others do (§10.8.3.3). LocalInvalidate
+// waits for all earlier requests to complete, which the specification leaves to a separate
+// indicator (local invalidate fence, §10.6.5.1), which no verb has; rdma_rxe always does so. It
+// completes in its turn; if it is flushed while it waits for its turn, it has been done
+// nevertheless.
 
-// reached gives the local operation that is to be done now, if any.
+// reached returns the local operation to be done now, if any.
 func (q *QP) reached() *sendWQE {
 	r := &q.req
 	if r.next != r.free || r.numbered == r.queue.n || r.failing() {
@@ -28,8 +27,7 @@ func (q *QP) reached() *sendWQE {
 	return w
 }
 
-// done tells whether the oldest work request is a local operation that was done
-// without a fault.
+// done reports whether the oldest work request is a local operation that was done without a fault.
 func (r *requester) done() bool {
 	if r.numbered == 0 {
 		return false
@@ -54,9 +52,8 @@ func (q *QP) execute(w *sendWQE) {
 	w.fault = q.config.Memory.Invalidate(w.RKey).Status(memory.LocalInvalidate)
 }
 
-// settle does what needs no packet, once its turn has come: local operations,
-// and the failure of a work request with a fault (§9.9.2). It reports when the
-// queue is drained.
+// settle does the work that needs no packet, once its turn has come: local operations, and the
+// failure of a work request with a fault (§9.9.2). It reports when the queue is drained.
 func (q *QP) settle() {
 	for more := true; more; {
 		w := q.reached()
@@ -71,8 +68,8 @@ func (q *QP) settle() {
 	}
 }
 
-// end ends the oldest work request if it has a fault, or was done here, and tells
-// whether there may be more to do.
+// end completes the oldest work request if it has a fault, or was done here, and reports whether
+// there may be more to do.
 func (q *QP) end() bool {
 	r := &q.req
 	if r.queue.n == 0 || q.state != qp.RTS && r.numbered == 0 {

@@ -13,15 +13,14 @@ var (
 	_ Receives = (*qp.SRQ)(nil)
 )
 
-// What the first regions of a host are called, in the order in which they are
-// registered: one for lists, one that the peer works on.
+// Keys of the first regions of a host, in the order in which they are registered: one for lists,
+// one that the peer works on.
 const (
 	localKey  = 0x100
 	targetKey = 0x200
 )
 
-// open is the rights of a queue pair and of memory that the peer may do anything
-// with.
+// open are the rights of a queue pair and of memory that the peer may do anything with.
 const open = memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic
 
 // host is the memory of one side.
@@ -37,7 +36,7 @@ func newHost() *host {
 	return h
 }
 
-// add registers n bytes and gives their key.
+// add registers n bytes and returns their key.
 func (h *host) add(va, n uint64, rights memory.Access, b memory.Backing) uint32 {
 	if rights&(memory.RemoteWrite|memory.RemoteAtomic) != 0 {
 		rights |= memory.LocalWrite
@@ -57,7 +56,7 @@ func (h *host) bytes(va uint64, n int, rights memory.Access) []byte {
 	return b.Data
 }
 
-// window makes a window of type 2 and gives its key.
+// window makes a window of type 2 and returns its key.
 func (h *host) window() uint32 {
 	w, err := h.table.AllocWindow(h.pd, memory.Type2)
 	if err != nil {
@@ -79,7 +78,7 @@ func newSizes() *host {
 
 func sizes() memory.View { return newSizes().view(0) }
 
-// ledger notes what is changed through a view.
+// ledger records changes made through a view.
 type ledger struct {
 	memory.View
 	log func(line string)

@@ -10,32 +10,32 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Attr is what a queue pair is told on its way to RTS. Each transition takes the
-// fields below its name (§10.3.1, §11.2.5) and leaves the others.
+// Attr are the attributes of a queue pair on its way to RTS. Each transition takes the fields below
+// its name (§10.3.1, §11.2.5) and leaves the others.
 type Attr struct {
 	// RESET to INIT.
-	Access memory.Access // what may be done from afar; RC and UC
+	Access memory.Access // remote access rights; RC and UC
 	QKey   uint32        // UD
 
 	// INIT to RTR.
 	DestQP          uint32      // 24 bits; RC and UC
-	RQPSN           PSN         // the first that the peer sends; RC and UC
-	PathMTU         units.Bytes // 256, 512, 1024, 2048 or 4096; of UD the port's
+	RQPSN           PSN         // the peer's first; RC and UC
+	PathMTU         units.Bytes // 256, 512, 1024, 2048 or 4096; for UD the port's
 	MaxDestRdAtomic uint8       // READs and atomics that the peer may have outstanding; RC
 	MinRNRTimer     uint8       // code of roce.RNRTime, 0 to 31; RC
 
 	// RTR to RTS.
-	SQPSN       PSN   // the first that is sent
+	SQPSN       PSN   // the first to send
 	Timeout     uint8 // code of AckTimeout, 0 to 31; RC
 	RetryCount  uint8 // 0 to 7; RC
 	RNRRetry    uint8 // 0 to 7, which has no limit; RC
 	MaxRdAtomic uint8 // READs and atomics outstanding; RC
 }
 
-// Modify moves the queue pair to another state. Any state goes to RESET, which
-// forgets everything, and to ERR, which flushes; otherwise the order is INIT,
-// RTR, RTS, and between RTS and SQD. UC and UD go from SQE to RTS. An error, which
-// wraps EINVAL, tells what is not allowed, and nothing has changed.
+// Modify moves the queue pair to another state. Any state can go to RESET, which clears everything,
+// and to ERR, which flushes; otherwise the order is INIT, RTR, RTS, and between RTS and SQD. UC and
+// UD go from SQE to RTS. An error, which wraps EINVAL, says what is not allowed, and nothing has
+// changed.
 func (q *QP) Modify(to qp.State, a Attr) error {
 	switch from := q.state; {
 	case to == qp.Reset:
@@ -94,8 +94,8 @@ func (q *QP) Adjust(a Attr) error {
 	return nil
 }
 
-// Retry sets RetryCount, 0 to 7, in any state from RTS on, as no verb does: for a layer that
-// learns later that it can do better than to try again. What was tried already counts.
+// Retry sets RetryCount, 0 to 7, in any state from RTS on, which no verb does: for a layer that
+// learns later that it can do better than retry. Earlier retries count.
 func (q *QP) Retry(count uint8) {
 	if q.state < qp.RTS || count > 7 {
 		return
@@ -160,7 +160,7 @@ func (q *QP) readyToSend(a Attr) error {
 	return nil
 }
 
-// toError goes to the error state: what is posted is flushed (§10.3.1).
+// toError goes to the error state: posted requests are flushed (§10.3.1).
 func (q *QP) toError() {
 	if q.state == qp.Err {
 		return
@@ -173,7 +173,7 @@ func (q *QP) toError() {
 	}
 }
 
-// clear forgets all that has happened but the counters.
+// clear clears all state except the counters.
 func (q *QP) clear() {
 	q.req.queue.clear()
 	q.chunks.clear()

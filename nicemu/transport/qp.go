@@ -11,18 +11,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config is what a queue pair is made with.
+// Config is the configuration of a queue pair.
 type Config struct {
 	Service roce.Service // roce.RC, UC or UD
 	Number  uint32       // 24 bits
 	PKey    uint16       // 0 means roce.DefaultPKey
 
-	SignalAll bool // every work request is completed also if it succeeds
+	SignalAll bool // every work request makes a completion, even on success
 
 	Memory Memory // a memory.View with this number
 	SendCQ CQ
 	RecvCQ CQ
-	Shared Receives // a shared receive queue; nil if it has its own
+	Shared Receives // a shared receive queue; nil if there is none
 	Events Events   // may be nil
 
 	MaxSend   int // work requests
@@ -30,19 +30,19 @@ type Config struct {
 	MaxSGE    int // elements of a list
 	MaxInline int // bytes
 
-	// AckEvery makes the responder acknowledge every n-th packet even if it was
-	// not asked to; 0 for never (§9.7.5.1). AskEvery makes the requester ask for
-	// an acknowledgement at each PSN that is a multiple of it, as well as at the end
-	// of messages and where the window is full (SetWindow); 0 for never.
+	// AckEvery makes the responder acknowledge every n-th packet even if not requested; 0 means
+	// never (§9.7.5.1). AskEvery makes the requester request an acknowledgement at each PSN that is
+	// a multiple of it, as well as at the end of messages and where the window is full (SetWindow);
+	// 0 means never.
 	AckEvery int
 	AskEvery int
 
-	// ChunkSize is how much of a message is read from or written to Memory at once,
-	// for memory that costs much to reach; 0 is a packet. What has come of a message
-	// is in memory when the message is complete.
+	// ChunkSize is how much of a message is read from or written to Memory at once, for memory with
+	// expensive access; 0 means a packet. The received part of a message is in memory when the
+	// message is complete.
 	ChunkSize units.Bytes
 
-	Recovery func() Recovery // makes its loss recovery; nil for that of the specification, NewGoBackN; RC only
+	Recovery func() Recovery // makes its loss recovery; nil means NewGoBackN, as specified; RC only
 	Feedback Feedback        // may be nil
 }
 
@@ -53,7 +53,7 @@ type QP struct {
 	mtuShift uint8
 	wire     roce.Service // of its packets: config.Service, or roce.IRN
 	state    qp.State
-	turn     bool // whether it is a response's turn, if there are requests too
+	turn     bool // it is a response's turn, if there are requests too
 	drained  bool // qp.SQDrained was reported
 	req      requester
 	resp     responder
@@ -64,10 +64,10 @@ type QP struct {
 	flow     flow
 }
 
-// flow is what is measured of a queue pair's flow.
+// flow holds measurements of a queue pair's flow.
 type flow struct {
-	timed  bool       // round trips are
-	marked bool       // a NACK has echoed a mark that nobody was told of
+	timed  bool       // round trips are measured
+	marked bool       // a NACK has echoed a mark that was not reported
 	acked  uint64     // payload of SENDs and WRITEs
 	rtt    units.Time // the last one; 0 before the first
 }
@@ -113,29 +113,29 @@ func New(c Config) (*QP, error) {
 	return q, nil
 }
 
-// Number is the queue pair's number.
+// Number returns the queue pair's number.
 func (q *QP) Number() uint32 { return q.config.Number }
 
-// State is the state it is in.
+// State returns its state.
 func (q *QP) State() qp.State { return q.state }
 
-// Attr is what Modify has set.
+// Attr returns the attributes set by Modify.
 func (q *QP) Attr() Attr { return q.attr }
 
-// Counters is what it has counted.
+// Counters returns its counters.
 func (q *QP) Counters() Counters { return q.counters }
 
-// Payload is Counters().PayloadReceived.
+// Payload returns Counters().PayloadReceived.
 func (q *QP) Payload() uint64 { return q.counters.PayloadReceived }
 
-// Retransmitted is Counters().Retransmitted.
+// Retransmitted returns Counters().Retransmitted.
 func (q *QP) Retransmitted() uint64 { return q.counters.Retransmitted }
 
-// Expected is the PSN that comes next; of UD it means nothing.
+// Expected returns the next PSN to be received; it has no meaning for UD.
 func (q *QP) Expected() PSN { return q.resp.expected }
 
-// Unused are the first PSNs that neither requests have nor responses to them: of what the
-// queue pair sends, and of what its peer does.
+// Unused returns the first PSNs that neither requests nor responses to them have: of this queue
+// pair's requests, and of the peer's.
 func (q *QP) Unused() (ours, theirs PSN) {
 	ours, theirs = q.req.next, q.resp.expected
 	if !q.keeps() {
@@ -151,8 +151,8 @@ func later(a, b PSN) PSN {
 	return a
 }
 
-// Holds tells whether the responder can repeat the response to a READ or atomic that has
-// this PSN in it.
+// Holds reports whether the responder can repeat the response to a READ or atomic that includes
+// this PSN.
 func (q *QP) Holds(psn PSN) bool {
 	r := &q.resp
 	for i := range r.fetches.n {
@@ -164,25 +164,24 @@ func (q *QP) Holds(psn PSN) bool {
 	return false
 }
 
-// Acknowledged is how much payload of SENDs and WRITEs was acknowledged since the queue
-// pair was made, in bytes.
+// Acknowledged returns the payload of SENDs and WRITEs acknowledged since the queue pair was made,
+// in bytes.
 func (q *QP) Acknowledged() uint64 { return q.flow.acked }
 
-// Time has round-trip times measured from now on, as they are with Config.Feedback.
+// Time starts measuring round-trip times, as with Config.Feedback.
 func (q *QP) Time() { q.flow.timed = true }
 
-// RTT is the last round-trip time that was measured; 0 if none was.
+// RTT returns the last measured round-trip time; 0 if there is none.
 func (q *QP) RTT() units.Time { return q.flow.rtt }
 
-// Outstanding is the window of PSNs and the payload of SENDs and WRITEs that is
-// sent and not acknowledged.
+// Outstanding returns the window of PSNs and the payload of SENDs and WRITEs sent and not
+// acknowledged.
 func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.flying }
 
-// Receive takes a packet for this queue pair; of one whose bytes are modelled,
-// Payload has Length bytes. Of its headers only those that the opcode has are
-// looked at. grh is what stands in front of a datagram's payload in the receive
-// buffer, or nil if bytes are not modelled; with RC and UC it is not looked at.
-// Neither is kept. A truncated packet is dropped, since its ICRC is missing.
+// Receive handles a packet for this queue pair; if its bytes are modelled, Payload has Length
+// bytes. Of its headers only those of the opcode are used. grh precedes a datagram's payload in the
+// receive buffer, or is nil if bytes are not modelled; RC and UC ignore it. Neither is kept. A
+// truncated packet is dropped, since its ICRC is missing.
 func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 	q.Clock(now)
 	op := p.BTH.Opcode
@@ -215,8 +214,7 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 	}
 }
 
-// Deadline is when Expire is to be called; units.Never for not at all. Any other
-// call may change it.
+// Deadline returns when to call Expire; units.Never means not at all. Any other call may change it.
 func (q *QP) Deadline() units.Time {
 	t := min(q.ackDeadline(), q.req.rnrTimer)
 	if q.keeps() && (q.resp.replies > 0 || q.req.fetches > 0) {
@@ -228,7 +226,7 @@ func (q *QP) Deadline() units.Time {
 	return t
 }
 
-// Expire does what is due at now.
+// Expire does the work due at now.
 func (q *QP) Expire(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now
@@ -252,7 +250,7 @@ func (q *QP) Expire(now units.Time) {
 	}
 }
 
-// Kind is what a packet is for pacing and scheduling.
+// Kind is the kind of a packet for pacing and scheduling.
 type Kind uint8
 
 // The kinds.
@@ -266,13 +264,12 @@ const (
 // Offer is the packet that a queue pair would send next.
 type Offer struct {
 	Kind  Kind
-	Bytes units.Bytes // what UDP carries, from the BTH to the ICRC: the packet's Len
+	Bytes units.Bytes // the UDP payload, from the BTH to the ICRC: the packet's Len
 	Path  uint32      // of a datagram: SendWR.Path
 }
 
-// Offer says what Next would give. Where both could be sent, Responses and
-// Requests take turns, and Control goes first. Kind is Nothing if there is
-// nothing to send before the next input.
+// Offer returns the packet that Next would make. If both could be sent, Responses and Requests take
+// turns, and Control goes first. Kind is Nothing if there is nothing to send before the next input.
 func (q *QP) Offer() Offer {
 	switch kind, _, psn, w := q.choose(); kind {
 	case Control, Response:
@@ -283,9 +280,9 @@ func (q *QP) Offer() Offer {
 	return Offer{}
 }
 
-// Behind says what NextRequest would give while Control is on offer: a request that need
-// not wait for it, where acknowledgements leave by another class. Responses wait, since
-// they leave in the order of PSNs.
+// Behind returns what NextRequest would make while Control is on offer: a request that need not
+// wait for it, if acknowledgements have another class. Responses wait, since they leave in the
+// order of PSNs.
 func (q *QP) Behind() Offer {
 	if psn, w, ok := q.nextRequest(); ok {
 		return Offer{Kind: Request, Bytes: q.requestBytes(w, psn), Path: w.Path}
@@ -293,18 +290,17 @@ func (q *QP) Behind() Offer {
 	return Offer{}
 }
 
-// Next fills p with the next packet and counts it as sent: the BTH and the
-// headers that the opcode has, as they would be decoded, and the payload, which
-// it appends to p.Payload[:0], so that the caller decides where the bytes
-// go and can use the room again. Other headers stay as they were. false means
-// that there is none, or that what it was to carry could not be read; then the
-// error has been handled, and Offer says how it goes on.
+// Next fills p with the next packet and counts it as sent: the BTH and the headers of the opcode,
+// as they would be decoded, and the payload, which it appends to p.Payload[:0], so that the caller
+// decides where the bytes go and can reuse the room. Other headers stay as they were. It returns
+// false if there is no packet, or if its data could not be read; then the error has been handled,
+// and Offer returns what follows.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	kind, f, psn, w := q.choose()
 	return q.next(now, p, kind, f, psn, w)
 }
 
-// NextRequest is Next of what Behind offers.
+// NextRequest is Next for the packet returned by Behind.
 func (q *QP) NextRequest(now units.Time, p *roce.Packet) bool {
 	psn, w, ok := q.nextRequest()
 	return ok && q.next(now, p, Request, nil, psn, w)
@@ -330,8 +326,8 @@ func (q *QP) next(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN
 	return ok
 }
 
-// choose finds the next packet: the READ or atomic it responds to, if any, or
-// the PSN and the work request it is of.
+// choose finds the next packet: the READ or atomic it responds to, if any, or its PSN and work
+// request.
 func (q *QP) choose() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
 	kind, f = q.nextResponse()
 	if kind == Control || kind == Response && q.turn {
@@ -343,16 +339,16 @@ func (q *QP) choose() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
 	return kind, f, 0, nil
 }
 
-// packets is how many packets a message of n bytes takes.
+// packets returns how many packets a message of n bytes takes.
 func (q *QP) packets(n uint32) uint32 {
 	return max(1, uint32((uint64(n)+uint64(q.mtu())-1)>>q.mtuShift))
 }
 
-// keeps tells whether the peers keep packets that are out of order.
+// keeps reports whether the peers keep packets that are out of order.
 func (q *QP) keeps() bool { return q.wire == roce.IRN }
 
-// Speaks tells whether packets of a service are for a queue pair such as this one. RC and
-// IRN are two ways of one: that the peer has the other one is to be found out.
+// Speaks reports whether packets of a service are for a queue pair of this kind. RC and IRN are
+// variants of one: the queue pair must detect that the peer uses the other.
 func (q *QP) Speaks(s roce.Service) bool {
 	if s == roce.IRN {
 		s = roce.RC
@@ -369,7 +365,7 @@ func (q *QP) setMTU(n units.Bytes) {
 	}
 }
 
-// piece is the length of the k-th packet of a message of n bytes.
+// piece returns the length of the k-th packet of a message of n bytes.
 func (q *QP) piece(n, k uint32) uint32 {
 	return min(q.mtu(), n-k<<q.mtuShift)
 }

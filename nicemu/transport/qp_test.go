@@ -53,7 +53,7 @@ func TestTimerCodes(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongIsSaid looks for the fix in errors.
+// TestWhatIsWrongIsSaid checks that errors say how to fix them.
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	config := func(change func(*Config)) Config {
 		c := Config{Memory: sizes(), SendCQ: &count{}, RecvCQ: &count{}, MaxSend: 1, MaxRecv: 1, MaxSGE: 1}

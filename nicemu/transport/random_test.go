@@ -15,9 +15,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestExactlyOnceInOrder joins two queue pairs by a channel with some loss,
-// copies, delays and disorder: everything completes, and memory, what was read
-// and what was received are those of a sequential machine.
+// TestExactlyOnceInOrder joins two queue pairs by a channel with some loss, copies, delays and
+// reordering: everything completes, and memory, READ results and received messages are those of a
+// sequential machine.
 func TestExactlyOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pair := newPair(t, faults{
@@ -33,8 +33,8 @@ func TestExactlyOnceInOrder(t *testing.T) {
 	})
 }
 
-// TestRightOrFailed does the same over a channel that may lose so much that the
-// queue pairs give up: what they say is then still true.
+// TestRightOrFailed does the same over a channel that may lose so much that the queue pairs give
+// up: their completions are then still true.
 func TestRightOrFailed(t *testing.T) {
 	failed := 0
 	check := func(t *rapid.T) {
@@ -52,7 +52,7 @@ func TestRightOrFailed(t *testing.T) {
 			}
 		}
 	}
-	// Queue pairs with few requests seldom give up: more are drawn until some have.
+	// Queue pairs with few requests rarely give up: draw more until some have.
 	for try := 0; try < 20 && failed == 0 && !t.Failed(); try++ {
 		rapid.Check(t, check)
 	}
@@ -61,8 +61,8 @@ func TestRightOrFailed(t *testing.T) {
 	}
 }
 
-// TestRightStatus makes one work request fail, over a channel without loss: it
-// has the right status, and only what was in front of it has happened.
+// TestRightStatus makes one work request fail, over a channel without loss: it has the right
+// status, and only earlier requests have been executed.
 func TestRightStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{copies: 0.1, budget: 3, late: rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "late")}
@@ -90,8 +90,8 @@ func TestRightStatus(t *testing.T) {
 	})
 }
 
-// spoil makes the first of some work requests that can fail do so and gives the
-// status it is to have; Success if none can.
+// spoil makes the first work request that can fail do so and returns its expected status; Success
+// if none can.
 func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 	for i := range work {
 		wr := &work[i]
@@ -123,14 +123,13 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 	return cq.Success
 }
 
-// Memory of a side: its peer works on the target; the rest are buffers of its
-// own, each of them used once.
+// Memory of a side: its peer works on the target; the rest are its own buffers, each used once.
 const (
 	targetSize = 4096
 	localSize  = 1 << 18
 )
 
-// pair is two queue pairs, and what each of them is to do to the other.
+// pair is two queue pairs with their programs.
 type pair struct {
 	channel *channel
 	sides   [2]*agent
@@ -146,22 +145,22 @@ type agent struct {
 	target []byte // what the peer works on
 	local  []byte
 	used   uint32 // of local
-	window uint32 // the key it will have
+	window uint32 // its future key
 	bound  bool   // it will be
 
 	work     []SendWR
 	models   [][]byte // the peer's target: before any work, after each
-	brought  [][]byte // by work request: what a READ or atomic brings, or nil
-	messages [][]byte // what its SENDs bring to the peer; nil for WRITEs with immediate data
+	brought  [][]byte // by work request: the result of a READ or atomic, or nil
+	messages [][]byte // messages its SENDs deliver to the peer; nil for WRITEs with immediate data
 	imms     []uint32
 	receives []qp.RecvWR // posted and to be posted
 	posted   int         // of work
 	ready    int         // of receives
 
 	sent, received []cq.Completion
-	shared         *posted   // nil if its queue pair has receives of its own
-	watch          func()    // called after each completion that is about its work; may be nil
-	peerFails      cq.Status // what may happen to a receive request of the peer
+	shared         *posted   // nil if its queue pair has its own receives
+	watch          func()    // called after each completion of its work; may be nil
+	peerFails      cq.Status // possible status of a receive request of the peer
 }
 
 // halves of a CQ
@@ -184,7 +183,7 @@ func (r recvs) Complete(c cq.Completion, _ bool) {
 
 func newPair(t *rapid.T, f faults) *pair { return newPairWith(t, f, nil) }
 
-// newPairWith makes a pair with a loss recovery, or with go-back-N without settings.
+// newPairWith makes a pair with a loss recovery, or with go-back-N if settings is nil.
 func newPairWith(t *rapid.T, f faults, settings RecoverySettings) *pair {
 	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}}
 	mtu := rapid.SampledFrom([]units.Bytes{256, 512, 1024}).Draw(t, "mtu")
@@ -267,7 +266,7 @@ func (p *posted) Take(wr *qp.RecvWR) bool {
 	return true
 }
 
-// take gives n bytes of local memory as a list of some elements.
+// take returns n bytes of local memory as a list of some elements.
 func (s *agent) take(t *rapid.T, n int) []memory.SGE {
 	var list []memory.SGE
 	for parts := rapid.IntRange(1, 3).Draw(t, "parts"); n > 0; parts-- {
@@ -287,7 +286,7 @@ func (s *agent) bytesOf(list []memory.SGE) []byte {
 	return b
 }
 
-// program draws what s does to its peer, and what has to come of it.
+// program draws the work of s on its peer, and the expected results.
 func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 	model := make([]byte, targetSize)
 	s.models = append(s.models, slices.Clone(model))
@@ -331,8 +330,8 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 			wr.SGL, wr.Inline = nil, slices.Clone(data)
 		}
 
-		// What changes memory that an earlier READ still reads has to be fenced:
-		// otherwise the order is open (§10.8.3).
+		// A change of memory that an earlier READ still reads needs a fence: otherwise the order is
+		// open (§10.8.3).
 		at := model[wr.RemoteVA : wr.RemoteVA+uint64(n)]
 		changes := wr.Op.write() || wr.Op.atomic()
 		overlaps := slices.ContainsFunc(read, func(p piece) bool {
@@ -373,8 +372,8 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 	}
 }
 
-// turnWindow makes wr bind the window of s, or invalidate it if it is bound. To
-// do either twice is an error.
+// turnWindow makes wr bind the window of s, or invalidate it if it is bound. Doing either twice is
+// an error.
 func (s *agent) turnWindow(wr *SendWR) {
 	if s.bound = !s.bound; s.bound {
 		wr.Op, wr.Bind = BindWindow, memory.Binding{Window: s.window, Tag: uint8(s.window + 1), Region: targetKey, Length: 8, Access: open}
@@ -384,8 +383,8 @@ func (s *agent) turnWindow(wr *SendWR) {
 	wr.Op, wr.RKey = LocalInvalidate, s.window
 }
 
-// feed posts work as far as there is room, and receives now and then, often too
-// late. It tells whether some are left.
+// feed posts work as far as there is room, and receives now and then, often too late. It reports
+// whether some are left.
 func (p *pair) feed() bool {
 	left := false
 	for _, s := range p.sides {

@@ -12,15 +12,15 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// cpu is the time that the process has computed.
+// cpu returns the CPU time that the process has used.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkIRNInOrder is what a packet costs with IRN as a share of what it costs with
-// go-back-N, where none is lost: the median of runs of both, one after the other.
+// BenchmarkIRNInOrder measures the cost of a packet with IRN relative to go-back-N, without loss:
+// the median of runs of both, one after the other.
 func BenchmarkIRNInOrder(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	bytes := newHost()
@@ -56,7 +56,7 @@ func BenchmarkIRNInOrder(b *testing.B) {
 			}
 			var ratios []float64
 			for b.Loop() {
-				// Whichever is first has what the other has left in caches.
+				// The first run leaves the other's data in caches.
 				x, y := run(wires[0]), run(wires[1])
 				z, v := run(wires[1]), run(wires[0])
 				ratios = append(ratios, float64(y+z)/float64(x+v))

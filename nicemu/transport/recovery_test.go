@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// capped is go-back-N with a limit of packets in flight and a shorter timeout
-// while few are: what a recovery can decide beside what to send again.
+// capped is go-back-N with a limit of packets in flight and a shorter timeout while few are:
+// further decisions of a recovery beside retransmission.
 type capped struct {
 	GoBackN
 	limit uint32

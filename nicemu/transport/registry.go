@@ -5,24 +5,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Recoveries are the loss recoveries that a lab file can name. A package adds its own in
-// an init function.
+// Recoveries are the loss recoveries that a lab file can name. Packages register theirs in an init
+// function.
 var Recoveries = registry.New[RecoveryKind]("loss recovery")
 
-// DefaultRecovery is the loss recovery of a NIC of which a lab file says nothing: that of
-// the specification.
+// DefaultRecovery is the loss recovery of a NIC if a lab file names none: that of the
+// specification.
 const DefaultRecovery = "go-back-n"
 
-// RecoveryKind is a loss recovery as a lab file names it.
+// RecoveryKind describes a loss recovery that a lab file can name.
 type RecoveryKind struct {
 	// Summary is one sentence for the schema and the documentation.
 	Summary string
-	// Presets are the names of known sets of parameters, the default first; nil where
-	// there is one set only.
+	// Presets are the names of known sets of parameters, the default first; nil if there is only
+	// one set.
 	Presets []string
-	// Settings gives the parameters of a preset, "" without presets, for a port at line
-	// rate line, 0 for an unlimited one. Keys that must be in the file have no omitempty
-	// in their yaml tag.
+	// Settings returns the parameters of a preset, "" without presets, for a port at line rate
+	// line, 0 for an unlimited one. Keys that must be in the file have no omitempty in their yaml
+	// tag.
 	Settings func(preset string, line units.Rate) RecoverySettings
 }
 
@@ -32,19 +32,19 @@ type RecoverySettings interface {
 	// Validate checks the parameters for a port at line rate line, 0 for an unlimited
 	// one. The error joins a registry.RangeError for each that is wrong.
 	Validate(line units.Rate) error
-	// New makes the recovery of a queue pair. The settings have passed Validate, do not
-	// change any more, and are shared by the queue pairs of a NIC.
+	// New makes the recovery of a queue pair. The settings have passed Validate, no longer change,
+	// and are shared by the queue pairs of a NIC.
 	New() Recovery
 }
 
-// WindowFromPath is what settings implement whose packets in flight can be limited by the
-// network's bandwidth-delay product, which a lab file's links say.
+// WindowFromPath is implemented by settings that can limit packets in flight to the network's
+// bandwidth-delay product, computed from a lab file's links.
 type WindowFromPath interface {
-	NeedsPath() bool       // it is not given
-	SetWindow(packets int) // 0 where links have no rate
+	NeedsPath() bool       // the window is not given
+	SetWindow(packets int) // 0 if links have no rate
 }
 
-// FromPath is a window that is to come from the path.
+// FromPath is a window to be computed from the path.
 const FromPath = -1
 
 // GoBackNSettings are the parameters of go-back-N.

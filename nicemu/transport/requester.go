@@ -14,26 +14,26 @@ const maxMessage = 1 << 31
 // infinite is the RNR retry count that means no limit (§9.7.5.2.8).
 const infinite = 7
 
-// requester is the sending side of a queue pair: its send queue, in which work
-// requests get PSNs in order, and what it knows of the way of these PSNs.
+// requester is the sending side of a queue pair: its send queue, in which work requests get PSNs in
+// order, and the state of these PSNs.
 type requester struct {
 	queue    ring[sendWQE] // not yet completed
-	numbered int           // how many of them have PSNs: the oldest
+	numbered int           // how many have PSNs: the oldest
 
 	stream              // of the request packets
-	free    PSN         // the first that no work request has
-	near    int         // where locate found something last
+	free    PSN         // the first unused
+	near    int         // position of locate's last result
 	fetches int         // READs and atomics under way
 	flying  units.Bytes // payload in the window, each byte once
-	most    units.Bytes // that may be; 0 is without limit
+	most    units.Bytes // limit of flying; 0 means no limit
 
 	rnrTimer units.Time // nothing is sent before; units.Never if not
-	unready  bool       // an RNR NAK has come, and nothing was acknowledged since
+	unready  bool       // an RNR NAK has arrived, and nothing was acknowledged since
 	rnrTries uint8      // left
 
 	brought *brought // of IRN
 
-	old [atomicLen]byte // what an atomic has brought, on its way to memory
+	old [atomicLen]byte // result of an atomic, before it goes to memory
 }
 
 // PostSend adds a work request to the send queue. In the error states it is
@@ -66,7 +66,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 			w.packets = 1
 		}
 		if q.keeps() && wr.Op.fetches() {
-			// The request is a packet, and the response has PSNs of its own.
+			// The request is a packet, and the response has separate PSNs.
 			if w.packets > windowLimit/2 {
 				w.fault = cq.LocLenErr
 			}
@@ -81,8 +81,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return nil
 }
 
-// Check tells why the queue pair does not take a work request, if so; that its queue is full
-// is none of that.
+// Check returns the reason why the queue pair does not take a work request, if there is one; a full
+// queue is not reported.
 func (q *QP) Check(wr *SendWR) error {
 	c := &q.config
 	switch {
@@ -100,7 +100,7 @@ func (q *QP) Check(wr *SendWR) error {
 	return memory.CheckCount(wr.SGL, c.MaxSGE)
 }
 
-// nextRequest finds what the requester sends next, if it may send.
+// nextRequest finds the next request packet, if the requester may send.
 func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	r := &q.req
 	if r.queue.n == 0 || q.state != qp.RTS && q.state != qp.SQD || r.rnrTimer != units.Never {
@@ -136,9 +136,9 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	return psn, w, r.window().Len()+n <= windowLimit
 }
 
-// probe chooses the newest packet, to be sent again, where the window is full and
-// none outstanding asks for an acknowledgement: it has shrunk since they were sent,
-// and nothing would open it again. What is sent again asks for one.
+// probe chooses the newest packet, to be sent again, if the window is full and no outstanding
+// packet asks for an acknowledgement: the window has shrunk since they were sent, and nothing would
+// open it again. Retransmitted packets ask for one.
 func (q *QP) probe() (psn PSN, w *sendWQE, ok bool) {
 	r := &q.req
 	if r.waits() {
@@ -149,21 +149,19 @@ func (q *QP) probe() (psn PSN, w *sendWQE, ok bool) {
 	return psn, w, w.fault == cq.Success
 }
 
-// fills tells whether a packet is the newest and leaves no room in the window for the
-// one behind it in its message; there is one.
+// fills reports whether a packet is the newest and leaves no room in the window for the next one of
+// its message, if there is one.
 func (q *QP) fills(w *sendWQE, psn PSN) bool {
 	r := &q.req
 	return psn.Add(1) == r.next && r.flying+q.payload(w, r.next) > r.most
 }
 
-// SetWindow sets how much payload of SENDs and WRITEs may be sent and not
-// acknowledged; 0 is without limit, as after a reset. A packet that is alone may be
-// longer, and what is sent again is not held up. The packet that fills the window
-// asks for an acknowledgement.
+// SetWindow limits the payload of SENDs and WRITEs sent and not acknowledged; 0 means no limit, as
+// after a reset. A single packet may be longer, and retransmissions are not held up. The packet
+// that fills the window asks for an acknowledgement.
 func (q *QP) SetWindow(n units.Bytes) { q.req.most = n }
 
-// Refuse fails the work request of the request on offer, which somebody cannot
-// send, with a status.
+// Refuse fails the work request on offer, which the caller cannot send, with a status.
 func (q *QP) Refuse(s cq.Status) {
 	if kind, _, _, w := q.choose(); kind == Request {
 		w.fault = s
@@ -171,7 +169,7 @@ func (q *QP) Refuse(s cq.Status) {
 	}
 }
 
-// number gives PSNs to the next work request (§9.7.3).
+// number assigns PSNs to the next work request (§9.7.3).
 func (r *requester) number() bool {
 	if r.numbered == r.queue.n || r.failing() {
 		return false
@@ -189,14 +187,14 @@ func (r *requester) number() bool {
 	return true
 }
 
-// failing tells whether the newest work request that has begun will fail.
+// failing reports whether the newest work request that has begun will fail.
 func (r *requester) failing() bool {
 	return r.numbered > 0 && r.queue.at(r.numbered-1).fault != cq.Success
 }
 
-// mayBegin tells whether a message may begin: not while the queue drains, not before
-// it and its data have come from the host, not past a fence, not beyond the READs and atomics that the peer can hold
-// (§9.7.3, §10.8.3).
+// mayBegin reports whether a message may begin: not while the queue drains, not before it and its
+// data have come from the host, not past a fence, not beyond the READs and atomics that the peer
+// can hold (§9.7.3, §10.8.3).
 func (q *QP) mayBegin(w *sendWQE) bool {
 	switch {
 	case q.state != qp.RTS || q.holds(w):
@@ -235,7 +233,7 @@ func (r *requester) locate(psn PSN) *sendWQE {
 	return r.queue.at(low)
 }
 
-// endOf gives the first PSN behind the work request that a PSN of the window is of.
+// endOf returns the first PSN after the work request that a PSN of the window belongs to.
 func (q *QP) endOf(psn PSN) PSN {
 	w := q.req.locate(psn)
 	return w.first.Add(w.packets)
@@ -256,7 +254,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	again := psn != r.next
 	if again {
 		q.counters.Retransmitted++
-		r.urge = r.urge || !r.waits() // it may be long until the next that asks
+		r.urge = r.urge || !r.waits() // it may be long until the next packet that asks
 	} else {
 		if w.Op.fetches() && psn == w.first {
 			r.fetches++
@@ -282,7 +280,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	}
 	r.sender.Sent(r.window(), psn, covers)
 	if !p.BTH.AckReq {
-		_, more := r.sender.Next(r.window()) // if not, only an answer can open it again
+		_, more := r.sender.Next(r.window()) // if not, only an answer can open the window again
 		p.BTH.AckReq = !more || r.most > 0 && q.fills(w, psn)
 	}
 	q.timeAnswer(now, p, psn.Add(covers))
@@ -292,8 +290,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	return true
 }
 
-// unacknowledged counts what was just sent as done with, as UC and UD do
-// (§9.8.2, §9.8.3).
+// unacknowledged counts the packet just sent as complete, as UC and UD do (§9.8.2, §9.8.3).
 func (q *QP) unacknowledged(w *sendWQE) {
 	r := &q.req
 	r.una, r.flying = r.next, 0
@@ -303,8 +300,8 @@ func (q *QP) unacknowledged(w *sendWQE) {
 	}
 }
 
-// timeAnswer starts the ACK timer, if it does not run for an answer already, and
-// notes what a packet asks for.
+// timeAnswer starts the ACK timer, if it is not running, and records which answer a packet asks
+// for.
 func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
 	r := &q.req
 	if r.ackSince == units.Never || !r.waits() {
@@ -328,13 +325,12 @@ func (q *QP) startTimer(now units.Time) {
 	}
 }
 
-// ackDeadline is when the ACK timer expires.
+// ackDeadline returns when the ACK timer expires.
 func (q *QP) ackDeadline() units.Time { return q.req.deadline(AckTimeout(q.attr.Timeout)) }
 
-// timeout is the end of the ACK timer. Where no answer was asked for and there is
-// more to send, the peer has nothing to answer yet: at a low rate it is long from
-// one packet that asks to the next. The next one asks, then, and only if none
-// leaves for as long again there is something wrong.
+// timeout handles the expiry of the ACK timer. If no answer was requested and there is more to
+// send, the peer has nothing to answer yet: at a low rate there is a long time between packets that
+// ask. Then the next one asks, and only if none leaves for the same time again is something wrong.
 func (q *QP) timeout(now units.Time) {
 	if r := &q.req; !r.waits() && !r.urge {
 		if _, _, more := q.nextRequest(); more {
@@ -350,32 +346,32 @@ func (q *QP) timeout(now units.Time) {
 	}
 }
 
-// lost tells of packets that will be sent again.
+// lost reports packets that will be sent again.
 func (q *QP) lost(now units.Time, timeout bool) {
 	if f := q.config.Feedback; f != nil {
 		payload := q.req.flying
 		if q.keeps() {
-			payload = min(payload, units.Bytes(q.mtu())) // the others may have come
+			payload = min(payload, units.Bytes(q.mtu())) // the others may have arrived
 		}
 		f.Lost(now, Lost{Payload: payload, Timeout: timeout})
 	}
 }
 
-// sendAgain notes that what was asked for is to be sent again.
+// sendAgain records that packets that asked for an answer will be sent again.
 func (q *QP) sendAgain(now units.Time) {
 	q.req.asked = q.req.una
 	q.startTimer(now)
 }
 
-// resume is the end of the wait after an RNR NAK.
+// resume ends the wait after an RNR NAK.
 func (q *QP) resume(now units.Time) {
 	q.req.rnrTimer = units.Never
 	q.req.moved = now
 	q.startTimer(now)
 }
 
-// retry counts a retry; if there were too many, or nothing has moved for too long, it
-// fails the oldest work request and says false (§9.9.2).
+// retry counts a retry; after too many, or too long without progress, it fails the oldest work
+// request and returns false (§9.9.2).
 func (q *QP) retry(now units.Time) bool {
 	r := &q.req
 	patience := r.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout))
@@ -423,7 +419,7 @@ func (q *QP) complete(s cq.Status) {
 	}
 }
 
-// underWay tells whether the oldest message has begun.
+// underWay reports whether the oldest message has begun.
 func (q *QP) underWay() bool {
 	r := &q.req
 	return r.numbered > 0 && r.next != r.queue.at(0).first

@@ -12,24 +12,24 @@ import (
 // respond again: the last MaxDestRdAtomic of them (§9.7.5.1, §9.4.5).
 type fetched struct {
 	first   PSN // of the response
-	request PSN // of IRN, where that is another
+	request PSN // PSN of the request with IRN, where it differs
 	packets uint32
 	at      uint32 // the packet of the response to send next; packets if none
-	from    uint32 // the one that this response begins with
+	from    uint32 // the first packet of this response
 	msn     uint32
-	span    memory.Span // of a READ: what is read
+	span    memory.Span // memory to read, for a READ
 	old     uint64
 	atomic  bool
-	sent    uint32 // how many packets of the response have ever been sent
+	sent    uint32 // how many packets of the response have been sent at least once
 }
 
-// next is the PSN of the response to send next.
+// next returns the PSN of the response packet to send next.
 func (f *fetched) next() PSN { return f.first.Add(f.at) }
 
-// done tells whether all of the response has been sent at least once.
+// done reports whether all of the response has been sent at least once.
 func (f *fetched) done() bool { return f.sent == f.packets }
 
-// read takes a READ request (§9.4.4, §9.7.4.1).
+// read handles a READ request (§9.4.4, §9.7.4.1).
 func (q *QP) read(p *roce.Packet) {
 	s := memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteRead}
 	if q.attr.Access&memory.RemoteRead == 0 || s.Length > maxMessage || p.Length != 0 || !q.roomToFetch(p) {
@@ -44,8 +44,7 @@ func (q *QP) read(p *roce.Packet) {
 	q.remember(p, fetched{span: s, packets: q.packets(s.Length)})
 }
 
-// atomic takes an atomic request and executes it; the response comes later
-// (§9.4.5).
+// atomic handles an atomic request and executes it; the response is sent later (§9.4.5).
 func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	h := &p.Further().Atomic
 	s := memory.Span{Key: h.RKey, VA: h.VA, Length: atomicLen, Access: memory.RemoteAtomic}
@@ -68,9 +67,9 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	q.remember(p, fetched{atomic: true, old: old, packets: 1})
 }
 
-// roomToFetch tells whether the peer keeps to MaxDestRdAtomic: it may forget
-// what it knows the response of (§9.7.4.1). With IRN that peer has it, by asking for
-// more; and responses follow each other.
+// roomToFetch reports whether the peer respects MaxDestRdAtomic: requests whose response it has do
+// not count (§9.7.4.1). With IRN, asking for more shows that the peer has the response; and
+// responses follow each other.
 func (q *QP) roomToFetch(p *roce.Packet) bool {
 	r := &q.resp
 	if !r.answers.follows(p) {
@@ -80,8 +79,7 @@ func (q *QP) roomToFetch(p *roce.Packet) bool {
 	return r.fetches.n < limit || limit > 0 && r.fetches.at(0).done()
 }
 
-// remember puts a READ or atomic in line for its response. It counts as a
-// message done.
+// remember queues a READ or atomic for its response. It counts as a message done.
 func (q *QP) remember(p *roce.Packet, f fetched) {
 	r := &q.resp
 	if r.answers != nil {
@@ -102,10 +100,9 @@ func (q *QP) remember(p *roce.Packet, f fetched) {
 	q.bus.fetch(&f)
 }
 
-// repeat handles a request that came before (§9.7.5.1): SENDs and WRITEs are
-// acknowledged again and not executed; a READ is, for the part that is asked for;
-// of an atomic the response is sent again. Those too old to be known are ignored:
-// the requester has had their responses.
+// repeat handles a request that came before (§9.7.5.1): SENDs and WRITEs are acknowledged again and
+// not executed; a READ is executed for the requested part; the response of an atomic is sent again.
+// Those too old to be known are ignored: the requester has received their responses.
 func (q *QP) repeat(p *roce.Packet) {
 	r := &q.resp
 	operation := p.BTH.Opcode.Operation()
@@ -138,8 +135,8 @@ func (q *QP) repeat(p *roce.Packet) {
 	}
 }
 
-// nextResponse finds what the responder sends next. Responses leave in the order
-// of PSNs (§9.7.5.1).
+// nextResponse finds the next packet of the responder. Responses leave in the order of PSNs
+// (§9.7.5.1).
 func (q *QP) nextResponse() (Kind, *fetched) {
 	r := &q.resp
 	if r.answers != nil {
@@ -164,7 +161,7 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 	return Response, f
 }
 
-// responseBytes is the length of what respond would give.
+// responseBytes returns the length of the packet that respond would make.
 func (q *QP) responseBytes() units.Bytes {
 	_, f := q.nextResponse()
 	switch {
@@ -180,8 +177,8 @@ func (q *QP) responseBytes() units.Bytes {
 	return units.Bytes(roce.RC.With(f.operation()).PacketLen(int(q.piece(f.span.Length, f.at))))
 }
 
-// operation is that of the next packet of a READ response. One that begins in
-// the middle, because the rest has arrived, begins with a First as well.
+// operation returns the opcode of the next packet of a READ response. A response that begins in the
+// middle, because the rest has arrived, begins with a First as well.
 func (f *fetched) operation() roce.Opcode {
 	return readResponses[position(f.at-f.from, f.packets-f.from)]
 }
@@ -219,8 +216,7 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	return true
 }
 
-// readPiece fills in a packet of a READ response. If the memory is no longer
-// there, the requester is told so.
+// readPiece fills in a packet of a READ response. If the memory is gone, it refuses the request.
 func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.BTH.Opcode = q.wire.With(f.operation())
 	offset, n := f.at<<q.mtuShift, q.piece(f.span.Length, f.at)
@@ -252,9 +248,8 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	return true
 }
 
-// acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or
-// WRITE packet: it acknowledges all in front of it (§9.7.5.1), and those
-// behind it, READs and atomics, have responses of their own.
+// acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or WRITE packet: it
+// acknowledges all before it (§9.7.5.1); later READs and atomics have responses.
 func (q *QP) acknowledge(p *roce.Packet) {
 	r := &q.resp
 	switch {
@@ -280,7 +275,7 @@ func (q *QP) acknowledge(p *roce.Packet) {
 	q.afterNak()
 }
 
-// afterNak ends what the error state has left to be sent.
+// afterNak ends the responses that the error state has left to send.
 func (q *QP) afterNak() {
 	if q.state == qp.Err && q.resp.nak == 0 {
 		q.dropReplies()

@@ -12,8 +12,8 @@ type responder struct {
 	expected    PSN
 	msn         uint32   // messages done, 24 bits (§9.7.7)
 	received    uint32   // receive requests completed, 24 bits
-	established bool     // a packet has come
-	early       bool     // the payload of the packet at hand is in memory
+	established bool     // a packet has arrived
+	early       bool     // the payload of the current packet is in memory
 	receiver    Receiver // of RC: what to do with packets out of order
 	kept        *kept    // of IRN: packets out of order
 	answers     *answers // of IRN: to READs and atomics
@@ -22,22 +22,22 @@ type responder struct {
 	message  message
 	skipping bool        // UC: until the next message begins
 	taken    bool        // recv holds a receive request
-	recv     qp.RecvWR   // which its bytes go to
-	placed   uint32      // how many have
-	into     memory.Span // what is left of the memory that a WRITE goes to
+	recv     qp.RecvWR   // which takes its bytes
+	placed   uint32      // bytes placed
+	into     memory.Span // rest of the memory that a WRITE goes to
 
-	// What is to be sent.
+	// Pending acknowledgements and responses.
 	plain   PSN   // the newest SEND or WRITE packet taken
 	ackDue  bool  // plain is to be acknowledged
 	foreign bool  // the NAK is for a peer with the other kind of loss recovery
-	nak     uint8 // syndrome of the NAK to send; 0 for none
+	nak     uint8 // syndrome of the NAK to send; 0 if none
 	nakPSN  PSN
 	unacked int           // packets since the last ACK
 	fetches ring[fetched] // the newest READs and atomics
 	replies int           // those of them with a response to send
 }
 
-// message is what kind of message is under way.
+// message is the kind of the message under way.
 type message uint8
 
 const (
@@ -46,26 +46,26 @@ const (
 	writing
 )
 
-// outcome is what a packet of a SEND or WRITE led to.
+// outcome is the result of a packet of a SEND or WRITE.
 type outcome uint8
 
 const (
 	fine       outcome = iota
 	noReceive          // there is no receive request
-	badRequest         // it is not what may come now, or has no valid length
+	badRequest         // it is not allowed now, or has no valid length
 	noAccess           // it may not write there
 	tooLong            // it does not fit the receive request
 	badList            // the receive request's list may not be written
 )
 
-// shape is what the operation of a request packet says about its message.
+// shape describes an operation of a request packet.
 type shape struct {
 	kind            message
 	first, last     bool
 	imm, invalidate bool
 }
 
-// shapes are those of SENDs and WRITEs.
+// shapes are the shapes of SENDs and WRITEs.
 var shapes = [32]shape{
 	roce.SendFirst:    {kind: sending, first: true},
 	roce.SendMiddle:   {kind: sending},
@@ -83,7 +83,7 @@ var shapes = [32]shape{
 	roce.WriteOnlyImm: {kind: writing, first: true, last: true, imm: true},
 }
 
-// request takes a request packet of a reliable connection (§9.7.4).
+// request handles a request packet of a reliable connection (§9.7.4).
 func (q *QP) request(p *roce.Packet) {
 	r := &q.resp
 	if r.answers != nil && r.answers.refused {
@@ -106,7 +106,7 @@ func (q *QP) request(p *roce.Packet) {
 		r.nak, r.nakPSN = roce.SyndromeSequence, r.expected
 		return
 	}
-	r.nak = 0 // a NAK that has not been sent is out of date
+	r.nak = 0 // a NAK not sent yet is outdated
 	if r.kept.empty() {
 		q.perform(p)
 		return
@@ -118,7 +118,7 @@ func (q *QP) request(p *roce.Packet) {
 	q.replay()
 }
 
-// perform does what a packet asks for whose turn has come.
+// perform executes a packet whose turn has come.
 func (q *QP) perform(p *roce.Packet) {
 	r := &q.resp
 	switch operation := p.BTH.Opcode.Operation(); {
@@ -135,7 +135,7 @@ func (q *QP) perform(p *roce.Packet) {
 	}
 }
 
-// take does what a packet of a SEND or WRITE of a reliable connection asks for.
+// take executes a packet of a SEND or WRITE of a reliable connection.
 func (q *QP) take(p *roce.Packet, s shape) {
 	r := &q.resp
 	switch o, f := q.place(p, s); o {
@@ -172,14 +172,14 @@ func (q *QP) take(p *roce.Packet, s shape) {
 	}
 }
 
-// place checks a packet of a SEND or WRITE and puts its payload where it
-// belongs (§9.7.4.1, §9.8.2). The fault is why memory cannot be written.
+// place checks a packet of a SEND or WRITE and places its payload (§9.7.4.1, §9.8.2). The fault
+// says why memory cannot be written.
 func (q *QP) place(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	r, mtu := &q.resp, int(q.mtu())
 	switch {
 	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1
 		return badRequest, memory.OK
-	case q.keeps() && !q.follows(p, s): // what it says of its place is not where it is
+	case q.keeps() && !q.follows(p, s): // its headers contradict its place
 		return badRequest, memory.OK
 	case !s.last && p.Length != mtu, p.Length > mtu, s.last && !s.first && p.Length == 0: // §9.7.4.1
 		return badRequest, memory.OK
@@ -257,8 +257,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	return fine, memory.OK
 }
 
-// follows tells whether a packet of IRN says of itself what the packets in front of it
-// say.
+// follows reports whether the headers of an IRN packet agree with the packets before it.
 func (q *QP) follows(p *roce.Packet, s shape) bool {
 	r := &q.resp
 	if s.kind == sending {
@@ -271,7 +270,7 @@ func (q *QP) follows(p *roce.Packet, s shape) bool {
 	return s.first || p.RETH == roce.RETH{VA: r.into.VA, RKey: r.into.Key, Length: r.into.Length}
 }
 
-// put stores n bytes that have come, if they are not stored yet.
+// put stores n received bytes, unless they are stored already.
 func (q *QP) put(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
 	if q.resp.early {
 		return memory.OK
@@ -279,7 +278,7 @@ func (q *QP) put(at uint64, n uint32, data []byte, last bool, store storer) memo
 	return q.chunks.put(at, n, data, last, store)
 }
 
-// takeReceive makes sure that a receive request is at hand.
+// takeReceive makes sure that there is a current receive request.
 func (q *QP) takeReceive() bool {
 	r := &q.resp
 	switch {
@@ -312,8 +311,8 @@ func (q *QP) finish(p *roce.Packet, s shape) {
 	}
 	if s.invalidate {
 		if f := q.config.Memory.Invalidate(p.IETH.RKey); f != memory.OK {
-			// The message has come, but its key is not one to invalidate: that is
-			// an error of this side alone (§9.9.3, class J).
+			// The message has arrived, but its key cannot be invalidated: that is an error of this
+			// side alone (§9.9.3, class J).
 			q.receiveError(f.Status(memory.RemoteInvalidate))
 			q.toError()
 			q.dropReplies()
@@ -324,7 +323,7 @@ func (q *QP) finish(p *roce.Packet, s shape) {
 	q.received(c, p.BTH.Solicited)
 }
 
-// received completes the receive request at hand.
+// received completes the current receive request.
 func (q *QP) received(c cq.Completion, solicited bool) {
 	r := &q.resp
 	r.taken = false
@@ -333,7 +332,7 @@ func (q *QP) received(c cq.Completion, solicited bool) {
 	q.config.RecvCQ.Complete(c, solicited)
 }
 
-// receiveError completes the receive request at hand with an error.
+// receiveError completes the current receive request with an error.
 func (q *QP) receiveError(s cq.Status) {
 	if !q.resp.taken {
 		return
@@ -345,21 +344,20 @@ func (q *QP) receiveError(s cq.Status) {
 	q.received(cq.Completion{Opcode: cq.Recv, Status: s}, false)
 }
 
-// refuse ends a reliable connection because of a request: it sends a NAK for
-// what is expected and goes to the error state. Responses in front of the NAK are
-// still sent (§9.9.3, class C).
+// refuse ends a reliable connection because of a request: it sends a NAK for the expected PSN and
+// goes to the error state. Responses before the NAK are still sent (§9.9.3, class C).
 func (q *QP) refuse(syndrome uint8, s cq.Status, e qp.Event) {
 	q.refuseAt(refusal{q.resp.expected, syndrome, s, e})
 }
 
-// die ends a connection whose program has ended: the peer hears nothing more, as of
-// a queue pair that is destroyed.
+// die ends a connection whose program has ended: the peer hears nothing more, as with a destroyed
+// queue pair.
 func (q *QP) die() {
 	q.toError()
 	q.dropReplies()
 }
 
-// deny refuses the request of a PSN because of a fault of memory.
+// deny refuses the request of a PSN because of a memory fault.
 func (q *QP) deny(psn PSN, f memory.Fault) {
 	if f == memory.Gone {
 		q.die()
@@ -368,7 +366,7 @@ func (q *QP) deny(psn PSN, f memory.Fault) {
 	q.refuseAt(denial(psn, f))
 }
 
-// denial is the refusal for a fault of memory.
+// denial returns the refusal for a memory fault.
 func denial(psn PSN, f memory.Fault) refusal {
 	if s := f.Status(memory.Remote); s != cq.RemAccessErr {
 		return refusal{psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr}
@@ -395,9 +393,9 @@ func (q *QP) refuseNow(r refusal) {
 	q.resp.nak, q.resp.nakPSN = r.syndrome, r.psn
 }
 
-// foreign takes a packet of a peer whose loss recovery speaks the other of RC and IRN. A
-// request is refused in its own opcodes, so that the peer learns of it at once; a refusal
-// that has come fails what is outstanding.
+// foreign handles a packet of a peer that uses the other of RC and IRN. A request is refused in its
+// own opcodes, so that the peer learns of it at once; a received refusal fails all outstanding
+// requests.
 func (q *QP) foreign(p *roce.Packet) {
 	q.counters.RecoveryMismatch++
 	operation := p.BTH.Opcode.Operation()

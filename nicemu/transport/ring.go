@@ -1,17 +1,17 @@
 package transport
 
-// ring is a queue in an array that grows to a power of two. Elements keep what
-// they own when they leave, so that it is used again.
+// ring is a queue in an array that grows to a power of two. Elements keep their buffers when they
+// leave, for reuse.
 type ring[T any] struct {
 	buf  []T
 	head int
 	n    int
 }
 
-// at gives the i-th oldest element.
+// at returns the i-th oldest element.
 func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
 
-// push adds an element, which is one that left before or a zero one.
+// push adds an element, which is a former one or zero.
 func (r *ring[T]) push() *T {
 	if r.n == len(r.buf) {
 		r.grow()

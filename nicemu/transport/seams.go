@@ -8,14 +8,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Memory is the memory of a host as a queue pair may see it: a memory.View. Each
-// method makes the checks of its access (§9.7.4.1.5, §10.6). Where only lengths
-// are modelled, Load and Gather give dst as it was, and Store and Scatter get no
-// data.
+// Memory is the memory of a host as a queue pair may see it: a memory.View. Each method checks its
+// access (§9.7.4.1.5, §10.6). Where only lengths are modelled, Load and Gather return dst
+// unchanged, and Store and Scatter get no data.
 type Memory interface {
-	// Check tells whether the span may be accessed.
+	// Check checks whether the span may be accessed.
 	Check(s memory.Span) memory.Fault
-	// Place tells where the span's bytes are, whatever key leads there.
+	// Place returns the location of the span's bytes, whatever key leads there.
 	Place(s memory.Span) (memory.Place, memory.Fault)
 	// Load appends the span's bytes to dst.
 	Load(s memory.Span, dst []byte) ([]byte, memory.Fault)
@@ -25,32 +24,29 @@ type Memory interface {
 	Gather(list []memory.SGE, offset, n uint32, dst []byte) ([]byte, memory.Fault)
 	// Scatter writes n bytes to a list from offset on.
 	Scatter(list []memory.SGE, offset, n uint32, data []byte) memory.Fault
-	// CompareSwap puts swap into the 8 bytes of the span if they are compare, and
-	// gives what was there before.
+	// CompareSwap writes swap to the 8 bytes of the span if they equal compare, and returns the old
+	// value.
 	CompareSwap(s memory.Span, compare, swap uint64) (old uint64, f memory.Fault)
-	// FetchAdd adds to the 8 bytes of the span, and gives what was there before.
+	// FetchAdd adds to the 8 bytes of the span, and returns the old value.
 	FetchAdd(s memory.Span, add uint64) (old uint64, f memory.Fault)
-	// Bind binds a memory window, and gives its new key.
+	// Bind binds a memory window, and returns its new key.
 	Bind(b memory.Binding) (key uint32, f memory.Fault)
-	// Invalidate ends what a remote key grants.
+	// Invalidate revokes a remote key.
 	Invalidate(key uint32) memory.Fault
 }
 
-// CQ takes completions: a completion queue. What happens when it is full is its
-// owner's business: an asynchronous event, and its queue pairs to the error
-// state. Complete is called while the queue pair handles an input, so it must
-// not call the queue pair's methods.
+// CQ takes completions: a completion queue. Its owner handles a full queue: with an asynchronous
+// event, and the error state for its queue pairs. Complete is called while the queue pair handles
+// an input, so it must not call the queue pair's methods.
 type CQ interface {
 	// Complete adds a completion. solicited is the Solicited Event bit of the
 	// message that a receive completes.
 	Complete(c cq.Completion, solicited bool)
 }
 
-// Receives is where a queue pair takes receive requests from instead of its own
-// queue: a qp.SRQ.
+// Receives is the source of a queue pair's receive requests instead of its own queue: a qp.SRQ.
 type Receives interface {
-	// Take moves the oldest request to wr, into whose SGL it copies; false if
-	// there is none.
+	// Take moves the oldest request to wr and copies the list into its SGL; false if there is none.
 	Take(wr *qp.RecvWR) bool
 }
 
@@ -60,14 +56,13 @@ type Events interface {
 	Event(number uint32, e qp.Event)
 }
 
-// Feedback is told what a congestion control has to know.
+// Feedback gets the inputs of a congestion control.
 type Feedback interface {
-	// Sent is called for each packet with payload, or request for some, that
-	// Next gives.
+	// Sent is called for each packet that Next makes and that has payload, or requests some.
 	Sent(now units.Time, s Sent)
 	// Acked is called when the oldest outstanding PSN moves up.
 	Acked(now units.Time, a Acked)
-	// Lost is called when packets are taken for lost and will be sent again.
+	// Lost is called when packets are considered lost and will be sent again.
 	Lost(now units.Time, l Lost)
 }
 
@@ -76,24 +71,24 @@ type Sent struct {
 	PSN      PSN
 	Payload  units.Bytes
 	Again    bool // it had been sent before
-	Response bool // it is of a READ response, which nobody acknowledges
+	Response bool // part of a READ response, which is not acknowledged
 }
 
-// Acked is what an acknowledgement or another response says.
+// Acked describes an acknowledgement or another response.
 type Acked struct {
 	PSN     PSN         // acknowledged up to here
 	Packets uint32      // PSNs newly acknowledged
 	Payload units.Bytes // of SENDs and WRITEs newly acknowledged
-	Flying  units.Bytes // of those that are sent and not acknowledged now
-	// RTT is the time since PSN was sent, or the READ it belongs to; 0 if there is
-	// no sample, because it was sent twice.
+	Flying  units.Bytes // of those still sent and not acknowledged
+	// RTT is the time since PSN, or the READ it belongs to, was sent; 0 if there is no sample,
+	// because it was sent twice.
 	RTT    units.Time
-	Marked bool // a mark came back, in the packet or in a NACK since the last time
-	// Packet is what says so. It is lent.
+	Marked bool // a mark was echoed, in the packet or in a NACK since the last time
+	// Packet is the acknowledging packet, valid only during the call.
 	Packet *roce.Packet
 }
 
-// Lost is what a requester takes for lost.
+// Lost describes data that a requester considers lost.
 type Lost struct {
 	Payload units.Bytes // of SENDs and WRITEs
 	Timeout bool        // the ACK timer has expired; otherwise the peer asked

@@ -6,11 +6,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// atomicLen is what atomic operations work on, in bytes.
+// atomicLen is the size of the operand of atomics, in bytes.
 const atomicLen = 8
 
-// Which operation the packets of a message have: First, Middle, Last, Only
-// (§9.2.1, §9.7.3).
+// Opcodes of the packets of a message: First, Middle, Last, Only (§9.2.1, §9.7.3).
 var operations = [...][4]roce.Opcode{
 	Send:           {roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendOnly},
 	SendImm:        {roce.SendFirst, roce.SendMiddle, roce.SendLastImm, roce.SendOnlyImm},
@@ -22,8 +21,7 @@ var operations = [...][4]roce.Opcode{
 	FetchAdd:       {roce.FetchAdd, roce.FetchAdd, roce.FetchAdd, roce.FetchAdd},
 }
 
-// position is where the k-th of n packets stands: an index of a row of
-// operations.
+// position returns the index of the k-th of n packets in a row of operations.
 func position(k, n uint32) int {
 	switch {
 	case n == 1:
@@ -40,7 +38,7 @@ func (q *QP) opcode(w *sendWQE, k uint32) roce.Opcode {
 	return q.wire.With(operations[w.Op][position(k, w.packets)])
 }
 
-// requestBytes is the length of the request packet of a PSN.
+// requestBytes returns the length of the request packet of a PSN.
 func (q *QP) requestBytes(w *sendWQE, psn PSN) units.Bytes {
 	k := psn.From(w.first)
 	n := uint32(0)
@@ -50,7 +48,7 @@ func (q *QP) requestBytes(w *sendWQE, psn PSN) units.Bytes {
 	return units.Bytes(q.opcode(w, k).PacketLen(int(n)))
 }
 
-// payload is what the request packet of a PSN carries.
+// payload returns the payload length of the request packet of a PSN.
 func (q *QP) payload(w *sendWQE, psn PSN) units.Bytes {
 	if w.Op.fetches() {
 		return 0
@@ -58,9 +56,8 @@ func (q *QP) payload(w *sendWQE, psn PSN) units.Bytes {
 	return units.Bytes(q.piece(w.length, psn.From(w.first)))
 }
 
-// segment makes the request packet of a PSN, which is the k-th of its message. A
-// READ that is sent again asks for what has not come yet. The fault is why the
-// payload cannot be read.
+// segment makes the request packet of a PSN, which is the k-th of its message. A READ that is sent
+// again asks for the missing part. The fault says why the payload cannot be read.
 func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	k := psn.From(w.first)
 	last := k == w.packets-1
@@ -103,9 +100,9 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	return f
 }
 
-// locateForPeer says where the payload of the k-th packet of a message belongs, whatever
-// else has come. Packets behind a message with invalidate wait for it there, whose
-// key may be theirs, and those behind an atomic, which is to find what is older.
+// locateForPeer tells the peer where the payload of the k-th packet of a message belongs, whatever
+// else has arrived. Packets after a message with invalidate wait for it there, since its key may be
+// theirs, and so do those after an atomic, which must find older data.
 func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
 	if w.Op.write() {
 		offset := k << q.mtuShift
@@ -117,7 +114,7 @@ func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
 	p.BTH.MigReq = b.barred && !b.barrier.Before(q.req.una)
 }
 
-// ask fills in what a READ or atomic asks for.
+// ask fills in the request of a READ or atomic.
 func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 	if w.Op == Read {
 		done := k << q.mtuShift
@@ -127,9 +124,9 @@ func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 	p.Further().Atomic = roce.AtomicETH{VA: w.RemoteVA, RKey: w.RKey, Swap: w.Swap, Compare: w.Compare}
 }
 
-// asks tells whether a packet asks for an acknowledgement: the end of a message
-// does, and so do packets at regular distances (§9.7.3). rdma_rxe sets AckReq in
-// packets of UC and UD too, where it means nothing. With IRN all do.
+// asks reports whether a packet asks for an acknowledgement: the end of a message does, and so do
+// packets at regular distances (§9.7.3). rdma_rxe sets AckReq in packets of UC and UD too, where it
+// means nothing. With IRN all packets do.
 func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false

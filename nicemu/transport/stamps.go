@@ -2,9 +2,8 @@ package transport
 
 import "github.com/weftlab/weft/sim/units"
 
-// stamps remember when PSNs were sent, for round-trip times. Their number grows
-// with the window to maxStamps; in a longer window the older ones are forgotten
-// and give no sample.
+// stamps record when PSNs were sent, for round-trip times. Their number grows with the window to
+// maxStamps; in a longer window the older ones are dropped and give no sample.
 type stamps []stamp
 
 type stamp struct {
@@ -14,7 +13,7 @@ type stamp struct {
 
 const maxStamps = 4096
 
-// sent notes that psn, which w has, was sent.
+// sent records that psn, which is in w, was sent.
 func (s *stamps) sent(psn PSN, now units.Time, again bool, w Window) {
 	if again {
 		now = units.Never
@@ -27,7 +26,7 @@ func (s *stamps) sent(psn PSN, now units.Time, again bool, w Window) {
 
 func (s stamps) of(psn PSN) *stamp { return &s[int(psn)&(len(s)-1)] }
 
-// since gives how long ago psn was sent; 0 if that is not known.
+// since returns how long ago psn was sent; 0 if unknown.
 func (s stamps) since(psn PSN, now units.Time) units.Time {
 	if len(s) == 0 {
 		return 0

@@ -5,35 +5,35 @@ import "github.com/weftlab/weft/sim/units"
 // Status is the state of a queue pair, apart from its attributes and counters.
 type Status struct {
 	// Of the requester.
-	Window      Window      // sent and not acknowledged; of UC and UD empty
+	Window      Window      // sent and not acknowledged; empty for UC and UD
 	Posted      int         // work requests that are posted and not completed
 	Flying      units.Bytes // payload of SENDs and WRITEs in the window
 	Fetching    int         // READs and atomics under way
 	Retries     uint8       // left until a timeout or a NAK fails
-	RNRRetries  uint8       // left until an RNR NAK fails; not looked at where the limit is 7
+	RNRRetries  uint8       // left until an RNR NAK fails; ignored if the limit is 7
 	AckDeadline units.Time  // when the local ACK timer expires; units.Never while it does not run
 	RNRDeadline units.Time  // until when an RNR NAK keeps it from sending; units.Never if none does
 
 	// Of the responder.
-	Expected PSN    // the PSN that comes next; of UD meaningless
+	Expected PSN    // the next PSN; meaningless for UD
 	MSN      uint32 // messages done, 24 bits
 	Receives int    // posted to its own receive queue and not begun
 	Replying int    // READs and atomics whose response is not sent whole; with IRN, not acknowledged whole
 
-	Bitmaps Bitmaps // of its loss recovery, if it has some
+	Bitmaps Bitmaps // of its loss recovery, if any
 }
 
-// Bitmaps are what a loss recovery that keeps packets costs a NIC: as many bitmaps of so
-// many bits for each queue pair (§6.1 of the paper on IRN).
+// Bitmaps are the bitmaps that a loss recovery that keeps packets needs in a NIC: Count bitmaps of
+// Bits bits for each queue pair (§6.1 of the paper on IRN).
 type Bitmaps struct {
 	Count, Bits int
-	Kept        int // packets that are out of order now and kept
+	Kept        int // packets kept out of order now
 }
 
-// Bytes is the size of all of them.
+// Bytes returns the size of all of them.
 func (b Bitmaps) Bytes() int { return b.Count * b.Bits / 8 }
 
-// bitmaps gives those of a loss recovery that says so.
+// bitmaps returns the bitmaps of a loss recovery that has some.
 func (q *QP) bitmaps() (b Bitmaps) {
 	r, ok := q.req.sender.(interface{ Bitmaps() (count, bits int) })
 	if !ok {
@@ -44,11 +44,11 @@ func (q *QP) bitmaps() (b Bitmaps) {
 	return b
 }
 
-// Busy tells whether the queue pair has work requests that are not completed, or
-// READs and atomics to respond to.
+// Busy reports whether the queue pair has work requests that are not completed, or READs and
+// atomics to respond to.
 func (q *QP) Busy() bool { return q.req.queue.n > 0 || q.resp.replies > 0 }
 
-// Queued is the payload of the work requests of the send queue that are not completed.
+// Queued returns the payload of the work requests of the send queue that are not completed.
 func (q *QP) Queued() (n units.Bytes) {
 	for i := range q.req.queue.n {
 		n += units.Bytes(q.req.queue.at(i).length)
@@ -56,7 +56,7 @@ func (q *QP) Queued() (n units.Bytes) {
 	return n
 }
 
-// Status is that at this moment. Looking changes nothing.
+// Status returns the current status. The call changes nothing.
 func (q *QP) Status() Status {
 	r := &q.req
 	return Status{

@@ -2,23 +2,23 @@ package transport
 
 import "github.com/weftlab/weft/sim/units"
 
-// stream is the sending end of a sequence of PSNs: what is on its way, for how long an
-// answer is awaited, and what decides about sending again. A requester has one.
+// stream is the sending end of a sequence of PSNs: the packets under way, the timer for answers,
+// and the loss recovery. A requester has one.
 type stream struct {
-	sender Sender // nil where nothing is acknowledged: UC and UD
+	sender Sender // nil if nothing is acknowledged: UC and UD
 
 	una, next PSN        // the window
-	asked     PSN        // behind the newest that an answer was asked for
-	urge      bool       // the next packet asks for one
+	asked     PSN        // after the newest for which an answer was requested
+	urge      bool       // the next packet requests one
 	ackSince  units.Time // when the ACK timer was started; units.Never while it does not run
 	retries   uint8      // left
-	moved     units.Time // when the window moved up, or ceased to be empty
+	moved     units.Time // when the window moved up, or became non-empty
 	stamps    stamps
 }
 
 func (s *stream) window() Window { return Window{s.una, s.next} }
 
-// waits tells whether something is outstanding that an answer was asked for.
+// waits reports whether an answer was requested for an outstanding packet.
 func (s *stream) waits() bool {
 	n := s.asked.From(s.una)
 	return n > 0 && n <= s.window().Len()
@@ -32,7 +32,7 @@ func (s *stream) start(now units.Time) {
 	}
 }
 
-// deadline is when the timer expires, given the local ACK timeout.
+// deadline returns when the timer expires, given the local ACK timeout.
 func (s *stream) deadline(local units.Time) units.Time {
 	if s.ackSince == units.Never {
 		return units.Never

@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// Packets as text: the operation, then what its headers hold. A transcript
-// neither shows nor gives the fields that are always the same.
+// Packets as text: the operation, then the values of its headers. A transcript omits the fields
+// that are always the same.
 
 var operationNames = []string{
 	"send-first", "send-middle", "send-last", "send-last-imm", "send-only", "send-only-imm",
@@ -23,7 +23,7 @@ var nakNames = map[uint8]string{
 	roce.SyndromeRemoteAccess: "nak-remote-access", roce.SyndromeRemoteOperation: "nak-remote-op",
 }
 
-// format gives the text of a packet.
+// format returns the text of a packet.
 func format(p *roce.Packet) string {
 	var b strings.Builder
 	op := p.BTH.Opcode.Operation()
@@ -77,7 +77,7 @@ func syndromeName(s uint8) string {
 	return nakNames[s]
 }
 
-// parse reads what format gives.
+// parse reads the output of format.
 func parse(service roce.Service, line string) (roce.Packet, error) {
 	f := fieldsOf(line)
 	p := roce.Packet{AETH: roce.AETH{Syndrome: roce.SyndromeUnlimited}}
@@ -162,7 +162,7 @@ func (f *fields) flag(key string) bool {
 	return ok
 }
 
-// rest complains of what nobody asked for.
+// rest returns an error for unused fields.
 func (f *fields) rest() error {
 	for k := range f.values {
 		return fmt.Errorf("nobody wants %q of %q", k, f.name)

@@ -14,22 +14,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTranscripts plays the files of testdata/transcripts: what one queue pair is given, and
-// exactly what it gives. They are named after the rules of chapter 9 that they
-// show. Rewrite with go test ./nicemu/transport -rewrite and read the difference.
+// TestTranscripts plays the files of testdata/transcripts: the inputs of one queue pair, and its
+// exact outputs. They are named after the rules of chapter 9 that they show. Rewrite with go test
+// ./nicemu/transport -rewrite and read the difference.
 //
 //	qp          makes a queue pair; see (*desk).make for its arguments
 //	post        send requests, one a line
 //	recv        receive requests, one a line
 //	arrive      packets, one a line
-//	next [n=1]  what it sends now, all or so many
+//	next [n=1]  packets it sends now, all or n
 //	wait t=10us lets time pass, and its timers expire
 //	region      registers memory, forget ends that; window makes one of type 2
 //	modify, counters, timer, offer, outstanding
 //
-// Each prints what the queue pair did: memory it wrote, completions, events.
-// Local memory has key 0x100 and is at 0; that with key 0x200 is at 0x1000 and
-// open to the peer.
+// Each prints what the queue pair did: memory it wrote, completions, events. Local memory has key
+// 0x100 and starts at 0; memory with key 0x200 starts at 0x1000 and is open to the peer.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		d := &desk{}
@@ -46,7 +45,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// desk is a queue pair and what goes in and out.
+// desk is a queue pair with its inputs and outputs.
 type desk struct {
 	now    units.Time
 	host   *host
@@ -57,7 +56,7 @@ type desk struct {
 
 func (d *desk) printf(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
 
-// side names the queue of a completion.
+// side identifies the queue of a completion.
 type side struct {
 	d    *desk
 	name string

@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// unreliable takes a packet of an unreliable connection (§9.8.2). After a gap
-// the rest of the message is dropped without a word, and the next message goes
-// to the same receive request. So is a message that cannot be received.
+// unreliable handles a packet of an unreliable connection (§9.8.2). After a gap the rest of the
+// message is dropped silently, and the next message goes to the same receive request. A message
+// that cannot be received is dropped in the same way.
 func (q *QP) unreliable(p *roce.Packet) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]

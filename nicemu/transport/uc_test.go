@@ -14,9 +14,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestUnreliableMessagesAreWhole sends numbered messages over a UC and looks at
-// what is received: whole messages, and without disorder a subsequence of those
-// sent.
+// TestUnreliableMessagesAreWhole sends numbered messages over a UC and checks the received
+// messages: they are whole, and without reordering a subsequence of those sent.
 func TestUnreliableMessagesAreWhole(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,16 +6,14 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// GRHLen is the room that a GRH takes in front of the payload of a datagram, in
-// bytes. With RoCEv2 an IPv6 header stands there, or an IPv4 header in the last
-// 20 bytes (annex A17).
+// GRHLen is the length of a GRH in front of the payload of a datagram, in bytes. With RoCEv2 it
+// holds an IPv6 header, or an IPv4 header in the last 20 bytes (annex A17).
 const GRHLen = 40
 
-// qkeyOwn is the bit of a work request's Q_Key that says to send the queue
-// pair's own (§10.2.5).
+// qkeyOwn is the bit of a work request's Q_Key that selects the queue pair's own Q_Key (§10.2.5).
 const qkeyOwn = 1 << 31
 
-// address fills in where a datagram goes.
+// address fills in the destination of a datagram.
 func (q *QP) address(w *sendWQE, p *roce.Packet) {
 	p.BTH.DestQP = w.DestQP
 	h := &p.Further().DETH
@@ -25,9 +23,8 @@ func (q *QP) address(w *sendWQE, p *roce.Packet) {
 	}
 }
 
-// datagram takes a packet of an unreliable datagram queue pair (§9.8.3). It is
-// dropped without a word if it has another Q_Key or nothing can receive it. The
-// GRH comes first in the receive buffer.
+// datagram handles a packet of an unreliable datagram queue pair (§9.8.3). It is dropped silently
+// if it has another Q_Key or nothing can receive it. The GRH comes first in the receive buffer.
 func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	r := &q.resp
 	s, h := shapes[p.BTH.Opcode.Operation()], &p.Further().DETH
@@ -61,7 +58,7 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	q.received(c, p.BTH.Solicited)
 }
 
-// headerKind is what Completion.SL says of what stands in front of a datagram.
+// headerKind returns Completion.SL for the header in front of a datagram.
 func headerKind(grh *[GRHLen]byte) uint8 {
 	switch {
 	case grh == nil:

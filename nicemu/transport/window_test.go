@@ -13,10 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWindowIsLentAndReturned is what windows are for: a server binds one and
-// tells its key by a SEND behind it, the client works through it and gives it
-// back by a SEND with Invalidate; then the key is good for nothing. The second
-// time the server takes it back itself.
+// TestWindowIsLentAndReturned shows the use of windows: a server binds one and sends its key in a
+// SEND after that, the client works through it and returns it with a SEND with Invalidate; then the
+// key is invalid. The second time the server invalidates it itself.
 func TestWindowIsLentAndReturned(t *testing.T) {
 	for _, returned := range []bool{true, false} {
 		c := &channel{random: rand.New(rand.NewPCG(1, 2))}
@@ -91,8 +90,8 @@ func TestWindowIsLentAndReturned(t *testing.T) {
 	}
 }
 
-// TestDatagramBytes: a datagram arrives behind the GRH that the NIC gives, and
-// nothing of it if bytes are not modelled.
+// TestDatagramBytes: a datagram is stored after the GRH that the NIC provides, and not at all if
+// bytes are not modelled.
 func TestDatagramBytes(t *testing.T) {
 	h := newHost()
 	local := h.bytes(0, 4096, memory.LocalWrite)

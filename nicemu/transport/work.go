@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// Op is what a work request of a send queue asks for.
+// Op is the operation of a work request of a send queue.
 type Op uint8
 
 // The operations. The last two are local: they take no PSN, and nothing is sent.
@@ -27,40 +27,39 @@ const (
 
 var opNames = [...]string{"send", "send-imm", "send-inv", "write", "write-imm", "read", "cas", "faa", "bind", "local-inv"}
 
-// String is a short name.
+// String returns a short name.
 func (o Op) String() string { return opNames[o] }
 
-// atomic tells whether an operation is one on 8 bytes.
+// atomic reports whether an operation is an atomic on 8 bytes.
 func (o Op) atomic() bool { return o == CompareSwap || o == FetchAdd }
 
-// fetches tells whether an operation brings something back, and so counts
-// against MaxRdAtomic.
+// fetches reports whether an operation returns data, and so counts against MaxRdAtomic.
 func (o Op) fetches() bool { return o >= Read && o <= FetchAdd }
 
-// write tells whether an operation is an RDMA WRITE.
+// write reports whether an operation is an RDMA WRITE.
 func (o Op) write() bool { return o == Write || o == WriteImm }
 
-// send tells whether an operation is a SEND.
+// send reports whether an operation is a SEND.
 func (o Op) send() bool { return o <= SendInvalidate }
 
-// local tells whether an operation is done here.
+// local reports whether an operation is local.
 func (o Op) local() bool { return o >= BindWindow }
 
-// wcOf gives the kind of completion of an operation.
+// wcOf returns the completion opcode of an operation.
 func wcOf(o Op) cq.Opcode {
 	return [...]cq.Opcode{
 		cq.Send, cq.Send, cq.Send, cq.Write, cq.Write, cq.Read, cq.CompSwap, cq.FetchAdd, cq.BindMW, cq.LocalInv,
 	}[o]
 }
 
-// Flags are those of a work request.
+// Flags are the flags of a work request.
 type Flags uint8
 
 // The flags.
 const (
-	Signaled  Flags = 1 << iota // it is to be completed also if it succeeds
+	Signaled  Flags = 1 << iota // make a completion even on success
 	Solicited                   // the responder's completion is a solicited event
-	Fence                       // it waits for all READs and atomics in front of it
+	Fence                       // wait for all earlier READs and atomics
 )
 
 // SendWR is a work request of a send queue. PostSend copies it, with the lists.
@@ -70,33 +69,30 @@ type SendWR struct {
 	Flags Flags
 	Imm   uint32
 
-	// SGL is where bytes come from or, for READ and atomics, go to. If Inline
-	// is not empty, its bytes are sent instead. Local operations have no use for
-	// them.
+	// SGL is the source of bytes or, for READ and atomics, the destination. If Inline is not empty,
+	// its bytes are sent instead. Local operations ignore both.
 	SGL    []memory.SGE
 	Inline []byte
 
 	RemoteVA uint64 // of WRITE, READ and atomics
 	Compare  uint64 // of CompareSwap
-	Swap     uint64 // of CompareSwap; of FetchAdd what is added
-	RKey     uint32 // as RemoteVA; of SendInvalidate and LocalInvalidate the key to invalidate
+	Swap     uint64 // of CompareSwap; for FetchAdd the addend
+	RKey     uint32 // of RemoteVA; for SendInvalidate and LocalInvalidate the key to invalidate
 
-	// Of UD: where to, as the NIC knows it (an address handle), which queue pair
-	// there, and its key. If the highest bit of QKey is set, the queue pair's own
-	// key is sent (§10.2.5).
+	// Of UD: the destination, as the NIC knows it (an address handle), the queue pair there, and
+	// its key. If the highest bit of QKey is set, the queue pair's own key is sent (§10.2.5).
 	Path   uint32
 	DestQP uint32
 	QKey   uint32
 
-	// Bind is what BindWindow asks for, of a window of type 2, or of type 1 as
-	// ibv_bind_mw(3) posts it.
+	// Bind is the binding for BindWindow, of a window of type 2, or of type 1 as ibv_bind_mw(3)
+	// posts it.
 	Bind memory.Binding
 }
 
-// Why a work request is not taken. Each wraps the errno that ibv_post_send(3) and
-// ibv_post_recv(3) return: ENOMEM for a full queue,
-// otherwise EINVAL. A list with
-// too many elements is memory.CheckCount's error.
+// Reasons to refuse a work request. Each wraps the errno that ibv_post_send(3) and ibv_post_recv(3)
+// return: ENOMEM for a full queue, otherwise EINVAL. For a list with too many elements the error is
+// memory.CheckCount's.
 var (
 	ErrQueueFull = fmt.Errorf("%w: the queue is full: wait for completions before posting more", syscall.ENOMEM)
 	ErrState     = fmt.Errorf("%w: the queue pair's state does not allow posting: modify it to RTS to send, to INIT at least to receive", syscall.EINVAL)
@@ -112,7 +108,7 @@ type sendWQE struct {
 	length  uint32 // of the message
 	packets uint32 // PSNs that it takes; 0 for local operations
 	first   PSN
-	receive uint32    // of a message that takes a receive request: its number
-	answer  PSN       // with IRN: of the first packet of the response, or of that of the next
-	fault   cq.Status // found before it could be sent, or when it was done here
+	receive uint32    // for a message that takes a receive request: its number
+	answer  PSN       // with IRN: first packet of its response, or of the next one
+	fault   cq.Status // found before it could be sent, or during local execution
 }

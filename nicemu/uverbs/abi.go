@@ -1,7 +1,7 @@
 package uverbs
 
-// The structs here are those of nicemu/verbs/abi.h, which says what they mean. They
-// have no padding, so encoding/binary and C see the same bytes.
+// The structs here are those of nicemu/verbs/abi.h, which explains them. They have no padding, so
+// encoding/binary and C see the same bytes.
 
 const (
 	abiVersion    = 3

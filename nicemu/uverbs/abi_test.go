@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestABI holds the structs and operations of abi.h and of abi.go together: sizes,
-// offsets and numbers, as a C compiler sees them.
+// TestABI compares the structs and operations of abi.h and of abi.go: sizes, offsets and numbers,
+// as a C compiler sees them.
 func TestABI(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED: this test needs gcc: run scripts/test.sh, which installs it")
@@ -64,7 +64,7 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// compute has a C compiler say what expressions are.
+// compute evaluates expressions with a C compiler.
 func compute(t *testing.T, of map[string]int) map[string]int {
 	t.Helper()
 	var source strings.Builder
@@ -78,7 +78,7 @@ func compute(t *testing.T, of map[string]int) map[string]int {
 	if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Every padding of the compiler's would be an error.
+	// Padding by the compiler would be an error.
 	if out, err := exec.Command("gcc", "-Wpadded", "-Werror", "-I../verbs", "-o", filepath.Join(dir, "abi"), file).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs make objects, and objects take what the emulator's process has only so
-// much of: memory, mappings (vm.max_map_count; without one Go cannot grow its heap and
-// the lab ends) and descriptors (RLIMIT_NOFILE). So all servers share a budget, and a
-// process gets more of it only while it holds less than what is left. One that takes
-// all it can leaves half, the next that does so a third, and nobody is left with none:
-// the rule by which ports share a switch's buffer (Choudhury and Hahne, 1998).
+// Programs make objects, and objects use limited resources of the emulator's process: memory,
+// mappings (vm.max_map_count; without one Go cannot grow its heap and the lab ends) and descriptors
+// (RLIMIT_NOFILE). So all servers share a budget, and a process gets more of it only while it holds
+// less than what is left. A process that takes all it can leaves half, the next one that does so a
+// third, and no process is left with none: the rule by which ports share a switch's buffer
+// (Choudhury and Hahne, 1998).
 
-// pool is what is left of one thing.
+// pool is the remaining amount of one resource.
 type pool struct{ left atomic.Int64 }
 
-// take takes n for somebody who has held of it.
+// take takes n for a holder of *held.
 func (p *pool) take(held *int64, n int64) bool {
 	for {
 		left := p.left.Load()
@@ -36,16 +36,16 @@ func (p *pool) take(held *int64, n int64) bool {
 	}
 }
 
-// give gives n back.
+// give returns n.
 func (p *pool) give(held *int64, n int64) {
 	*held -= n
 	p.left.Add(n)
 }
 
-// budget is what servers share.
+// budget is shared by servers.
 type budget struct{ memory, mappings, descriptors pool }
 
-// cost is what an object takes of a budget, and what somebody holds of it.
+// cost is the part of a budget that an object takes, or that a session holds.
 type cost struct{ memory, mappings, descriptors int64 } // bytes; the others are numbers
 
 func newBudget(have cost) *budget {
@@ -56,7 +56,7 @@ func newBudget(have cost) *budget {
 	return b
 }
 
-// machine is the budget of this process: half of what there is.
+// machine is the budget of this process: half of the available resources.
 var machine = sync.OnceValue(func() *budget {
 	have := cost{memory: 1 << 30, mappings: 65530, descriptors: 1024} // the kernel's defaults
 	var info unix.Sysinfo_t
@@ -75,7 +75,7 @@ var machine = sync.OnceValue(func() *budget {
 	return newBudget(cost{have.memory / 2, have.mappings / 2, have.descriptors / 2})
 })
 
-// take takes c for somebody who has held; ENOMEM if that is too much.
+// take takes c for a holder of *held; ENOMEM if that is too much.
 func (b *budget) take(held *cost, c cost) error {
 	what := ""
 	switch {
@@ -94,19 +94,19 @@ func (b *budget) take(held *cost, c cost) error {
 	return fmt.Errorf("%w: the lab has no more %s for one program", syscall.ENOMEM, what)
 }
 
-// give gives c back.
+// give returns c.
 func (b *budget) give(held *cost, c cost) {
 	b.memory.give(&held.memory, c.memory)
 	b.mappings.give(&held.mappings, c.mappings)
 	b.descriptors.give(&held.descriptors, c.descriptors)
 }
 
-// What objects cost, generously: their structs and places in tables, and for queues
-// what the work requests take that they have room for.
+// Generous costs of objects: their structs and table entries, and for queues the work requests that
+// fit.
 const (
 	objectBytes  = 1 << 10
 	queueBytesOf = 8 << 10 // of a queue pair
-	sendBytes    = 448     // of a work request, without its elements and the inline bytes that are asked for
+	sendBytes    = 448     // of a work request, without its elements and the requested inline bytes
 	recvBytes    = 64
 	eventBytes   = 512
 )
@@ -115,8 +115,8 @@ var (
 	simple   = cost{memory: objectBytes}
 	withPipe = cost{memory: objectBytes, descriptors: 1}
 	withRing = cost{memory: objectBytes, mappings: 1}
-	// ofSession is the socket twice, the process's memory and the bell; the doorbell
-	// page; what a goroutine and its buffer take.
+	// ofSession is the socket twice, the process's memory and the bell; the doorbell page; a
+	// goroutine and its buffer.
 	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 4}
 )
 
@@ -130,6 +130,5 @@ func costOfSRQ(q *createSRQ) cost {
 	return cost{memory: objectBytes + product(q.MaxWR, recvBytes+sgeLen*int64(q.MaxSGE)), mappings: 1}
 }
 
-// product is a times b, neither of which is beyond 2³⁸; what is too much to be there
-// stays too much.
+// product returns a times b, neither of which is beyond 2³⁸; impossible amounts stay impossible.
 func product(a uint32, b int64) int64 { return min(int64(a), 1<<20) * min(b, 1<<20) }

@@ -10,10 +10,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// WriteClass writes into dir what sysfs has of the devices in /sys/class/infiniband
-// and infiniband_verbs (Documentation/ABI/stable/sysfs-class-infiniband of Linux), as
-// far as programs look there beside asking the libraries. host is the host's name. The
-// directories of counters are empty: Counters is what belongs there.
+// WriteClass writes into dir the sysfs files of the devices in /sys/class/infiniband and
+// infiniband_verbs (Documentation/ABI/stable/sysfs-class-infiniband of Linux) that programs read in
+// addition to asking the libraries. host is the host's name. The directories of counters are empty:
+// their files are those of Counters.
 func (s *Server) WriteClass(dir, host string) error {
 	for n, d := range s.devices {
 		at := filepath.Join(dir, "infiniband", name(n))
@@ -27,7 +27,7 @@ func (s *Server) WriteClass(dir, host string) error {
 				return err
 			}
 		}
-		// The interface is in device/net, as with a NIC that is a PCI device.
+		// The interface is in device/net, as for a NIC that is a PCI device.
 		net := filepath.Join(at, "device/net")
 		if err := os.MkdirAll(net, 0o755); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *Server) WriteClass(dir, host string) error {
 	return writeFiles(filepath.Join(dir, "infiniband_verbs"), map[string]string{"abi_version": "6"})
 }
 
-// class is the files of a device.
+// class returns the files of a device.
 func (d *Device) class() map[string]string {
 	guid := d.GUID()
 	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
@@ -62,10 +62,9 @@ func (d *Device) class() map[string]string {
 	return files
 }
 
-// Counters is the files of the devices' counters in /sys/class/infiniband, by their paths
-// there: those of ports/1/counters, and in ports/1/hw_counters those that NVIDIA's driver
-// has and weft's own. What a file has is of the moment when its function is called; an
-// error is that the engine has ended.
+// Counters returns the files of the devices' counters in /sys/class/infiniband, by path: those of
+// ports/1/counters, and in ports/1/hw_counters those of NVIDIA's driver and weft's own. Each
+// function returns the current content of its file; an error means that the engine has ended.
 func (s *Server) Counters() map[string]func() (string, error) {
 	files := map[string]func() (string, error){}
 	for n := range s.devices {
@@ -93,7 +92,7 @@ func (s *Server) Counters() map[string]func() (string, error) {
 	return files
 }
 
-// gidText is a GID as the kernel writes it: eight words, none left out.
+// gidText returns a GID as the kernel writes it: eight words, none left out.
 func gidText(a netip.Addr) (text string) {
 	g := nicemu.GID(a)
 	for i := 0; i < len(g); i += 2 {

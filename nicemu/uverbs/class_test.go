@@ -39,8 +39,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestCounters: a file has the NIC's number of the moment, and an error once the engine
-// has ended.
+// TestCounters: a file has the NIC's current number, and returns an error once the engine has
+// ended.
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -70,8 +70,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestLocate: what is to be prefetched has to be of a region, and its place may be another
-// than its address.
+// TestLocate: memory to be prefetched must belong to a region, and its place may differ from its
+// address.
 func TestLocate(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -99,7 +99,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestOnDemand: memory that is registered so need not be there.
+// TestOnDemand: memory registered on demand need not be there.
 func TestOnDemand(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()

@@ -104,7 +104,7 @@ func (x *session) cmMigrate(q *cmCreateID) answer {
 	return answer{}
 }
 
-// deviceOf finds the NIC with an address; nil if there is none.
+// deviceOf returns the NIC with an address; nil if there is none.
 func (s *Server) deviceOf(a netip.Addr) *Device {
 	for n := range s.devices {
 		if _, err := s.devices[n].GIDIndex(a); err == nil {
@@ -114,12 +114,11 @@ func (s *Server) deviceOf(a netip.Addr) *Device {
 	return nil
 }
 
-// anyAddress tells whether an address stands for all of the host's: that is so of a
-// loopback address too, which no NIC has (cma_any_addr of Linux). libfabric's servers
-// bind to one.
+// anyAddress reports whether an address stands for all of the host's: so does a loopback address,
+// which no NIC has (cma_any_addr of Linux). libfabric's servers bind to one.
 func anyAddress(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() || a.IsLoopback() }
 
-// bind gives an ID its local address, and the device that has it.
+// bind assigns an ID its local address, and the device that has it.
 func (i *cmID) bind(a netip.AddrPort) error {
 	if i.bound {
 		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
@@ -186,8 +185,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	return answer{body: i.addresses()}
 }
 
-// choose finds the device by which the remote address is reached, and its own
-// address there.
+// choose finds the device that reaches the remote address, and the device's own address.
 func (i *cmID) choose() error {
 	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
@@ -244,8 +242,8 @@ func (x *session) cmListen(q *cmListen) answer {
 	return answer{body: i.addresses()}
 }
 
-// maxBacklog is as many requests as wait for a listener's decision, as in Linux
-// (max_backlog in drivers/infiniband/core/ucma.c); 0 asks for as many.
+// maxBacklog is the number of requests that may wait for a listener's decision, as in Linux
+// (max_backlog in drivers/infiniband/core/ucma.c); a backlog of 0 means this number too.
 const maxBacklog = 1024
 
 func backlogOf(n uint32) int {
@@ -270,7 +268,7 @@ func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
 	return errOfCM(err)
 }
 
-// requested takes a request to connect, or a question for datagrams.
+// requested handles a request to connect, or a question for datagrams.
 func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 	x := i.session
 	n := &cmID{
@@ -320,7 +318,7 @@ func setPrivate(p *cmParam, b []byte) {
 	p.PrivateDataLen = uint8(copy(p.PrivateData[:privateLen-1], b))
 }
 
-// happened takes what has become of a connection or a question.
+// happened handles an event of a connection or a question.
 func (i *cmID) happened(e *cm.Event) {
 	var out cmEvent
 	switch e.Kind {
@@ -350,13 +348,13 @@ func (i *cmID) happened(e *cm.Event) {
 	i.event(out)
 }
 
-// over is told that the connection manager has forgotten the connection.
+// over handles the end of the connection in the connection manager.
 func (i *cmID) over() {
 	i.device.Own(i.comm, nil)
 	i.comm = 0
 }
 
-// resolved is the event of an answer to a question for datagrams.
+// resolved returns the event for an answer to a question for datagrams.
 func (i *cmID) resolved(e *cm.Event) cmEvent {
 	if e.Status != msg.SIDRValid {
 		return cmEvent{Event: eventUnreachable, Status: int32(e.Status)}
@@ -364,13 +362,13 @@ func (i *cmID) resolved(e *cm.Event) cmEvent {
 	return cmEvent{Event: eventEstablished, Param: cmParam{QPNum: e.QPN, QKey: e.QKey}, AH: i.vector(i.remote.Addr())}
 }
 
-// vector is the address vector of an address as seen from the ID.
+// vector returns the address vector of an address as seen from the ID.
 func (i *cmID) vector(to netip.Addr) ahAttr {
 	index, _ := i.device.GIDIndex(i.local.Addr()) // it is the device's
 	return ahAttr{DGID: nicemu.GID(to), SGIDIndex: index, HopLimit: 64, TrafficClass: i.trafficClass(), IsGlobal: 1, Port: 1}
 }
 
-// errOfCM gives an error of the connection manager the errno of rdma_cm.
+// errOfCM maps an error of the connection manager to the errno of rdma_cm.
 func errOfCM(err error) error { return nicemu.ConnErrno(err) }
 
 func (x *session) cmConnect(q *cmConnect) answer {
@@ -456,7 +454,7 @@ func (x *session) cmReject(q *cmConnect) answer {
 	})
 }
 
-// managed has f do something with the connection of an ID.
+// managed calls f with the connection of an ID and the connection manager.
 func (x *session) managed(handle uint32, f func(*cmID, *cm.CM) error) answer {
 	i, err := x.chosen(handle)
 	switch {
@@ -498,8 +496,8 @@ func (x *session) cmGetEvent(q *handleMsg) answer {
 	return answer{body: e.msg}
 }
 
-// cmQPAttr is rdma_init_qp_attr: what a queue pair is modified with, as Linux's
-// cma_ib_init_qp_attr and ib_cm_init_qp_attr have it.
+// cmQPAttr is rdma_init_qp_attr: the attributes for modifying a queue pair, as in Linux's
+// cma_ib_init_qp_attr and ib_cm_init_qp_attr.
 func (x *session) cmQPAttr(q *cmQPAttr) answer {
 	i, err := x.chosen(q.ID)
 	if err != nil {
@@ -589,7 +587,7 @@ func (x *session) cmSetOption(q *cmOption) answer {
 		i.tos, i.tosSet = uint8(q.Value), true
 	case optionReuse:
 		i.reuse = q.Value != 0
-	case optionV6Only: // addresses of either version are told apart anyway
+	case optionV6Only: // addresses of either version are distinct anyway
 	case optionAckTimeout:
 		if q.Value > 31 {
 			return failed(fmt.Errorf("%w: the code of the local ACK timeout is %d: it can be 0 to 31", syscall.EINVAL, q.Value))
@@ -601,8 +599,7 @@ func (x *session) cmSetOption(q *cmOption) answer {
 	return answer{}
 }
 
-// cmJoin joins a multicast group: on a RoCE port there is nobody to ask, and the
-// fabric floods.
+// cmJoin joins a multicast group: a RoCE port has no subnet manager to ask, and the fabric floods.
 func (x *session) cmJoin(q *cmJoin) answer {
 	i, err := x.chosen(q.ID)
 	if err != nil {

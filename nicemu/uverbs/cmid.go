@@ -31,8 +31,8 @@ const (
 	typeUD = 4
 )
 
-// stage is how far an ID is on its way to a connection: each step is taken once, as in
-// Linux's rdma_cm; only an address that could not be resolved can be resolved again.
+// stage is the progress of an ID towards a connection: each step is taken once, as in Linux's
+// rdma_cm; only an address that could not be resolved can be resolved again.
 type stage uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	resolving
 	resolved
 	routed
-	connecting // or connected, or past that
+	connecting // or connected, or later
 )
 
 // cmID is an rdma_cm_id: one end of a connection, or of a resolution, or a listener.
@@ -57,13 +57,13 @@ type cmID struct {
 	reuse         bool
 	tos           uint8
 	tosSet        bool
-	ackTimeout    uint8 // of the queue pair; 0 for what the connection manager finds
+	ackTimeout    uint8 // of the queue pair; 0 for the connection manager's value
 
 	stage     stage
 	listening []listening
-	comm      msg.CommID // of the connection; 0 for none
+	comm      msg.CommID // of the connection; 0 if none
 	passive   bool
-	known     bool          // attributes are there
+	known     bool          // attributes are set
 	attrs     cm.Attributes // of the queue pair
 	resources uint8         // READs and atomics that it takes
 	groups    map[uint32]netip.Addr
@@ -77,26 +77,24 @@ type listening struct {
 	id     cm.ListenID
 }
 
-// cmChannel is an event channel: a pipe by which a byte comes for each event, and the
-// events.
+// cmChannel is an event channel: a pipe that carries a byte for each event, and the events.
 type cmChannel struct {
 	*pipe
 	session *session
 	events  []*queuedEvent
-	ids     int // that have it for their channel
+	ids     int // that use this channel
 }
 
 type queuedEvent struct {
-	of  *cmID // whose it is; of a request to connect the listener
+	of  *cmID // its ID; for a request to connect the listener
 	new *cmID // of a request to connect
 	msg cmEvent
 }
 
-// maxEvents is how many events a channel holds that nobody takes: as many as its pipe
-// has bytes.
+// maxEvents is the number of unread events that a channel holds: as many as its pipe has bytes.
 const maxEvents = 65536
 
-// maxGroups is how many multicast groups an ID, or a queue pair, can be in.
+// maxGroups is the number of multicast groups that an ID, or a queue pair, can be in.
 const maxGroups = 4096
 
 // Values of enum rdma_cm_event_type.
@@ -125,7 +123,7 @@ const udpQKey = 0x01234567
 // event puts an event of an ID into its channel; false if there is no room.
 func (i *cmID) event(e cmEvent) bool { return i.channel.put(&queuedEvent{of: i, msg: i.address(e)}) }
 
-// soon puts the event of an address that was resolved, or not, into the channel.
+// soon puts the event of an address resolution, successful or not, into the channel.
 func (i *cmID) soon(e cmEvent) {
 	s := i.session.server
 	tell := func() {
@@ -163,12 +161,12 @@ func (c *cmChannel) put(e *queuedEvent) bool {
 	return true
 }
 
-// refund gives back what n events cost.
+// refund returns the cost of n events.
 func (c *cmChannel) refund(n int) {
 	c.session.server.budget.give(&c.session.held, cost{memory: int64(n) * eventBytes})
 }
 
-// forget takes the events of an ID out, and ends what only they knew of.
+// forget removes the events of an ID, and destroys what only they referred to.
 func (c *cmChannel) forget(i *cmID) {
 	kept := c.events[:0]
 	var orphans []*cmID
@@ -189,7 +187,7 @@ func (c *cmChannel) forget(i *cmID) {
 	}
 }
 
-// addresses are an ID's, as the process is told of them.
+// addresses returns the addresses of an ID for the process.
 func (i *cmID) addresses() cmAddress {
 	a := cmAddress{ID: i.handle, Local: endpointOf(i.local), Remote: endpointOf(i.remote)}
 	for n := range i.session.server.devices {
@@ -212,7 +210,7 @@ func endpointOf(a netip.AddrPort) endpoint {
 	return e
 }
 
-// addrPort reads an endpoint; of family 0 it is the zero one.
+// addrPort reads an endpoint; for family 0 it returns the zero AddrPort.
 func (e *endpoint) addrPort() (netip.AddrPort, error) {
 	a := netip.AddrFrom16(e.IP)
 	switch e.Family {
@@ -231,7 +229,7 @@ func (e *endpoint) addrPort() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, e.Port), nil
 }
 
-// service is what the connection manager knows a port as.
+// service returns the connection manager's service ID of a port.
 func (i *cmID) service(port uint16) msg.ServiceID {
 	switch i.space {
 	case spaceTCP:
@@ -242,10 +240,10 @@ func (i *cmID) service(port uint16) msg.ServiceID {
 	return msg.IPService(wire.ProtoUDP, port)
 }
 
-// psn is the first that the queue pair sends.
+// psn returns the first PSN that the queue pair sends.
 func (i *cmID) psn() uint32 { return i.handle * 0x9e3779b1 >> 8 }
 
-// trafficClass is that of what the ID sends.
+// trafficClass returns the traffic class of the ID's packets.
 func (i *cmID) trafficClass() uint8 {
 	if i.tosSet {
 		return i.tos
@@ -253,7 +251,7 @@ func (i *cmID) trafficClass() uint8 {
 	return i.device.Settings().DSCP << 2
 }
 
-// ports is the ports of a host that are in use, by port space.
+// ports holds the ports of a host that are in use, by port space.
 type ports struct {
 	users map[portKey][]*cmID
 	last  uint16
@@ -265,8 +263,8 @@ type portKey struct {
 	port  uint16
 }
 
-// firstPort is where the ports begin that are given to those who ask for none: the
-// first of Linux's ip_local_port_range.
+// firstPort is the first port assigned to IDs that ask for none: the first of Linux's
+// ip_local_port_range.
 const firstPort = 32768
 
 func (p *ports) init() {
@@ -274,7 +272,7 @@ func (p *ports) init() {
 	p.left.left.Store(1<<16 - firstPort)
 }
 
-// claim gives an ID the port of its local address, or any if that is 0.
+// claim assigns an ID the port of its local address, or any port if that is 0.
 func (p *ports) claim(i *cmID) error {
 	if !p.left.take(&i.session.ports, 1) {
 		return fmt.Errorf("%w: the host has no more ports for one process", syscall.EADDRNOTAVAIL)
@@ -314,7 +312,7 @@ func (p *ports) find(i *cmID) error {
 	return nil
 }
 
-// overlap tells whether something can be for both addresses.
+// overlap reports whether a packet can be for both addresses.
 func overlap(a, b netip.Addr) bool {
 	return a == b || anyAddress(a) || anyAddress(b)
 }
@@ -340,7 +338,7 @@ func (p *ports) release(i *cmID) {
 	}
 }
 
-// destroy ends the ID in whatever state; the peer is told.
+// destroy ends the ID in any state, and tells the peer.
 func (i *cmID) destroy() {
 	i.ended = true
 	for _, l := range i.listening {

@@ -10,14 +10,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// channel is a completion channel: a pipe by which handles of completion queues come.
-// A queue has at most one there.
+// channel is a completion channel: a pipe that carries handles of completion queues. A queue has at
+// most one there.
 type channel struct {
 	*pipe
 	queues int
 }
 
-// maxChannelQueues is how many queues a channel can have, so that its pipe, of 64 KiB,
+// maxChannelQueues is the number of queues that a channel can have, so that its pipe, of 64 KiB,
 // always has room.
 const maxChannelQueues = 65536 / 4
 
@@ -33,7 +33,7 @@ type completions struct {
 	depth   uint32
 	mask    uint32
 	made    uint32
-	epoch   bool // the process is to know the time of day of entries
+	epoch   bool // the process needs the time of day of entries
 }
 
 func (x *session) createChannel(q *handleMsg) answer {
@@ -60,8 +60,8 @@ func (x *session) destroyChannel(q *handleMsg) answer {
 	return answer{}
 }
 
-// depthOf is how many entries a queue has room for that is to have at least n, as
-// mlx5 does it: one less than a power of two.
+// depthOf returns the capacity of a queue for at least n entries, as in mlx5: one less than a power
+// of two.
 func depthOf(n uint32, limit int) (int, error) {
 	if n < 1 || int64(n) > int64(limit) {
 		return 0, fmt.Errorf("%w: cqe is %d: it can be 1 to %d (max_cqe)", syscall.EINVAL, n, limit)
@@ -118,8 +118,8 @@ func (k *completions) room(depth int) (fd int, err error) {
 	return fd, nil
 }
 
-// maxMoved is how many entries may wait in a queue that is resized, which copies them:
-// 4 MiB.
+// maxMoved is the number of entries that may wait in a queue that is resized, which copies them: 4
+// MiB.
 const maxMoved = 1 << 16
 
 func (x *session) resizeCQ(q *createCQ) answer {
@@ -135,7 +135,7 @@ func (x *session) resizeCQ(q *createCQ) answer {
 	if waiting > uint32(depth) {
 		return failed(fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, waiting))
 	}
-	// The process says how many it has taken, so this may be as many as it likes.
+	// The process writes how many it has taken, so this may be any number.
 	if waiting > maxMoved {
 		return failed(fmt.Errorf("%w: %d entries wait: poll them first", syscall.EBUSY, waiting))
 	}
@@ -169,9 +169,8 @@ func (x *session) modifyCQ(q *modifyCQ) answer {
 	return done(k.cq.Moderate(cq.Moderation{Count: uint16(q.Count), Period: units.Time(q.Period) * units.Microsecond}))
 }
 
-// notifyCQ is told that there are entries that the process has not polled, that no
-// event has told of and that were there when it asked for the next: without this they
-// might wait for ever.
+// notifyCQ handles a notice that there are entries that the process has not polled, for which no
+// event came and that were there when it asked for the next: without it they might wait for ever.
 func (x *session) notifyCQ(q *handleMsg) answer {
 	k, err := get[*completions](x, q.Handle, "completion queue")
 	if err != nil {
@@ -210,8 +209,8 @@ func (k *completions) slot(i uint32) []byte {
 	return k.mem.bytes[queueBytes+int(i&k.mask)*cqeLen:][:cqeLen]
 }
 
-// Put implements cq.Sink. What the process says that it has taken may be nonsense;
-// then the queue is full.
+// Put implements cq.Sink. The process's count of taken entries may be nonsense; then the queue is
+// full.
 func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	if k.made-k.mem.word(cqTaken).Load() >= k.depth {
 		return false
@@ -241,8 +240,8 @@ func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	return true
 }
 
-// tellEpoch lets the process know when the lab's clock was zero, which changes when the
-// lab cannot keep up.
+// tellEpoch tells the process when the lab's clock was zero, which changes when the lab cannot keep
+// up.
 func (k *completions) tellEpoch() {
 	if k.epoch {
 		k.mem.double(cqEpoch).Store(uint64(k.server.Start().UnixNano()))
@@ -279,7 +278,7 @@ func (k *completions) Left(solicited bool) bool {
 	return int32(last-k.mem.word(cqTaken).Load()) > 0
 }
 
-// report tells a process of an asynchronous event. One that does not read its events
+// report reports an asynchronous event to a process. If the process does not read its events, it
 // misses those that its pipe has no room for.
 func (c *opened) report(event, handle uint32) {
 	if c.pipe == nil {
@@ -291,7 +290,7 @@ func (c *opened) report(event, handle uint32) {
 	c.put(b[:])
 }
 
-// takeEvents hands out a device's asynchronous events.
+// takeEvents delivers a device's asynchronous events.
 func (s *Server) takeEvents(d Device) {
 	for e, ok := d.NextEvent(); ok; e, ok = d.NextEvent() {
 		switch {

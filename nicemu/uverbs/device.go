@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// requests are all operations.
+// requests maps operations to their handlers.
 var requests map[op]request
 
 func init() {
@@ -82,9 +82,9 @@ type opened struct {
 	*pipe // of asynchronous events
 }
 
-// pipe is the writing end of a pipe whose reading end the process has. Each end has
-// flags of its own, so that the process cannot make writing block.
-type pipe struct{ fd int } // -1 when it is released: its number may be another file's then
+// pipe is the write end of a pipe whose read end the process has. Each end has separate flags, so
+// that the process cannot make writes block.
+type pipe struct{ fd int } // -1 once released: its number may then be another file's
 
 // newPipe makes a pipe; read is for the process.
 func newPipe() (p *pipe, read int, err error) {
@@ -92,7 +92,7 @@ func newPipe() (p *pipe, read int, err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, -1, fmt.Errorf("pipe: %w", err)
 	}
-	// The process decides for itself whether it waits.
+	// The process decides whether its reads block.
 	if err := unix.SetNonblock(fds[0], false); err != nil {
 		unix.Close(fds[0])
 		unix.Close(fds[1])
@@ -101,8 +101,7 @@ func newPipe() (p *pipe, read int, err error) {
 	return &pipe{fds[1]}, fds[0], nil
 }
 
-// put writes a record; false if the process has not read those before it, or has
-// closed its end.
+// put writes a record; false if the pipe is full, or the process has closed its end.
 func (p *pipe) put(b []byte) bool {
 	n, err := unix.Write(p.fd, b)
 	return err == nil && n == len(b)
@@ -118,8 +117,7 @@ func text16(s string) (b [16]byte) {
 	return b
 }
 
-// name is the device's name: roce0, roce1 and so on, in the order of the host's
-// interfaces.
+// name returns the device's name: roce0, roce1 and so on, in the order of the host's interfaces.
 func name(number int) string { return fmt.Sprintf("roce%d", number) }
 
 func (x *session) devices(*none) answer {
@@ -153,8 +151,8 @@ func (x *session) open(q *handleMsg) answer {
 	}}
 }
 
-// ackDelay is the code of the longest that the NIC takes to acknowledge, which
-// rdma_cm tells of (cm.DefaultConfig).
+// ackDelay is the code of the longest time that the NIC takes to acknowledge, which rdma_cm sends
+// to peers (cm.DefaultConfig).
 const ackDelay = 15
 
 func bit(b bool) uint32 {
@@ -169,7 +167,7 @@ func (x *session) closeContext(q *handleMsg) answer {
 	if err != nil {
 		return failed(err)
 	}
-	c.release() // what is of the context goes on without its asynchronous events
+	c.release() // objects of the context continue without its asynchronous events
 	x.drop(q.Handle)
 	return answer{}
 }
@@ -194,11 +192,11 @@ func (x *session) queryClock(q *handleMsg) answer {
 	return answer{body: clockAnswer{clock(c.Device)}}
 }
 
-// limits is what rate limits a device takes, as ibv_packet_pacing_caps has it.
+// limits are the rate limits that a device takes, as in ibv_packet_pacing_caps.
 type limits struct{ min, max, types uint32 }
 
-// rateLimits gives them. A NIC that takes any says that its most is the rate of its port. A
-// layer limits RC and UC queue pairs by itself.
+// rateLimits returns them. For a NIC that takes any, the maximum is the rate of its port. A layer
+// limits RC and UC queue pairs by itself.
 func rateLimits(d *nicemu.Device) limits {
 	r := d.Settings().RateLimiter
 	l := limits{min: uint32(max(1, kbps(r.Min+units.Kbps-1))), max: math.MaxUint32, types: 1<<qp.UD | 1<<qp.RC | 1<<qp.UC}
@@ -215,10 +213,10 @@ func rateLimits(d *nicemu.Device) limits {
 	return l
 }
 
-// kbps is a rate in kb/s, rounded down.
+// kbps returns a rate in kb/s, rounded down.
 func kbps(r units.Rate) int64 { return int64(r / units.Kbps) }
 
-// clock is the emulated time in nanoseconds, as completions have it.
+// clock returns the emulated time in nanoseconds, as in completions.
 func clock(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }
 
 func (x *session) queryGID(q *queryGID) answer {

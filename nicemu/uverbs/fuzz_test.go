@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
-// victim is a process beside one that does its worst.
+// victim is a process beside a hostile one.
 type victim struct {
 	*client
 	kit
@@ -25,8 +25,7 @@ func (w *world) victim() victim {
 	return victim{c, k}
 }
 
-// attacked is a world with a victim and a process that is to do its worst, with what it
-// needs for that.
+// attacked makes a world with a victim and a hostile process, with the objects that this needs.
 func attacked(t testing.TB) (*world, victim, *client, kit) {
 	w := newWorld(t)
 	v := w.victim()
@@ -36,8 +35,7 @@ func attacked(t testing.TB) (*world, victim, *client, kit) {
 	return w, v, c, c.greet()
 }
 
-// unharmed checks that the victim's memory is as it was, and that its queue pair
-// still works.
+// unharmed checks that the victim's memory is unchanged, and that its queue pair still works.
 func (v victim) unharmed(t *testing.T) {
 	t.Helper()
 	if v.completed(v.cq.Handle) != -1 {
@@ -55,10 +53,10 @@ func (v victim) unharmed(t *testing.T) {
 	}
 }
 
-// FuzzControl has two processes send arbitrary requests. The first byte says which of
-// them has a kit. A request is a byte with its operation, whose highest bit says who
-// asks, one with the length of what comes, and a body (see body). What real programs
-// ask for (testdata/fuzz/FuzzControl) is in the same form: it was recorded.
+// FuzzControl has two processes send arbitrary requests. The first byte says which of them has a
+// kit. A request is a byte with its operation, whose highest bit selects the process, one with the
+// length of the rest, and a body (see body). Requests of real programs (testdata/fuzz/FuzzControl)
+// were recorded in the same form.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte{3, byte(opAllocPD), 1, 1, byte(opDestroyQP), 1, 9})
 	f.Add([]byte{1, byte(opCMCreateChannel), 0, byte(opCMCreateID), 2, 12, 0x06, byte(opCMListen), 1, 13, opRun, 0, byte(opCMBind), 1, 13})
@@ -110,16 +108,14 @@ func FuzzControl(f *testing.F) {
 	})
 }
 
-// What an input of FuzzControl has beside requests: time goes by; a process hangs up
-// and connects again.
+// Other inputs of FuzzControl: time passes; a process hangs up and connects again.
 const (
 	opRun  = 0
 	opAnew = 0x7f
 )
 
-// body makes the body of a request of bytes: one gives a word, so that words are
-// handles and enumerators that there are; 0xff is all ones, and 0xfe says that the
-// word follows.
+// body makes the body of a request from bytes: each gives a word, so that words are existing
+// handles and enumerators; 0xff means all ones, and 0xfe that the word follows.
 func body(o op, data []byte) []byte {
 	size := bodySizes[o]
 	b := make([]byte, size)
@@ -138,7 +134,7 @@ func body(o op, data []byte) []byte {
 	return b
 }
 
-// bodySizes are those of the requests' bodies.
+// bodySizes are the sizes of the requests' bodies.
 var bodySizes = map[op]int{}
 
 func init() {
@@ -160,7 +156,7 @@ func init() {
 	}
 }
 
-// FuzzRings writes arbitrary bytes to everything that a process shares, and rings.
+// FuzzRings writes arbitrary bytes to all memory that a process shares, and rings.
 func FuzzRings(f *testing.F) {
 	f.Add([]byte{pokeRing, 0, 0, 3, 1, 2, 0, 0})
 	f.Add([]byte{1, 64, 0, 3, 0xff, 0xff, 0xff, 0xff, 2 | pokeRing, 0, 16, 7, 1, 2, 3, 4, 5, 6, 7, 8})
@@ -171,11 +167,11 @@ func FuzzRings(f *testing.F) {
 	f.Fuzz(rings)
 }
 
-// What an input of FuzzRings is made of: a byte that says what is written to
-// (poke), with bits of these; two with the offset; one with the length; the bytes.
+// The format of an input of FuzzRings: a byte that selects the memory (poke), with bits of these;
+// two with the offset; one with the length; the bytes.
 const (
-	pokeSlots = 0x80 // the offset is from where the slots begin
-	pokeRing  = 0x40 // then the server looks at everything
+	pokeSlots = 0x80 // the offset is from the start of the slots
+	pokeRing  = 0x40 // then the server checks everything
 	pokeMost  = 64
 )
 
@@ -189,7 +185,7 @@ func appendPoke(b []byte, what byte, at int, data []byte) []byte {
 	return b
 }
 
-// ringSeeds are inputs of FuzzRings in which every operation is posted as it should be.
+// ringSeeds are inputs of FuzzRings in which every operation is posted correctly.
 func ringSeeds(t testing.TB) (seeds [][]byte) {
 	w := newWorld(t)
 	c := w.connect()
@@ -246,7 +242,7 @@ func rings(t *testing.T, data []byte) {
 	v.unharmed(t)
 }
 
-// poke does what an input of FuzzRings says.
+// poke executes an input of FuzzRings.
 func (w *world) poke(c *client, k kit, data []byte) {
 	shared := [][]byte{
 		c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
@@ -268,7 +264,7 @@ func (w *world) poke(c *client, k kit, data []byte) {
 	w.shake(c)
 }
 
-// TestRingSeeds: of the seeds, those for operations that there are succeed.
+// TestRingSeeds: the seeds for existing operations succeed.
 func TestRingSeeds(t *testing.T) {
 	good := 0
 	for _, s := range ringSeeds(t) {
@@ -286,7 +282,7 @@ func TestRingSeeds(t *testing.T) {
 	}
 }
 
-// shake has the server look at everything that a process has posted.
+// shake makes the server check everything that a process has posted.
 func (w *world) shake(c *client) {
 	for n := range c.queues {
 		c.ring(uint32(n))

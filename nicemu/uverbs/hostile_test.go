@@ -14,13 +14,12 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// TestRingsChangeWhileRead: while another thread writes to all that a process shares,
-// without a pause, the server looks at it: it reads nothing twice, so nobody else
-// notices.
+// TestRingsChangeWhileRead: another thread writes to all memory that a process shares, without a
+// pause, while the server reads it: it reads nothing twice, so no other process is affected.
 func TestRingsChangeWhileRead(t *testing.T) {
 	w, v, c, k := attacked(t)
-	// Mappings of its own, as another process has them: the doorbell page and what was
-	// handed over with queues (channels and asynchronous events are in between).
+	// Separate mappings, as another process has them: the doorbell page and the memory handed over
+	// with queues (channels and asynchronous events are in between).
 	var shared [][]byte
 	for _, fd := range c.fds {
 		var s unix.Stat_t
@@ -67,7 +66,7 @@ func TestRingsChangeWhileRead(t *testing.T) {
 		if n%10 == 0 {
 			w.run()
 			w.sound()
-			// It is in its error state by now, and soon again.
+			// It is in the error state by now, and soon again.
 			must[handleMsg](c, opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: uint32(qp.Reset)})
 			for _, a := range c.joining(k.rc, k.rc.QPNum) {
 				c.ask(opModifyQP, a)
@@ -80,8 +79,8 @@ func TestRingsChangeWhileRead(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestSealed: what a process shares cannot be made shorter than the server's mapping,
-// which would end the lab by SIGBUS, and holes in it read as zeros.
+// TestSealed: the memory that a process shares cannot be made shorter than the server's mapping,
+// which would end the lab with SIGBUS, and holes in it read as zeros.
 func TestSealed(t *testing.T) {
 	w, v, c, k := attacked(t)
 	c.write(k.rc, k.mr.Key, base, base+0x1000, 100)
@@ -115,7 +114,7 @@ func TestSealed(t *testing.T) {
 // another protection domain.
 func TestOthersHandles(t *testing.T) {
 	w, v, c, k := attacked(t)
-	for range 40 { // so that its own handles are not those of the victim
+	for range 40 { // so that its own handles differ from the victim's
 		must[handleMsg](c, opAllocPD, handleMsg{Handle: k.context})
 	}
 	own := map[uint32]bool{}
@@ -165,7 +164,7 @@ func TestOthersHandles(t *testing.T) {
 	v.unharmed(t)
 }
 
-// nonsense makes every entry of a send ring one, and posts them all.
+// nonsense fills every entry of a send ring with nonsense, and posts them all.
 func (c *client) nonsense(q qpAnswer) {
 	k := c.queues[q.Number]
 	for i := range k.sends.slots {
@@ -175,8 +174,8 @@ func (c *client) nonsense(q qpAnswer) {
 	c.ring(q.Number)
 }
 
-// TestReleasedPipe: what is left of a context that was closed, or of a channel, does
-// not write to whatever its descriptor means since.
+// TestReleasedPipe: the rest of a context that was closed, or of a channel, does not write to a
+// file that has since reused its descriptor.
 func TestReleasedPipe(t *testing.T) {
 	w, v, c, k := attacked(t)
 	context := must[deviceAnswer](c, opOpen, handleMsg{}).Handle
@@ -205,9 +204,8 @@ func TestReleasedPipe(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestMigratedListener: a listener that goes to another channel takes requests along
-// that nobody has taken; in whatever order the IDs are destroyed, every channel counts its
-// IDs correctly.
+// TestMigratedListener: a listener that moves to another channel takes along its pending requests;
+// in whatever order the IDs are destroyed, every channel counts its IDs correctly.
 func TestMigratedListener(t *testing.T) {
 	w, v, c, _ := attacked(t)
 	channels := [2]uint32{}
@@ -247,8 +245,8 @@ func TestMigratedListener(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestTurns: however much a process has posted, a turn takes only so much of it, the
-// others have theirs, and what is left comes.
+// TestTurns: however much a process has posted, a turn takes a limited amount of it, the others
+// have their turns, and the rest follows.
 func TestTurns(t *testing.T) {
 	w, v, c, k := attacked(t)
 	const depth, pairs = 4096, 8
@@ -256,7 +254,7 @@ func TestTurns(t *testing.T) {
 	for range pairs {
 		all = append(all, must[qpAnswer](c, opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: uint32(qp.RC), MaxSendWR: depth, MaxRecvWR: depth, MaxSendSGE: 1, MaxRecvSGE: 1}))
 	}
-	// In RESET every one is refused, which costs the most: a completion and an event.
+	// In RESET every request is refused, which costs the most: a completion and an event.
 	for _, q := range all {
 		c.nonsense(q)
 	}
@@ -284,7 +282,7 @@ func TestTurns(t *testing.T) {
 		t.Errorf("the victim's WRITE: status %d", s)
 	}
 
-	// A request that concerns a queue waits for what is in it, a little at a time.
+	// A request about a queue waits for the queue's entries, a little at a time.
 	turns, do := 0, w.server.do
 	w.server.do = func(f func()) error { turns++; return do(f) }
 	c.nonsense(all[0])
@@ -305,8 +303,8 @@ func TestTurns(t *testing.T) {
 	w.sound()
 }
 
-// TestBells: a process that rings all the time, that has its eventfd full, or that
-// makes it block, has its own bell broken and no other.
+// TestBells: a process that rings all the time, that has a full eventfd, or that makes it block,
+// breaks its own bell and no other.
 func TestBells(t *testing.T) {
 	w, v, c, k := attacked(t)
 	if err := unix.SetNonblock(c.bell, false); err != nil {
@@ -316,7 +314,7 @@ func TestBells(t *testing.T) {
 	if _, err := unix.Write(c.bell, full[:]); err != nil {
 		t.Fatal(err)
 	}
-	for i := range anyWords { // every number that there can be, and none is a queue's
+	for i := range anyWords { // every possible number, and none is a queue's
 		c.shared.double(anyOffset + 8*i).Store(^uint64(0))
 	}
 	for i := range maxQueues / 64 {
@@ -328,8 +326,8 @@ func TestBells(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestNeverPolled: a process that takes no completion and no event has its queue
-// overrun, and nobody else's.
+// TestNeverPolled: if a process takes no completion and no event, its own queue overruns, and no
+// other.
 func TestNeverPolled(t *testing.T) {
 	w, v, c, k := attacked(t)
 	for i := range 200 { // of a queue of 127
@@ -349,8 +347,8 @@ func TestNeverPolled(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestBudget: a process that makes what it can is refused before the others are left
-// with nothing; when it ends all is given back.
+// TestBudget: a process that makes as many objects as it can is refused before the others are left
+// with nothing; when it ends everything is given back.
 func TestBudget(t *testing.T) {
 	w := newWorld(t)
 	have := cost{memory: 1 << 20, mappings: 60, descriptors: 30}
@@ -400,7 +398,7 @@ func TestBudget(t *testing.T) {
 			}
 			v.unharmed(t)
 			c.close()
-			// What the victim has made here is not to count for the next one.
+			// The victim's objects must not count for the next one.
 			v.close()
 			if left := w.left(); left != have {
 				t.Errorf("left are %+v, not %+v", left, have)
@@ -414,14 +412,13 @@ func TestBudget(t *testing.T) {
 	v.close()
 }
 
-// left is what is left of the budget.
+// left returns the rest of the budget.
 func (w *world) left() cost {
 	b := w.server.budget
 	return cost{b.memory.left.Load(), b.mappings.left.Load(), b.descriptors.left.Load()}
 }
 
-// TestUntakenEvents: events that a process does not take are bounded, and so are its
-// ports.
+// TestUntakenEvents: events that a process does not take are limited, and so are its ports.
 func TestUntakenEvents(t *testing.T) {
 	w := newWorld(t)
 	w.server.budget = newBudget(cost{memory: 1 << 20, mappings: 60, descriptors: 30})
@@ -465,8 +462,8 @@ func TestUntakenEvents(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestResizeOfNonsense: how many entries wait is what the process says, and they are
-// copied: not more than so many.
+// TestResizeOfNonsense: the process writes how many entries wait, and they are copied: only up to a
+// limit.
 func TestResizeOfNonsense(t *testing.T) {
 	w, v, c, k := attacked(t)
 	big := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 1 << 20})

@@ -54,7 +54,7 @@ func newLive(t *testing.T, b *budget) *live {
 	return l
 }
 
-// end ends the server, which the world would do once more.
+// end ends the server; the world then does not do so again.
 func (l *live) end() {
 	l.once.Do(func() {
 		l.server.Close()
@@ -64,7 +64,7 @@ func (l *live) end() {
 	})
 }
 
-// sessions waits until so many programs are connected.
+// sessions waits until n programs are connected.
 func (l *live) sessions(n int) {
 	l.t.Helper()
 	for range 6000 {
@@ -102,7 +102,7 @@ func message(o op, q any) []byte {
 	return b
 }
 
-// call sends a request and gives what the answer says.
+// call sends a request and returns the answer.
 func call(c *net.UnixConn, o op, q any) ([]byte, error) {
 	if _, err := c.Write(message(o, q)); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (l *live) served(c *net.UnixConn) {
 	}
 }
 
-// TestNeverReads: a program that asks without end and reads no answer waits for itself
-// alone, and does not keep the lab from ending.
+// TestNeverReads: a program that sends requests without end and reads no answer blocks only itself,
+// and does not keep the lab from ending.
 func TestNeverReads(t *testing.T) {
 	l := newLive(t, nil)
 	v, c := l.hello(), l.hello()
@@ -160,7 +160,7 @@ func TestNeverReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := 0
-	for full < 100 { // its answers have no room, nor have its requests
+	for full < 100 { // there is no room for its answers, nor for its requests
 		err := raw.Control(func(fd uintptr) {
 			if _, err := unix.Write(int(fd), message(opDevices, nil)); err == unix.EAGAIN {
 				full++
@@ -175,7 +175,7 @@ func TestNeverReads(t *testing.T) {
 	l.end()
 }
 
-// TestDescriptors: descriptors that come with a request, which has none, are closed.
+// TestDescriptors: descriptors sent with a request, which needs none, are closed.
 func TestDescriptors(t *testing.T) {
 	l := newLive(t, nil)
 	v, c := l.hello(), l.hello()
@@ -184,7 +184,7 @@ func TestDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(pipe[0])
-	many := make([]int, 250) // of the 253 that a message can have
+	many := make([]int, 250) // of the 253 that fit a message
 	for i := range many {
 		many[i] = pipe[1]
 	}
@@ -198,14 +198,14 @@ func TestDescriptors(t *testing.T) {
 		}
 	}
 	unix.Close(pipe[1])
-	// Nobody has the writing end any more.
+	// No process has the write end any more.
 	if n, err := unix.Read(pipe[0], make([]byte, 1)); n != 0 || err != nil {
 		t.Errorf("the pipe: %d, %v", n, err)
 	}
 	l.served(v)
 }
 
-// TestGarbage: what is no request ends the session that it came by.
+// TestGarbage: an invalid request ends its session.
 func TestGarbage(t *testing.T) {
 	l := newLive(t, nil)
 	v := l.hello()
@@ -222,9 +222,8 @@ func TestGarbage(t *testing.T) {
 	l.served(v)
 }
 
-// TestManyPrograms: when there are as many programs as the host's share of descriptors
-// allows, more are turned away and those that are there are served; when some have gone
-// others come.
+// TestManyPrograms: when there are as many programs as the host's share of descriptors allows, more
+// are refused and the existing ones are served; when some have ended others are accepted.
 func TestManyPrograms(t *testing.T) {
 	have := cost{memory: 1 << 30, mappings: 1000, descriptors: 20 * ofSession.descriptors}
 	l := newLive(t, newBudget(have))
@@ -256,8 +255,8 @@ func TestManyPrograms(t *testing.T) {
 	}
 }
 
-// TestAcceptGoesOn: connections that could not be taken, for lack of descriptors, do
-// not end the server.
+// TestAcceptGoesOn: connections that could not be accepted, for lack of descriptors, do not end the
+// server.
 func TestAcceptGoesOn(t *testing.T) {
 	l := newLive(t, nil)
 	l.hello()
@@ -271,7 +270,7 @@ func TestAcceptGoesOn(t *testing.T) {
 	}
 	defer unix.Close(c)
 	low := limit
-	low.Cur = uint64(c) // nobody gets a descriptor now
+	low.Cur = uint64(c) // no descriptor is available now
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +285,7 @@ func TestAcceptGoesOn(t *testing.T) {
 	l.served(l.hello())
 }
 
-// remote is another process: this test's own binary, which does what its input says.
+// remote is another process: this test's own binary, controlled by its input.
 type remote struct {
 	*exec.Cmd
 	in   *bufio.Writer
@@ -300,7 +299,7 @@ const (
 	childFlag = "WEFT_UVERBS_CHILD"
 )
 
-// TestMain makes the binary a child where a test has started it as one.
+// TestMain makes the binary a child if a test has started it as one.
 func TestMain(m *testing.M) {
 	if os.Getenv(childFlag) != "" {
 		child()
@@ -309,7 +308,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child connects to descriptor 3 of the test, says where its secret is, and waits.
+// child connects to descriptor 3 of the test, prints where its secret is, and waits.
 func child() {
 	where := []byte(secret)
 	addr := uint64(uintptr(unsafe.Pointer(&where[0])))
@@ -387,7 +386,7 @@ func startRemote(t *testing.T, path string) *remote {
 	return r
 }
 
-// say has the process do something, and gives its answer, which is "" at its end.
+// say makes the process run a command, and returns its answer, which is "" at its end.
 func (r *remote) say(what string) string {
 	_, _ = r.in.WriteString(what + "\n")
 	_ = r.in.Flush()
@@ -395,7 +394,7 @@ func (r *remote) say(what string) string {
 	return line
 }
 
-// peer takes the connection of a process that startRemote has started.
+// peer accepts the connection of a process started by startRemote.
 func peer(t *testing.T, l *net.UnixListener) (*process, func()) {
 	t.Helper()
 	c, err := l.AcceptUnix()
@@ -413,9 +412,8 @@ func peer(t *testing.T, l *net.UnixListener) (*process, func()) {
 	return p, func() { p.close(); f.Close(); c.Close() }
 }
 
-// TestProcessMemory: a process's memory can be reached for as long as it is the
-// process that has connected, and no longer, though somebody has its end of the
-// socket.
+// TestProcessMemory: a process's memory is accessible as long as it is the process that connected,
+// and no longer, even if another process has its end of the socket.
 func TestProcessMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
@@ -479,7 +477,7 @@ func TestProcessMemory(t *testing.T) {
 		if err := r.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		// Where it is allowed, the number becomes another process's.
+		// If permitted, give the process ID to another process.
 		last := []byte(strconv.Itoa(r.Process.Pid - 1))
 		if os.WriteFile("/proc/sys/kernel/ns_last_pid", last, 0) == nil {
 			other := startRemote(t, path)
@@ -499,8 +497,8 @@ func TestProcessMemory(t *testing.T) {
 	})
 }
 
-// TestRealMemory: what a NIC does in a process's memory while that is unmapped, is
-// read-only or lies beyond all addresses.
+// TestRealMemory: NIC accesses to a process's memory while that is unmapped, is read-only or lies
+// beyond all addresses.
 func TestRealMemory(t *testing.T) {
 	w := newWorld(t)
 	v := w.victim()

@@ -27,7 +27,7 @@ func (x *session) allocPD(q *handleMsg) answer {
 	return x.made(&domain{pd, c})
 }
 
-// made answers with the handle of a new object.
+// made returns the answer with the handle of a new object.
 func (x *session) made(o any) answer { return answer{body: handleMsg{Handle: x.add(o)}} }
 
 func (x *session) deallocPD(q *handleMsg) answer {
@@ -44,13 +44,13 @@ func (x *session) registration(q *regMR) (r memory.Registration, err error) {
 	return r, err
 }
 
-// unmapped is the error of memory that the process does not have.
+// unmapped returns an error if the process does not have the memory.
 func (x *session) unmapped(q *regMR) error {
 	if q.Addr+q.Length < q.Addr {
 		return fmt.Errorf("%w: %d bytes from %#x go beyond all addresses", syscall.EINVAL, q.Length, q.Addr)
 	}
 	if q.Access&memory.OnDemand != 0 {
-		return nil // it may come later
+		return nil // it may be mapped later
 	}
 	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
 		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
@@ -118,7 +118,7 @@ func (x *session) deregMR(q *handleMsg) answer {
 	return remove(x, q.Handle, m.Deregister)
 }
 
-// locate tells where the bytes of an element are in the process's memory.
+// locate returns the position of an element's bytes in the process's memory.
 func (x *session) locate(q *locateMsg) answer {
 	d, err := get[*domain](x, q.PD, "protection domain")
 	if err != nil {
@@ -158,8 +158,8 @@ func (x *session) deallocMW(q *handleMsg) answer {
 	return remove(x, q.Handle, w.Dealloc)
 }
 
-// flowLabelBits are those that ibv_global_route.flow_label has: kernels and NICs look
-// at no others, and UCX sets them all.
+// flowLabelBits are the bits of ibv_global_route.flow_label: kernels and NICs ignore the others,
+// and UCX sets them all.
 const flowLabelBits = 1<<20 - 1
 
 func vectorOf(a *ahAttr) qp.AV {

@@ -14,34 +14,33 @@ import (
 // host is the memory of a process.
 type host interface {
 	memory.Backing
-	// mapped tells whether the first and the last of n bytes can be read.
+	// mapped reports whether the first and the last of n bytes can be read.
 	mapped(addr, n uint64) bool
 	// forget ends all access.
 	forget()
-	// close closes descriptors, when nobody uses the memory any more.
+	// close closes descriptors, once the memory is no longer used.
 	close()
 }
 
-// process is the memory of the process behind a session, for as long as that process
-// lives and is the same program. It implements memory.Backing. Its methods but close
-// are called on the engine's thread.
+// process is the memory of the process behind a session, for as long as that process lives and runs
+// the same program. It implements memory.Backing. Its methods except close are called on the
+// engine's thread.
 //
-// Bytes are moved by the process's number, which can come to mean another program: the
-// process ends and the number is given again, or it calls execve(2). That ends its
-// session only if nobody else has its end of the socket, as a child may. So before each
-// access here looks whether the address space is there that the process had when it
-// connected, by a descriptor of /proc/PID/mem, which means no other.
+// Bytes are moved by process ID, which can come to mean another program: the process ends and the
+// ID is reused, or it calls execve(2). That ends its session only if no other process, such as a
+// child, has its end of the socket. So before each access, here checks that the address space still
+// exists that the process had when it connected, through a descriptor of /proc/PID/mem, which
+// refers to no other.
 //
-// Two things cannot be seen: what happens in the moment between that and the access,
-// and the end of a process that shares its address space with another (clone(2) with
-// CLONE_VM). The socket is for the lab's owner alone (Server.Listen), so what can be
-// reached then is the owner's as well.
+// Two things go unnoticed: changes between that check and the access, and the end of a process that
+// shares its address space with another (clone(2) with CLONE_VM). The socket is for the lab's owner
+// alone (Server.Listen), so any memory reached then belongs to the owner as well.
 type process struct {
 	pid   int
 	space int // /proc/PID/mem
 	gone  bool
 
-	// Of the call under way: here, so that it does not allocate.
+	// State of the current call, kept here so that it does not allocate.
 	local  unix.Iovec
 	remote struct{ base, len uint64 }
 	peek   [1]byte
@@ -53,8 +52,7 @@ func peerOf(socket int) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer of a socket: %w", err)
 	}
-	// By its number, where the kernel is older than 6.5: then it may be another's that
-	// has it since.
+	// Use the process ID if the kernel is older than 6.5: then it may have been reused since.
 	pidfd, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	if err != nil {
 		pidfd, err = unix.PidfdOpen(int(peer.Pid), 0)
@@ -65,8 +63,8 @@ func peerOf(socket int) (*process, error) {
 	return openProcess(int(peer.Pid), pidfd)
 }
 
-// openProcess gets hold of the address space of the process that pidfd, which it closes,
-// means, and whose number is pid.
+// openProcess opens the address space of the process that pidfd refers to, and whose ID is pid. It
+// closes pidfd.
 func openProcess(pid, pidfd int) (*process, error) {
 	defer unix.Close(pidfd)
 	space, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -74,7 +72,7 @@ func openProcess(pid, pidfd int) (*process, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	p := &process{pid: pid, space: space}
-	// If it is there now, then its number was its own a moment ago.
+	// If it exists now, its ID was its own a moment ago.
 	if ended, err := ready(pidfd); err != nil || ended || !p.here() {
 		p.close()
 		return nil, fmt.Errorf("process %d: %w", pid, syscall.ESRCH)
@@ -82,8 +80,8 @@ func openProcess(pid, pidfd int) (*process, error) {
 	return p, nil
 }
 
-// ready tells whether a descriptor can be read. A signal, which Go's runtime sends to
-// itself, is no answer.
+// ready reports whether a descriptor can be read. It retries after a signal, which Go's runtime
+// sends to itself.
 func ready(fd int) (bool, error) {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
@@ -93,11 +91,11 @@ func ready(fd int) (bool, error) {
 	}
 }
 
-// here tells whether the process is still the one that has connected.
+// here reports whether the process is still the one that connected.
 func (p *process) here() bool {
 	if !p.gone {
-		// Nothing is mapped at 0 but where somebody insists: a space that is there has
-		// a byte or says EIO, one that has ended says that there is nothing.
+		// Nothing is mapped at 0 unless a program insists: an existing space returns a byte or EIO,
+		// one that has ended returns end of file.
 		n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(p.space), uintptr(unsafe.Pointer(&p.peek[0])), 1, 0, 0, 0)
 		p.gone = errno == 0 && n == 0
 	}
@@ -119,8 +117,8 @@ func (p *process) Store(addr uint64, data []byte) memory.Fault {
 	return p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
 }
 
-// move copies all of b, which is not empty, from or to the process. One that has
-// ended since here has looked says ESRCH.
+// move copies all of b, which is not empty, from or to the process. If the process has ended since
+// here checked, the call fails with ESRCH.
 func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
 	if !p.here() {
 		return memory.Gone

@@ -45,7 +45,7 @@ func TestDeadProcess(t *testing.T) {
 	}
 }
 
-// TestSignals: a process is found also while signals come, as Go's runtime sends them.
+// TestSignals: a process is found even while signals arrive, as Go's runtime sends them.
 func TestSignals(t *testing.T) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -16,7 +16,7 @@ type queue struct {
 	session *session
 	context *opened
 	qp      *nicemu.QP
-	srq     *nicemu.SRQ // nil if it is a queue pair
+	srq     *nicemu.SRQ // nil for a queue pair
 	handle  uint32
 	number  uint32 // in the doorbell page
 	mem     shm
@@ -24,14 +24,14 @@ type queue struct {
 	recvs   ring
 	groups  []qp.GID
 	sendCQ  *completions
-	shared  *queue // that it takes from, or nil
-	users   int    // queue pairs that take from it
+	shared  *queue // its shared receive queue, or nil
+	users   int    // queue pairs that use it
 
 	datagrams bool // it is of type UD
 	waiting   bool // it is in session.pending
 }
 
-// ring is what a process posts to.
+// ring is a ring that a process posts to.
 type ring struct {
 	index  int // offset of the number of entries posted
 	slots  []byte
@@ -41,7 +41,7 @@ type ring struct {
 	taken  uint32
 }
 
-// ringsOf lays two rings out behind the first page.
+// layOut places two rings behind the first page.
 func (k *queue) layOut(name string, sends, sendStride, recvs, recvStride int) (fd int, err error) {
 	if k.mem, fd, err = newSHM(name, queueBytes+sends*sendStride+recvs*recvStride); err != nil {
 		return -1, err
@@ -52,7 +52,7 @@ func (k *queue) layOut(name string, sends, sendStride, recvs, recvStride int) (f
 	return fd, nil
 }
 
-// enlist gives a queue its number in the doorbell page.
+// enlist assigns a queue its number in the doorbell page.
 func (x *session) enlist(k *queue) error {
 	if n := len(x.free); n > 0 {
 		k.number = x.free[n-1]
@@ -90,7 +90,7 @@ func (x *session) shared(handle uint32) (*queue, error) {
 	return k, err
 }
 
-// parts finds what a queue pair is made of.
+// parts finds the objects for a new queue pair.
 func (x *session) parts(q *createQP) (d *domain, send, recv *completions, srq *queue, err error) {
 	if d, err = get[*domain](x, q.PD, "protection domain"); err != nil {
 		return
@@ -136,7 +136,7 @@ func (x *session) createQP(q *createQP) answer {
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
 	}
-	if c.Cap.MaxInline <= d.context.Limits().Inline { // else it is refused
+	if c.Cap.MaxInline <= d.context.Limits().Inline { // otherwise it is refused
 		c.Cap.MaxInline = min(sendStride(c.Cap)-sendLen, d.context.Limits().Inline)
 	}
 	k := &queue{session: x, context: d.context, sendCQ: send, shared: srq, datagrams: c.Type == qp.UD}
@@ -146,12 +146,12 @@ func (x *session) createQP(q *createQP) answer {
 	return x.finishQP(k, c.Cap)
 }
 
-// sendStride is the length of an entry of the send queue. Inline bytes stand in the
-// place of the list, and fill it: drivers give what fits, and rdma_xclient relies on it.
+// sendStride returns the length of an entry of the send queue. Inline bytes replace the list, and
+// may fill it: drivers grant what fits, and rdma_xclient relies on it.
 func sendStride(c qp.Cap) int { return stride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline)) }
 
-// chunk is how much of a message is copied from or to a process at once: a system
-// call costs as much as copying some pages.
+// chunk is the amount of a message copied from or to a process at once: a system call costs as much
+// as copying some pages.
 const chunk = 64 << 10
 
 // finishQP gives a queue pair its rings.

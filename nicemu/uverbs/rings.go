@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// roundsOfATurn is how often in one turn the doorbell page is looked at again
-	// because something was posted meanwhile.
+	// roundsOfATurn is the number of times in one turn that the doorbell page is checked again
+	// because more was posted meanwhile.
 	roundsOfATurn = 4
-	// perTurn is how many work requests are taken from each ring of a queue before the
-	// others have their turn.
+	// perTurn is the number of work requests taken from each ring of a queue before the others have
+	// their turn.
 	perTurn = 64
-	// perSession is how many are taken from one process before the others have their
-	// turn, and perPoll how many from all before the fabric has its. A ring can be over
-	// by 2*perTurn.
+	// perSession is the number taken from one process before the others have their turn, and
+	// perPoll the number from all before the fabric has its turn. A ring can exceed them by
+	// 2*perTurn.
 	perSession = 256
 	perPoll    = 1024
 )
 
-// take takes what the process has posted, of which the doorbell page tells; what is
-// left has its turn soon.
+// take takes the process's posted requests, as marked in the doorbell page; the rest has its turn
+// soon.
 func (x *session) take() (taken int) {
 	for range roundsOfATurn {
 		x.collect()
@@ -44,7 +44,7 @@ func (x *session) take() (taken int) {
 	return taken
 }
 
-// posted tells whether a bit is set in the doorbell page.
+// posted reports whether a bit is set in the doorbell page.
 func (x *session) posted() bool {
 	for i := range anyWords {
 		if x.doorbell.double(anyOffset+8*i).Load() != 0 {
@@ -54,7 +54,7 @@ func (x *session) posted() bool {
 	return false
 }
 
-// collect notes the queues whose bits are set, and clears these.
+// collect records the queues whose bits are set, and clears the bits.
 func (x *session) collect() {
 	used := (len(x.queues) + 63) / 64 // words of bits
 	for i := range anyWords {
@@ -83,8 +83,8 @@ func (x *session) note(number int) {
 	x.pending = append(x.pending, k)
 }
 
-// empty takes up to max entries, or a few more, from the queues that were noted, in
-// turns. Those that have more stay.
+// empty takes up to max entries, or a few more, from the recorded queues, in turn. Those that have
+// more stay.
 func (x *session) empty(max int) (taken int) {
 	for n := 0; n < len(x.pending); n++ {
 		if taken >= max {
@@ -103,8 +103,8 @@ func (x *session) empty(max int) (taken int) {
 	return taken
 }
 
-// take takes up to max entries of each ring, receives first, since sends may be
-// answered into them. It adds to taken how many, and tells whether there are more.
+// take takes up to max entries of each ring, receives first, since sends may be answered into them.
+// It adds their number to taken, and reports whether there are more.
 func (k *queue) take(max int, taken *int) (more bool) {
 	if k.session == nil {
 		return false // it is destroyed
@@ -150,8 +150,7 @@ func (k *queue) spoil() {
 	k.context.report(uint32(qp.QPFatal), k.handle)
 }
 
-// list copies the scatter/gather elements out of an entry; false if it says that
-// there are more than fit.
+// list copies the scatter/gather elements out of an entry; false if the entry claims more than fit.
 func (s *Server) list(b []byte, n uint32, limit int) ([]memory.SGE, bool) {
 	if int64(n) > int64(limit) {
 		return nil, false
@@ -197,8 +196,8 @@ const (
 	flagInline
 )
 
-// postSend posts an entry of the send ring. What is wrong with it ends its queue pair
-// as a NIC does that finds a work request that it cannot read.
+// postSend posts an entry of the send ring. An invalid entry fails its queue pair, as with a NIC
+// that finds a work request that it cannot read.
 func (k *queue) postSend(b []byte, index uint32) {
 	wr := &k.session.server.wr
 	if !k.read(b, index, wr) {
@@ -210,7 +209,7 @@ func (k *queue) postSend(b []byte, index uint32) {
 	}
 }
 
-// read makes a work request of an entry; false if there is no such.
+// read decodes an entry into a work request; false if it is invalid.
 func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 	le := binary.LittleEndian
 	opcode, flags := le.Uint32(b), le.Uint32(b[4:])
@@ -274,7 +273,7 @@ func (k *queue) aim(wr *transport.SendWR) bool {
 // pathed is an address handle.
 type pathed interface{ Path() uint32 }
 
-// refuse ends a work request that is none.
+// refuse completes an invalid work request with an error.
 func (k *queue) refuse(index uint32) {
 	k.sendCQ.cq.Push(cq.Completion{ID: uint64(index), Status: cq.LocQPOpErr, QP: k.qp.Number()}, false)
 	k.spoil()

@@ -19,15 +19,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Server gives the programs of one host its NICs. Make it with New.
+// Server gives the programs of one host access to its NICs. Make it with New.
 type Server struct {
-	// ResolveTime is how long rdma_resolve_addr takes; 0 is none. It is set before
-	// Serve. On real hosts connecting has taken some milliseconds before the first
-	// message leaves, and programs rely on it: perftest -R crashes if its server does
-	// not listen yet.
+	// ResolveTime is how long rdma_resolve_addr takes; 0 means no time. Set it before Serve. On
+	// real hosts connecting takes some milliseconds before the first message leaves, and programs
+	// rely on it: perftest -R crashes if its server does not listen yet.
 	ResolveTime time.Duration
-	// Start is when emulated time was zero by the clock of programs, as it is computed now
-	// (wall.Clock.Start). It is set before Serve; without it that was in 1970.
+	// Start returns the zero of emulated time on the programs' clock, as computed now
+	// (wall.Clock.Start). Set it before Serve; without it the zero is in 1970.
 	Start func() time.Time
 
 	devices []Device
@@ -40,13 +39,13 @@ type Server struct {
 	open     map[*session]bool
 	closed   bool
 	budget   *budget
-	held     cost // of the budget, by sessions as such
+	held     cost // of the budget, by sessions themselves
 	admitted int  // sessions
 
-	// What follows is the engine's thread's.
+	// The fields below belong to the engine's thread.
 	epoll  int
-	kick   int        // eventfd: there is more to do than one turn has done
-	behind []*session // that are to have a turn
+	kick   int        // eventfd: there is more work than one turn does
+	behind []*session // waiting for a turn
 	bells  map[int32]*session
 	next   int32
 	events [16]unix.EpollEvent
@@ -55,7 +54,7 @@ type Server struct {
 	srqs   map[*nicemu.SRQ]*queue
 	ports  ports
 
-	// Room for the entry that is being handled.
+	// Room for the current entry.
 	scratch []byte
 	sges    []memory.SGE
 	wr      transport.SendWR
@@ -64,15 +63,15 @@ type Server struct {
 // Device is a NIC as programs see it.
 type Device struct {
 	*nicemu.Device
-	Netdev string // the interface that it is of, such as "eth0"
+	Netdev string // its interface, such as "eth0"
 }
 
-// kickBell names the server's own eventfd among the doorbells.
+// kickBell stands for the server's own eventfd among the doorbells.
 const kickBell = -1
 
-// New makes the server of a host whose NICs are devices, at most 16. do runs a
-// function on the thread of their engine, with the engine's time at the present, and
-// waits for it; its error says that the engine has ended.
+// New makes the server of a host whose NICs are devices, at most 16. do runs a function on the
+// thread of their engine, with the engine's time at the present, and waits for it; an error means
+// that the engine has ended.
 func New(devices []Device, do func(func()) error) (*Server, error) {
 	if len(devices) > maxDevices {
 		return nil, fmt.Errorf("a host has %d NICs: programs can use %d", len(devices), maxDevices)
@@ -100,8 +99,8 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	return s, nil
 }
 
-// watch has epoll tell of an eventfd whenever it is written to. It is never read: its
-// flags are the process's as well, which could make reading block.
+// watch makes epoll report every write to an eventfd. The eventfd is never read: the process shares
+// its flags, and could make reads block.
 func (s *Server) watch(fd int, name int32) error {
 	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: name})
 }
@@ -132,19 +131,18 @@ func (s *Server) Listen(path string) error {
 	return nil
 }
 
-// maxSessions is how many programs can use a host's NICs at once, where the budget of
-// descriptors allows for so many.
+// maxSessions is the number of programs that can use a host's NICs at once, if the budget of
+// descriptors allows it.
 const maxSessions = 1024
 
-// acceptAgain is how long Serve waits when a connection cannot be taken, because
-// there are no descriptors for instance.
+// acceptAgain is how long Serve waits when a connection cannot be accepted, for example for lack of
+// descriptors.
 const acceptAgain = 100 * time.Millisecond
 
-// Serve takes connections until Close. warn is told of what goes wrong without
-// ending it.
+// Serve accepts connections until Close. It calls warn for errors that do not end it.
 func (s *Server) Serve(warn func(error)) {
 	s.warn = warn
-	troubled := false // and said so
+	troubled := false // and reported
 	for {
 		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -176,7 +174,7 @@ func (s *Server) Serve(warn func(error)) {
 	}
 }
 
-// admit tells whether there is room for one more session, and takes it.
+// admit reserves room for one more session, if there is any.
 func (s *Server) admit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,12 +188,12 @@ func (s *Server) admit() error {
 	return nil
 }
 
-// serve is the life of a session.
+// serve runs a session.
 func (s *Server) serve(c *net.UnixConn) {
 	defer c.Close()
 	x, err := newSession(s, c)
 	if errors.Is(err, syscall.ESRCH) {
-		return // the program has ended before it has said anything
+		return // the program ended before its first request
 	}
 	if err != nil {
 		s.warn(fmt.Errorf("an RDMA program: %w", err))
@@ -219,7 +217,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for x := range s.open {
-		// run comes back, also from writing to a program that does not read.
+		// run returns, even from writing to a program that does not read.
 		_ = x.conn.SetDeadline(time.Unix(1, 0))
 	}
 	s.mu.Unlock()
@@ -231,14 +229,14 @@ func (s *Server) Close() {
 	unix.Close(s.epoll)
 }
 
-// FD is ready when a process has rung its doorbell (wall.Poller).
+// FD becomes ready when a process has rung its doorbell (wall.Poller).
 func (s *Server) FD() int { return s.epoll }
 
-// Poll takes the work requests that processes have posted, on the engine's thread,
-// and says how many. It takes no more than the fabric can wait for, whatever was asked
-// for: a work request is less than a packet, and comes in greater numbers.
+// Poll takes the work requests that processes have posted, on the engine's thread, and returns how
+// many. It takes no more than the fabric can wait for, and ignores the requested number: a work
+// request is less than a packet, and there are more of them.
 func (s *Server) Poll(units.Time, int) (taken int) {
-	// What is rung from here on, by the server itself too, is for the next turn.
+	// Bells rung from here on, by the server itself too, are for the next turn.
 	for i := range s.rung() {
 		if x := s.bells[s.events[i].Fd]; x != nil {
 			s.later(x)
@@ -263,7 +261,7 @@ func (s *Server) Poll(units.Time, int) (taken int) {
 	return taken
 }
 
-// rung looks which doorbells have been rung.
+// rung finds the doorbells that have been rung.
 func (s *Server) rung() int {
 	var now unix.Timespec
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), uintptr(unsafe.Pointer(&now)), 0, 0)
@@ -273,7 +271,7 @@ func (s *Server) rung() int {
 	return int(n)
 }
 
-// later has a session's turn come, behind those of others.
+// later queues a session's turn behind those of others.
 func (s *Server) later(x *session) {
 	if !x.behind {
 		x.behind = true

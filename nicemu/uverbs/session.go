@@ -15,14 +15,14 @@ import (
 	"github.com/weftlab/weft/nicemu"
 )
 
-// session is the connection of a process, and all that it has made.
+// session is the connection of a process, with all its objects.
 type session struct {
 	server *Server
 	conn   *net.UnixConn
 	socket *os.File // a descriptor of conn for the engine's thread
 	memory host
 
-	// What follows is the engine's thread's.
+	// The fields below belong to the engine's thread.
 	doorbell shm
 	bell     int
 	name     int32
@@ -30,25 +30,25 @@ type session struct {
 	ended    bool
 	objects  map[uint32]object
 	held     cost   // of the server's budget
-	cost     cost   // of the object that is being made
+	cost     cost   // of the object being made
 	ports    int64  // that it holds
-	handle   uint32 // the last that was given
+	handle   uint32 // the last one assigned
 	queues   []*queue
 	free     []uint32 // numbers of queues
-	behind   bool     // it is to have another turn
-	pending  []*queue // that have not been emptied
+	behind   bool     // waiting for another turn
+	pending  []*queue // not emptied yet
 
-	dying  []uint32 // what end is about to end
-	unused []shm    // of ended objects: unmapping takes long, and so is not done by the engine's thread
+	dying  []uint32 // handles that end is about to destroy
+	unused []shm    // of destroyed objects: too slow to unmap on the engine's thread
 }
 
-// object is what a handle means.
+// object is the object of a handle.
 type object struct {
 	it   any
 	cost cost
 }
 
-// newSession takes a connection.
+// newSession makes the session of a connection.
 func newSession(s *Server, c *net.UnixConn) (*session, error) {
 	x := &session{server: s, conn: c, bell: -1, objects: map[uint32]object{}}
 	var err error
@@ -67,7 +67,7 @@ func newSession(s *Server, c *net.UnixConn) (*session, error) {
 	return x, nil
 }
 
-// run answers requests until the process hangs up or says what is none.
+// run answers requests until the process hangs up or sends an invalid one.
 func (x *session) run() {
 	buf := make([]byte, maxMessage)
 	for {
@@ -84,11 +84,11 @@ func (x *session) run() {
 	}
 }
 
-// answer is what a request leads to.
+// answer is the result of a request.
 type answer struct {
 	err  error
 	body any
-	fds  []int // that go to the process and are closed here
+	fds  []int // passed to the process and closed here
 }
 
 func failed(err error) answer { return answer{err: err} }
@@ -122,7 +122,7 @@ func (a *answer) close() {
 	}
 }
 
-// errnoOf is what a program is told of an error.
+// errnoOf returns the errno of an error for a program.
 func errnoOf(err error) syscall.Errno {
 	var e syscall.Errno
 	if errors.As(err, &e) && e != 0 {
@@ -131,10 +131,10 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EINVAL
 }
 
-// request is how an operation is handled.
+// request handles an operation.
 type request func(x *session, body []byte) answer
 
-// on makes a request of a function that is run on the engine's thread.
+// on returns a request that runs a function on the engine's thread.
 func on[Q any](f func(*session, *Q) answer) request {
 	return func(x *session, body []byte) answer {
 		var q Q
@@ -176,8 +176,8 @@ func (x *session) answer(o op, body []byte) (a answer) {
 	return a
 }
 
-// drain takes some of what was posted to a queue before it is modified, whose handle
-// is the first word of the request; true if there is more.
+// drain takes some of the requests posted to a queue before it is modified; its handle is the first
+// word of the request. It returns true if there are more.
 func (x *session) drain(body []byte) bool {
 	if len(body) < 4 {
 		return false
@@ -187,7 +187,7 @@ func (x *session) drain(body []byte) bool {
 	return ok && k.take(perTurn, &taken)
 }
 
-// unmap ends the mappings of ended objects, on the session's goroutine.
+// unmap unmaps the memory of destroyed objects, on the session's goroutine.
 func (x *session) unmap() {
 	for i := range x.unused {
 		x.unused[i].close()
@@ -195,7 +195,7 @@ func (x *session) unmap() {
 	x.unused = nil
 }
 
-// making makes a request of a function that makes an object, which costs something.
+// making returns a request whose function makes an object, which has a cost.
 func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
 	return on(func(x *session, q *Q) answer {
 		c := costOf(q)
@@ -211,13 +211,13 @@ func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
 	})
 }
 
-// always is the cost of objects that all cost the same.
+// always returns a fixed cost.
 func always[Q any](c cost) func(*Q) cost { return func(*Q) cost { return c } }
 
-// maxObjects is how many objects a process can have. Their end is one list.
+// maxObjects is the number of objects that a process can have. They are destroyed in one list.
 const maxObjects = 1 << 18
 
-// spend takes what an object costs.
+// spend takes the cost of an object.
 func (x *session) spend(c cost) error {
 	if len(x.objects) >= maxObjects {
 		return fmt.Errorf("%w: a process can have %d objects", syscall.ENOMEM, maxObjects)
@@ -225,7 +225,7 @@ func (x *session) spend(c cost) error {
 	return x.server.budget.take(&x.held, c)
 }
 
-// add gives an object its handle.
+// add assigns a handle to an object.
 func (x *session) add(o any) uint32 {
 	for {
 		x.handle++
@@ -236,13 +236,13 @@ func (x *session) add(o any) uint32 {
 	}
 }
 
-// drop takes an object's handle and gives back what it cost.
+// drop frees an object's handle and returns its cost.
 func (x *session) drop(handle uint32) {
 	x.server.budget.give(&x.held, x.objects[handle].cost)
 	delete(x.objects, handle)
 }
 
-// get finds an object of a kind.
+// get finds an object of a type.
 func get[T any](x *session, handle uint32, what string) (o T, err error) {
 	o, ok := x.objects[handle].it.(T)
 	if !ok {
@@ -251,10 +251,10 @@ func get[T any](x *session, handle uint32, what string) (o T, err error) {
 	return o, nil
 }
 
-// done is the answer of requests without one.
+// done returns an answer without a body.
 func done(err error) answer { return answer{err: err} }
 
-// remove ends an object that end can end.
+// remove destroys an object with end.
 func remove(x *session, handle uint32, end func() error) answer {
 	err := end()
 	if err == nil {
@@ -283,7 +283,7 @@ func (x *session) hello(q *helloMsg) answer {
 	s := x.server
 	for s.next++; s.next < 0 || s.bells[s.next] != nil; s.next = max(s.next+1, 0) {
 	}
-	// The process's descriptor and this are of one file.
+	// The process's descriptor and this one refer to the same file.
 	if x.bell, err = unix.FcntlInt(uintptr(bell), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 		err = s.watch(x.bell, s.next)
 	}
@@ -297,8 +297,7 @@ func (x *session) hello(q *helloMsg) answer {
 	return answer{fds: []int{fd, bell}}
 }
 
-// end ends what the process has made. Without an engine there is nobody whom it could
-// concern.
+// end destroys the objects of the process. Without an engine this affects no other party.
 func (x *session) end() {
 	more := true
 	err := x.server.do(x.leave)
@@ -317,10 +316,10 @@ func (x *session) end() {
 	}
 	x.memory.close()
 	x.socket.Close()
-	x.server.budget.give(&x.held, x.held) // of events that nobody has taken
+	x.server.budget.give(&x.held, x.held) // of events that were not read
 }
 
-// leave ends all that the process can do.
+// leave ends everything that the process can do.
 func (x *session) leave() {
 	x.ended = true
 	x.memory.forget()
@@ -330,8 +329,8 @@ func (x *session) leave() {
 	}
 }
 
-// destroySome ends some objects, those that others are made of last, and tells whether
-// there are more. Others have their turns between: a process may have made many.
+// destroySome destroys some objects, dependent ones first, and reports whether there are more.
+// Other sessions have turns in between: a process may have made many.
 func (x *session) destroySome() bool {
 	const some = 32
 	if len(x.dying) == 0 {
@@ -349,7 +348,7 @@ func (x *session) destroySome() bool {
 	return len(x.objects) > 0
 }
 
-// order gives the handles of all objects in the order in which they are ended.
+// order returns the handles of all objects in the order of their destruction.
 func (x *session) order() (all []uint32) {
 	var by [len(ranks) + 1][]uint32
 	for h, o := range x.objects {
@@ -362,7 +361,7 @@ func (x *session) order() (all []uint32) {
 	return slices.Concat(by[:]...)
 }
 
-// release gives back what an ended object has of the process's own.
+// release releases the process's resources of a destroyed object.
 func (x *session) release(o any) {
 	switch o := o.(type) {
 	case *queue:
@@ -371,12 +370,12 @@ func (x *session) release(o any) {
 	case *completions:
 		x.unused = append(x.unused, o.mem)
 		o.mem = shm{}
-	case interface{ release() }: // that has a pipe
+	case interface{ release() }: // has a pipe
 		o.release()
 	}
 }
 
-// ranks are the kinds of objects in the order in which they are ended.
+// ranks are the types of objects in the order of their destruction.
 var ranks = [...]func(any) bool{
 	func(o any) bool { _, ok := o.(*cmID); return ok },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.qp != nil },
@@ -388,7 +387,7 @@ var ranks = [...]func(any) bool{
 	func(o any) bool { _, ok := o.(*domain); return ok },
 }
 
-// finish ends an object, which nothing that is left hinders.
+// finish destroys an object on which no remaining object depends.
 func (x *session) finish(o any) {
 	switch o := o.(type) {
 	case *cmID:

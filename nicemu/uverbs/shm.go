@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shm is memory that a process shares. What it has is not to be trusted, and may
-// change at any time.
+// shm is memory shared with a process. Its contents are not to be trusted, and may change at any
+// time.
 type shm struct{ bytes []byte }
 
-// newSHM makes memory of a size that nobody can change: a mapping that became
-// shorter than its file would end the lab by SIGBUS. The descriptor is for the
-// process.
+// newSHM makes memory of a fixed size: a mapping that became longer than its file would end the lab
+// with SIGBUS. The descriptor is for the process.
 func newSHM(name string, size int) (m shm, fd int, err error) {
 	fd, err = unix.MemfdCreate("weft-"+name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -41,8 +40,8 @@ func (m *shm) close() {
 	}
 }
 
-// word and double are words at offsets that are multiples of their size, in the first
-// pages, which every shm has.
+// word and double return words at offsets that are multiples of their size, in the first pages,
+// which every shm has.
 func (m *shm) word(offset int) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&m.bytes[offset]))
 }
@@ -51,7 +50,7 @@ func (m *shm) double(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-// slots is how many slots a ring for n entries has: a power of two.
+// slots returns the number of slots in a ring for n entries: a power of two.
 func slots(n int) int {
 	if n <= 1 {
 		return 1
@@ -59,5 +58,5 @@ func slots(n int) int {
 	return 1 << bits.Len(uint(n-1))
 }
 
-// stride is the length of a slot: whole cache lines.
+// stride returns the length of a slot: whole cache lines.
 func stride(n int) int { return (n + 63) &^ 63 }

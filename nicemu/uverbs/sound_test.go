@@ -1,6 +1,6 @@
 package uverbs
 
-// sound holds the lists of the server and of its sessions to one another.
+// sound checks that the lists of the server and of its sessions are consistent.
 func (w *world) sound() {
 	w.t.Helper()
 	queues, cqs := 0, 0

@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWrite: what a process posts in shared memory is done, and completes there.
+// TestWrite: a request that a process posts in shared memory is executed, and completes there.
 func TestWrite(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -35,7 +35,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestEvents: a completion that was asked for makes one event in its channel.
+// TestEvents: a requested completion makes one event in its channel.
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -60,8 +60,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRateLimit: a process sees what limits the NIC takes, and can set them, as many as
-// there are.
+// TestRateLimit: a process sees the limits that the NIC takes, and can set them, as many as there
+// are.
 func TestRateLimit(t *testing.T) {
 	w := newWorld(t, func(s *nicemu.Settings) {
 		s.RateLimiter = nicemu.RateLimiter{Limiters: 1, Min: 2500, Max: 4 * units.Gbps}
@@ -100,8 +100,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestTimesOfEntries: an entry has the time at which the NIC made it, though it comes later,
-// and a queue that is to have it the time of day of the clock's zero.
+// TestTimesOfEntries: an entry has the time at which the NIC made it, though it arrives later, and
+// a queue with the epoch has the time of day of the clock's zero.
 func TestTimesOfEntries(t *testing.T) {
 	const late = 30 * units.Microsecond
 	w := newWorld(t, func(s *nicemu.Settings) { s.Delays.Completion = late })
@@ -138,7 +138,7 @@ func TestTimesOfEntries(t *testing.T) {
 	}
 }
 
-// TestErrors: what control requests are refused with.
+// TestErrors tests the errors of control requests.
 func TestErrors(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -198,8 +198,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestInline: a queue pair takes as many inline bytes as its entries have room for, as
-// those of NICs do, and no more than the device takes.
+// TestInline: a queue pair takes as many inline bytes as its entries have room for, like those of
+// NICs, and no more than the device takes.
 func TestInline(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
@@ -216,7 +216,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestEnd: what a process has made ends with it.
+// TestEnd: the objects of a process end with it.
 func TestEnd(t *testing.T) {
 	w := newWorld(t)
 	before, files := w.device.InUse(), openFiles(t)

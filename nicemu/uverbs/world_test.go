@@ -18,8 +18,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// world is a NIC whose packets to itself go round, and its server. Everything is on
-// one goroutine.
+// world is a NIC in loopback, and its server. Everything is on one goroutine.
 type world struct {
 	t      testing.TB
 	engine sim.Engine
@@ -67,7 +66,7 @@ func newWorld(t testing.TB, set ...func(*nicemu.Settings)) *world {
 	return w
 }
 
-// run has the engine and the server do what there is, for a while of emulated time.
+// run runs the engine and the server for a while of emulated time.
 func (w *world) run() {
 	for range 20 {
 		w.server.Poll(w.engine.Now(), 32)
@@ -89,10 +88,10 @@ func (s *slice) forget() { s.Data = nil }
 
 func (s *slice) close() {}
 
-// base is where the memory of the tests' processes begins.
+// base is the start of the memory of the tests' processes.
 const base = 0x10000
 
-// client is a process: its session, without a goroutine, and what it has made.
+// client is a process: its session, without a goroutine, and its objects.
 type client struct {
 	*session
 	w      *world
@@ -133,7 +132,7 @@ func (w *world) connect() *client {
 // close ends the process.
 func (c *client) close() {
 	if c.closed {
-		return // its descriptors are others' by now
+		return // its descriptors are reused by now
 	}
 	c.closed = true
 	delete(c.w.clients, c)
@@ -164,7 +163,7 @@ func (c *client) ask(o op, q any) answer {
 	return a
 }
 
-// must asks for what has to succeed.
+// must sends a request that has to succeed.
 func must[A any](c *client, o op, q any) (out A) {
 	c.w.t.Helper()
 	a := c.ask(o, q)
@@ -177,7 +176,7 @@ func must[A any](c *client, o op, q any) (out A) {
 	return out
 }
 
-// kit is what a process makes first.
+// kit is the set of objects that a process makes first.
 type kit struct {
 	context, pd, channel uint32
 	mr                   mrAnswer
@@ -187,8 +186,8 @@ type kit struct {
 	ah                   uint32
 }
 
-// greet makes a session and a kit: a queue pair of RC that is connected to itself, one
-// of UD, one with a shared receive queue.
+// greet makes a session and a kit: a queue pair of RC that is connected to itself, one of UD, one
+// with a shared receive queue.
 func (c *client) greet() (k kit) {
 	must[none](c, opHello, helloMsg{Version: abiVersion})
 	c.bell = c.fds[1]
@@ -235,7 +234,7 @@ func (c *client) join(q qpAnswer, to uint32) {
 	}
 }
 
-// joining is the steps from RESET to RTS.
+// joining returns the steps from RESET to RTS.
 func (c *client) joining(q qpAnswer, to uint32) []qpAttr {
 	return []qpAttr{{
 		State: uint32(qp.Init), Port: 1, Access: 0xe,
@@ -249,8 +248,8 @@ func (c *client) joining(q qpAnswer, to uint32) []qpAttr {
 	}}
 }
 
-// write writes an RDMA WRITE of n bytes to itself into the queue pair's ring, as the
-// library does, and rings.
+// write writes an RDMA WRITE of n bytes to itself into the queue pair's ring, as the library does,
+// and rings.
 func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	k := c.queues[q.Number]
 	index := k.mem.word(sendIndex).Load()
@@ -259,7 +258,7 @@ func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	c.ring(q.Number)
 }
 
-// entry is that of the WRITE.
+// entry returns the entry of the WRITE.
 func (c *client) entry(key uint32, from, to uint64, n uint32) []byte {
 	b := make([]byte, sendLen+sgeLen)
 	binary.LittleEndian.PutUint32(b[4:], flagSignaled)
@@ -283,8 +282,8 @@ func (c *client) ring(number uint32) {
 	}
 }
 
-// completed takes the completions that wait and gives the status of the last one; -1
-// if there is none.
+// completed takes the waiting completions and returns the status of the last one; -1 if there is
+// none.
 func (c *client) completed(handle uint32) (status int) {
 	k := c.completions(handle)
 	status = -1

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// bare is a host with as little around its service as can be: packets go straight to the
-// service of another host, and time goes on by hand.
+// bare is a host with a minimal environment for its service: packets go straight to the service of
+// another host, and the test advances time.
 type bare struct {
 	t       testing.TB
 	service *service
@@ -46,7 +46,7 @@ func (h *bare) Feed(now units.Time, _ uint8, size units.Bytes) {
 	h.send(now)
 }
 
-// send sends all that may leave.
+// send sends all packets that may leave.
 func (h *bare) send(now units.Time) {
 	if h.asking {
 		return
@@ -93,7 +93,7 @@ func (h *bare) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
 	return cc.Path{RTT: 10 * us, Bottleneck: 100 * units.Gbps}
 }
 
-// template is a packet of a modelled flow to a host.
+// template returns a packet of a modelled flow to a host.
 func (h *bare) template(to *bare) *packet.Packet {
 	p := h.pool.NewMessage(templateProtocol)
 	p.Message.To = to.address
@@ -102,12 +102,12 @@ func (h *bare) template(to *bare) *packet.Packet {
 	return p
 }
 
-// templateProtocol is datagrams of no content.
+// templateProtocol is the protocol of empty datagrams.
 var templateProtocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "template", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, Data: true, New: func() packet.Body { return &segment{} },
 })
 
-// sendTo has a program send n packets to another one, and lets pass what is due until then.
+// sendTo has a program send n packets to another one, and runs the work due until then.
 func (h *bare) sendTo(to *bare, template *packet.Packet, n int) {
 	for range n {
 		h.service.Send(h.now, h.pool.Clone(template))
@@ -120,9 +120,9 @@ func (h *bare) sendTo(to *bare, template *packet.Packet, n int) {
 	}
 }
 
-// BenchmarkService is a packet of 1464 bytes through a tunnel, at both hosts: queued, sent,
-// received, put in order, acknowledged, credit given; with PULLs of one packet and of eight. What
-// carries packets is not there.
+// BenchmarkService measures a packet of 1464 bytes through a tunnel, at both hosts: queued, sent,
+// received, put in order, acknowledged, credit given; with PULLs of one packet and of eight. There
+// is no network in between.
 func BenchmarkService(b *testing.B) {
 	for _, credit := range []int{1, 8} {
 		for _, backend := range []string{"ndp", "rts"} {
@@ -152,9 +152,9 @@ func BenchmarkService(b *testing.B) {
 	}
 }
 
-// BenchmarkTunnelMemory is what a tunnel that has carried traffic takes at both its hosts
-// together, with 10,000 destinations as in §8.5, without packets; and what is left when it
-// has been idle.
+// BenchmarkTunnelMemory measures the memory of a tunnel that has carried traffic, at both its hosts
+// together, with 10,000 destinations as in §8.5, without packets; and the memory left when it has
+// been idle.
 func BenchmarkTunnelMemory(b *testing.B) {
 	const tunnels = 10_000
 	for _, paths := range []int{16, 256} {
@@ -205,7 +205,7 @@ func BenchmarkTunnelMemory(b *testing.B) {
 	}
 }
 
-// heapInUse is what is in use.
+// heapInUse returns the heap in use.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -6,14 +6,14 @@ type hook struct {
 	in            bool
 }
 
-// chain is senders in an order. A sender can be in several, each with a hook of its own.
+// chain is an ordered list of senders. A sender can be in several, each with a separate hook.
 type chain struct {
 	first, last *sender
 	count       int
 	hook        func(x *sender) *hook
 }
 
-// push puts one last that is not there.
+// push appends a sender that is not in the chain.
 func (c *chain) push(x *sender) {
 	*c.hook(x) = hook{before: c.last, in: true}
 	if c.last != nil {
@@ -25,7 +25,7 @@ func (c *chain) push(x *sender) {
 	c.count++
 }
 
-// remove takes one out, if it is there.
+// remove removes a sender, if it is in the chain.
 func (c *chain) remove(x *sender) {
 	h := c.hook(x)
 	if !h.in {

@@ -1,15 +1,15 @@
-// Package eqds is an edge service that carries all that a host sends through EQDS tunnels
-// (Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022):
-// packets wait in queues of the sending host (EQIFs) until the receiving host gives credit
-// for them, go over all paths, packet by packet, and are put in order before the receiving
-// host has them. The state machines are those of protocols/eqds.
+// Package eqds is an edge service that carries all packets of a host through EQDS tunnels (Olteanu
+// et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022): packets wait in
+// queues of the sending host (EQIFs) until the receiving host gives credit for them, are sprayed
+// over all paths packet by packet, and are put in order before delivery to the receiving host. The
+// state machines are those of protocols/eqds.
 //
 // A host has three EQIFs: for RDMA, for Go programs that use EQDS itself (Native), and for all
-// else, which is treated as TCP. Each has a tunnel for each address that it sends to. What is
-// not IP over plain Ethernet, what goes to many, neighbour discovery, and what goes to hosts
-// without EQDS pass by.
+// other traffic, which is treated as TCP. Each has a tunnel for each destination address. Packets
+// other than IP over plain Ethernet, packets to groups, neighbour discovery, and packets to hosts
+// without EQDS bypass the tunnels.
 //
-// Not implemented: PULLs that are weighed by the load of the core.
+// Not implemented: PULLs weighted by the load of the core.
 package eqds
 
 import (
@@ -54,10 +54,10 @@ type Config struct {
 	Lossless    bool           `yaml:"lossless,omitempty" json:"lossless" jsonschema_description:"true: a packet of the NIC that finds a full queue waits in the NIC, and all others of it behind it, as with PFC towards the NIC; default false, it is dropped"`
 }
 
-// presets are the names of known parameters: the back ends and Appendix B's NICs.
+// presets are the names of known parameters: the back ends and the NICs of Appendix B.
 var presets = []string{"ndp", "rts", "ndp-bluefield2", "rts-bluefield2"}
 
-// fewTunnels is the least of Config.Tunnels.
+// fewTunnels is the minimum of Config.Tunnels.
 const (
 	fewTunnels  = 4
 	manyTunnels = 1 << 20
@@ -67,7 +67,7 @@ const (
 // pullOrders are the values of Config.Pulls, for pullClasses.
 var pullOrders = map[string]pull.Policy{"fair": pull.Fair{}, "rdma-first": pull.Strict{}, "tcp-first": reversed{}}
 
-// reversed is pull.Strict the other way round.
+// reversed is pull.Strict in reverse order.
 type reversed struct{}
 
 // Rank is lower for lower classes.
@@ -106,7 +106,7 @@ func init() {
 	})
 }
 
-// defaults gives the settings of a preset.
+// defaults returns the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
 	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CreditPerPull: 1, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100, NativePackets: 100}
@@ -139,7 +139,7 @@ func (c *Config) Validate(line units.Rate) error {
 	check.Fail(pulls.Check())
 	t := c.tunnel(line, someMTU, 0)
 	if c.Window != 0 {
-		// The MTU is known only when the link is: what is held here holds for any.
+		// The MTU is known only once the link is: the window checked here works for any.
 		t.Window = max(c.Window, 2*someMTU)
 		if c.Window < 2*someMTU {
 			check.Bad("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
@@ -174,12 +174,13 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// pulls are the settings of the pacer of an interface whose frames are at most mtu long.
+// pulls returns the settings of the pacer of an interface whose frames are at most mtu long.
 func (c *Config) pulls(line units.Rate, mtu units.Bytes) pull.Config {
 	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Credit: c.CreditPerPull, Policy: pullOrders[c.Pulls]}
 }
 
-// tunnel are the settings of a tunnel between hosts whose slower link has a rate, with an RTT.
+// tunnel returns the settings of a tunnel between hosts whose slower link has rate line, with an
+// RTT.
 func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
 	t := tunnel.Default(line, mtu, rtt, c.CreditPerPull)
 	t.Backend, t.Paths, t.GiveUp = c.Backend, c.Paths, c.GiveUp

@@ -2,12 +2,12 @@ package eqds
 
 import "github.com/weftlab/weft/protocols/wire"
 
-// Outer packets take over the ECN codepoint of what they carry (RFC 6040 §4.1, normal mode), so
-// that switches mark packets of tunnels as they would mark what is inside.
+// Outer packets copy the ECN codepoint of the packet they carry (RFC 6040 §4.1, normal mode), so
+// that switches mark packets of tunnels as they would mark the inner packet.
 
-// combine is the codepoint of a packet that comes out of a tunnel's packet (RFC 6040 §4.2,
-// Figure 4). drop means that it ends there: the network says that it is congested, and the packet
-// is of a transport that could not be told otherwise.
+// combine returns the codepoint of a packet that leaves a tunnel (RFC 6040 §4.2, Figure 4). drop
+// means that the packet is dropped: the network reports congestion, and the packet's transport
+// could not be told otherwise.
 func combine(inner, outer uint8) (ecn uint8, drop bool) {
 	const ect1 = 1
 	switch {

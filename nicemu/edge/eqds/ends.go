@@ -13,13 +13,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// address is where a tunnel goes, from one of the EQIFs.
+// address identifies a tunnel: its destination, and the EQIF.
 type address struct {
 	to   netip.Addr
 	eqif uint8
 }
 
-// path is what the settings of a tunnel depend on.
+// path holds the properties of a path that the settings of a tunnel depend on.
 type path struct {
 	rtt  units.Time
 	rate units.Rate
@@ -33,26 +33,26 @@ type sender struct {
 	eqif *queues
 	turn eqif.Turn[*sender]
 
-	also                        []address  // by which it is found beside its own
+	also                        []address  // further keys by which it is found
 	inOrder                     hook       // in service.order
-	inIdle                      hook       // in service.idle, if it has nothing
-	since                       units.Time // it has had nothing since then
+	inIdle                      hook       // in service.idle, if it has no packets
+	since                       units.Time // it has had no packets since then
 	from                        netip.Addr // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
 
-	out     outbox // of the native EQIF: what has not become packets yet
+	out     outbox // of the native EQIF: messages not yet cut into packets
 	filling bool
 }
 
-// receiver is the receiving end of one.
+// receiver is the receiving end of a tunnel.
 type receiver struct {
 	*tunnel.Receiver[*packet.Packet]
 	agenda.Task[end]
 	from netip.Addr
 }
 
-// frame is how long the frame of the tunnel is that carries a packet.
+// frame returns the length of the tunnel frame that carries a packet.
 func (x *sender) frame(p *packet.Packet) units.Bytes {
 	return protocol.HeaderLen(versionOf(x.to)) + eqds.HeaderLen + p.Layer3()
 }
@@ -71,7 +71,7 @@ func nextOf(version uint8) uint8 {
 	return eqds.NextIPv6
 }
 
-// senderOf is the tunnel for a packet, nil if it passes by.
+// senderOf returns the tunnel for a packet, nil if the packet bypasses tunnels.
 func (s *service) senderOf(p *packet.Packet) *sender {
 	if p.Version == 0 || p.L3 > wire.EthernetHeader || p.Dest == packet.Flood || p.IsMessage() || isDiscovery(p) {
 		return nil
@@ -86,7 +86,7 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 	return s.sender(k)
 }
 
-// known is the tunnel to an address, nil if there is none.
+// known returns the tunnel to an address, nil if there is none.
 func (s *service) known(k address) *sender {
 	if s.last == nil || s.last.address != k {
 		if x := s.senders[k]; x == nil || x.address != k {
@@ -98,7 +98,7 @@ func (s *service) known(k address) *sender {
 	return s.last
 }
 
-// sender is the tunnel to an address, nil if nobody with EQDS has it.
+// sender returns the tunnel to an address, nil if no host with EQDS has it.
 func (s *service) sender(k address) *sender {
 	x := s.known(k)
 	if x != nil || !k.to.IsValid() {
@@ -108,7 +108,7 @@ func (s *service) sender(k address) *sender {
 	if !ok {
 		return nil
 	}
-	// The peer answers by its first address. Packets to all that it has share a tunnel.
+	// The peer answers from its first address. Packets to all its addresses share a tunnel.
 	first := address{peer.Address, k.eqif}
 	if x = s.senders[first]; x == nil {
 		x = s.open(first)
@@ -118,7 +118,7 @@ func (s *service) sender(k address) *sender {
 	return x
 }
 
-// isDiscovery tells whether a packet is of neighbour discovery (RFC 4861 §4), which has no
+// isDiscovery reports whether a packet belongs to neighbour discovery (RFC 4861 §4), which has no
 // extension headers before it.
 func isDiscovery(p *packet.Packet) bool {
 	if p.Proto != wire.ProtoICMPv6 || p.Flow != packet.Real {
@@ -146,18 +146,18 @@ func (s *service) open(k address) *sender {
 }
 
 const (
-	// mostClosed is how many tunnels are closed at once: each takes a packet of the class of
+	// mostClosed is the number of tunnels closed at once: each needs a packet of the class of
 	// control packets.
 	mostClosed = 8
-	// sweeps is how often idle tunnels are looked for while one becomes old.
+	// sweeps is how often idle tunnels are checked while one grows old.
 	sweeps = 64
 )
 
-// expire closes tunnels that have been idle for too long (Appendix A: either end may drop its
-// state at any time). It has no timer, which would keep a run from its end: whatever happens
-// at the interface has it look. The receiving host is told, and forgets its end later, with
-// what it holds against senders that ask for more than they use. Of a tunnel that is closed
-// only the epoch stays, so that the next incarnation has a greater one and is accepted at once.
+// expire closes tunnels that have been idle for too long (Appendix A: either end may drop its state
+// at any time). It has no timer, which would keep a run from its end: every event at the interface
+// triggers the check. The receiving host is told, and drops its end later, including the record
+// against senders that ask for more than they use. Of a closed tunnel only the epoch stays, so that
+// the next incarnation has a greater one and is accepted at once.
 func (s *service) expire(now units.Time) {
 	if now < s.sweep {
 		return
@@ -200,10 +200,10 @@ func (s *service) close(now units.Time, x *sender) {
 	}
 }
 
-// aged tells whether a sender is to be closed when something happens at the interface.
+// aged reports whether a sender will be closed at the next event of the interface.
 func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.in && now-x.since >= s.Idle }
 
-// live is how many senders are not aged.
+// live returns how many senders are not aged.
 func (s *service) live(now units.Time) int {
 	n := s.order.count
 	for x := s.idle.first; x != nil && s.aged(now, x); x = x.inIdle.after {
@@ -212,9 +212,9 @@ func (s *service) live(now units.Time) int {
 	return n
 }
 
-// settingsFor are the settings of tunnels to or from an address. Tunnels share them whose
-// paths are alike. Packets take all paths, so the links of both hosts bound their rate, and no
-// single link between them.
+// settingsFor returns the settings of tunnels to or from an address. Tunnels with similar paths
+// share them. Packets take all paths, so the links of both hosts bound their rate, and no single
+// link between them does.
 func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 	full, answer := packet.OnWire(s.mtu), packet.OnWire(protocol.HeaderLen(versionOf(a))+eqds.HeaderLen)
 	trip := s.env.Trip(packet.FlowKey{To: a, Flow: -1}, full, answer)
@@ -231,7 +231,7 @@ func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 	return c
 }
 
-// done ends a packet of a sender: its copy has arrived, or it is given up.
+// done ends a packet of a sender: its copy has arrived, or the packet is given up.
 func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
 	s.packets--
 	s.bytes -= p.Size
@@ -252,7 +252,7 @@ func (x *sender) tick(s *service, now units.Time) {
 	s.settle(now, x)
 }
 
-// accept makes the receiving end of a tunnel that is new.
+// accept makes the receiving end of a new tunnel.
 func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, pullClasses[k.Sender], s.arrived.Push)
 	x := &receiver{Receiver: r, from: k.From}
@@ -261,7 +261,7 @@ func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 	return r
 }
 
-// forget ends the receiving end of a tunnel.
+// forget removes the receiving end of a tunnel.
 func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
 	s.pastTrimmed += r.Receipts().Trimmed
 	s.agenda.Remove(&r.Owner.(*receiver).Task)

@@ -17,8 +17,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestCarries: packets of programs by both versions of IP and of modelled flows leave inside
-// tunnels' packets, and come out as they went in, once, in order.
+// TestCarries: packets of programs over both IP versions and of modelled flows leave inside tunnel
+// packets, and come out unchanged, once, in order.
 func TestCarries(t *testing.T) {
 	for _, backend := range []tunnel.Backend{tunnel.NDP, tunnel.RTS} {
 		w := newNetwork(t, 1, with(func(c *Config) { c.Backend = backend }), with(nil), with(nil))
@@ -72,8 +72,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// TestHarm: with packets lost, copied and out of order in both directions, all that hosts send
-// to each other comes once and in order, and nothing is left behind.
+// TestHarm: with packets lost, copied and out of order in both directions, all packets that hosts
+// send to each other arrive once and in order, and nothing is left behind.
 func TestHarm(t *testing.T) {
 	for _, backend := range []tunnel.Backend{tunnel.NDP, tunnel.RTS} {
 		for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestHarm(t *testing.T) {
 }
 
 // TestReceiverForgets: a receiving host that drops its state, at any moment, costs no packet.
-// What waited for others comes before them.
+// Packets that waited for others are delivered before them.
 func TestReceiverForgets(t *testing.T) {
 	for seed := range uint64(30) {
 		w := newNetwork(t, seed, with(func(c *Config) { c.TCPPackets = 1000 }), with(nil))
@@ -139,8 +139,8 @@ func TestReceiverForgets(t *testing.T) {
 	}
 }
 
-// TestSenderBeginsAnew: a host that restarts knows no epochs. Whatever epoch it draws, the
-// other one takes its packets, and its tunnel back to it works again.
+// TestSenderBeginsAnew: a host that restarts knows no epochs. Whatever epoch it draws, the other
+// host takes its packets, and the tunnel back works again.
 func TestSenderBeginsAnew(t *testing.T) {
 	for seed := range uint64(40) {
 		w := newNetwork(t, seed, with(nil), with(nil))
@@ -167,14 +167,14 @@ func TestSenderBeginsAnew(t *testing.T) {
 				}
 			}
 		}
-		// What b had for a when a restarted was not lost: it was not acknowledged.
+		// Packets from b to a at a's restart were not lost: they were not acknowledged.
 		if b.dropped > 0 {
 			t.Errorf("seed %d: %d packets of the other host were dropped: %v", seed, b.dropped, b.drops)
 		}
 	}
 }
 
-// TestPassesBy: what a tunnel cannot carry, or nobody could take out, leaves as it is.
+// TestPassesBy: packets that a tunnel cannot carry, or that no peer could extract, leave unchanged.
 func TestPassesBy(t *testing.T) {
 	w := newNetwork(t, 1, with(nil), with(nil), nil)
 	a, b, c := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -242,7 +242,8 @@ func TestPassesBy(t *testing.T) {
 	}
 }
 
-// TestTooLong: a packet that does not fit into a tunnel's is dropped, one that just fits is not.
+// TestTooLong: a packet that does not fit into a tunnel packet is dropped, one that just fits is
+// not.
 func TestTooLong(t *testing.T) {
 	w := newNetwork(t, 1, with(nil), with(nil))
 	a, b := w.hosts[0], w.hosts[1]
@@ -260,12 +261,12 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// silent has all that a network carries lost.
+// silent drops every packet of a network.
 func silent(*packet.Packet) bool { return true }
 
-// TestTCPQueue: the EQIF for TCP keeps 100 packets for a destination and drops the others. It
-// marks ECN-capable packets between 16 and 32 packets with a chance that rises, and all beyond;
-// others never.
+// TestTCPQueue: the EQIF for TCP keeps 100 packets for a destination and drops the others. It marks
+// ECN-capable packets between 16 and 32 packets with a rising probability, and all beyond; it never
+// marks others.
 func TestTCPQueue(t *testing.T) {
 	for _, ecn := range []uint8{wire.NotECT, 1, 2} {
 		w := newNetwork(t, 1, with(func(c *Config) { c.Backend = tunnel.RTS }), with(nil), with(nil))
@@ -292,7 +293,7 @@ func TestTCPQueue(t *testing.T) {
 		if ecn != wire.NotECT && (marked < 68 || marked > 82) {
 			t.Errorf("ECN %d: %d packets are marked", ecn, marked)
 		}
-		// Another destination has a queue of its own.
+		// Another destination has a separate queue.
 		for i := range uint32(100) {
 			a.offer(a.real(c, i, 1478, somePort, false))
 		}
@@ -346,9 +347,9 @@ func (f *nicOf) Next(now units.Time, _ uint8) *packet.Packet {
 	return p
 }
 
-// TestRDMAQueue: from k-low on queue pairs get CNPs, from k-high on one for each packet; the
-// EQIF drops from 750 packets on, or holds up the NIC where it is lossless, as PFC does. Then
-// every packet arrives. Packets of programs to port 4791 are in the same queue.
+// TestRDMAQueue: from k-low on queue pairs get CNPs, from k-high on one for each packet; the EQIF
+// drops from 750 packets on, or, if it is lossless, holds up the NIC as PFC does. Then every packet
+// arrives. Packets of programs to port 4791 use the same queue.
 func TestRDMAQueue(t *testing.T) {
 	const n = 1000
 	for _, lossless := range []bool{false, true} {
@@ -379,7 +380,8 @@ func TestRDMAQueue(t *testing.T) {
 			} else if waiting != 750 || a.drops[packet.QueueFull] == 0 {
 				t.Errorf("%d packets wait, dropped are %v", waiting, a.drops)
 			}
-			// The queue ends below k-high; the mean chance on the way is a half of what it is at the end.
+			// The queue ends below k-high; the mean probability on the way is half of that at the
+			// end.
 			share := float64(bytes-a.service.KLow) / float64(a.service.KHigh-a.service.KLow)
 			expect := share / 2 * float64(waiting) * float64(bytes-a.service.KLow) / float64(bytes)
 			if got := float64(a.notified); got < 0.7*expect || got > 1.3*expect {
@@ -407,7 +409,7 @@ func TestRDMAQueue(t *testing.T) {
 	}
 }
 
-// TestCNPAtHigh: above k-high each packet brings a CNP.
+// TestCNPAtHigh: above k-high each packet causes a CNP.
 func TestCNPAtHigh(t *testing.T) {
 	w := newNetwork(t, 1, with(func(c *Config) { c.Backend, c.KLow, c.KHigh = tunnel.RTS, 0, 10_000 }), with(nil))
 	a, b := w.hosts[0], w.hosts[1]
@@ -423,9 +425,9 @@ func TestCNPAtHigh(t *testing.T) {
 	w.rest()
 }
 
-// TestCongestionOfTheNetwork: an outer packet has the ECN codepoint of what it carries. A mark
-// that it gets goes on to that; where that is not ECN-capable it is dropped, and the tunnel
-// goes on (RFC 6040).
+// TestCongestionOfTheNetwork: an outer packet has the ECN codepoint of its inner packet. A mark is
+// copied to the inner packet; if that is not ECN-capable it is dropped, and the tunnel continues
+// (RFC 6040).
 func TestCongestionOfTheNetwork(t *testing.T) {
 	const notECT, ect1, ect0, ce = wire.NotECT, 1, 2, wire.CE
 	for _, x := range []struct {
@@ -494,9 +496,9 @@ func TestCongestionOfTheNetwork(t *testing.T) {
 	}
 }
 
-// TestIdle: a tunnel that has been idle is closed when something happens at the host, and the
-// other end with it. What is sent later reopens it with the next epoch, and comes in the
-// same time and without loss, whether the RST has come or not. Counts stay.
+// TestIdle: a tunnel that has been idle is closed at the next event of the host, and the other end
+// with it. Later packets reopen it with the next epoch, and arrive in the same time and without
+// loss, whether the RST has arrived or not. Counts stay.
 func TestIdle(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("RST lost: %v", lost), func(t *testing.T) {
@@ -549,7 +551,7 @@ func TestIdle(t *testing.T) {
 				}
 				p.Sleep(3 * settings.Idle)
 				for _, h := range w.hosts {
-					h.service.Fire(p.Now()) // as whatever comes
+					h.service.Fire(p.Now()) // as at any event
 				}
 			})
 			w.rest()
@@ -598,8 +600,8 @@ func edgeGauges() (names []string) {
 	return names
 }
 
-// TestGivesUp: what waits for a host that does not answer is dropped, and the tunnel works
-// when it answers again.
+// TestGivesUp: packets for a host that does not answer are dropped, and the tunnel works when it
+// answers again.
 func TestGivesUp(t *testing.T) {
 	w := newNetwork(t, 1, with(func(c *Config) { c.GiveUp = 10 * ms }), with(nil))
 	a, b := w.hosts[0], w.hosts[1]
@@ -623,8 +625,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestSharesTheReceiver: two hosts that send all they can to a third get half of its link each,
-// and it is full.
+// TestSharesTheReceiver: two hosts that send at full rate to a third get half of its link each, and
+// it is full.
 func TestSharesTheReceiver(t *testing.T) {
 	for _, credit := range []int{1, 8} {
 		t.Run(fmt.Sprintf("%d packets a PULL", credit), func(t *testing.T) { shareTheReceiver(t, credit) })
@@ -678,8 +680,8 @@ func TestOverheadOfDefaults(t *testing.T) {
 	}
 }
 
-// TestCreditPerPull: settings of credit per PULL that cannot take effect are refused, and those
-// that can reach tunnels and the pacer.
+// TestCreditPerPull: settings of credit per PULL that cannot take effect are refused, and the
+// others reach tunnels and the pacer.
 func TestCreditPerPull(t *testing.T) {
 	for _, c := range []struct {
 		credit int
@@ -696,7 +698,7 @@ func TestCreditPerPull(t *testing.T) {
 	if p := eight.pulls(lineRate, 1514); p.Credit != 8 {
 		t.Errorf("the pacer gives %d", p.Credit)
 	}
-	// A path whose product is more than the least window, and whose RTO more than the least.
+	// A path whose product is above the least window, and whose RTO above the least.
 	a, b := one.tunnel(lineRate, 1514, 100*us), eight.tunnel(lineRate, 1514, 100*us)
 	if b.Credit != 8 || b.Window-a.Window != 7*1514 || b.RTO-a.RTO != 21*lineRate.TimeOf(1514) || a.AckDelay != 8*lineRate.TimeOf(1514) || b.AckDelay != 2*a.AckDelay {
 		t.Errorf("%+v, with one packet a PULL %+v", b, a)

@@ -23,8 +23,8 @@ topology:
   generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
 `
 
-// A server answers requests of two clients, over the native EQIF. What a client sees of the
-// way to the server is not what waits in the network, but what waits at home.
+// A server answers requests of two clients, over the native EQIF. On its way to the server a
+// client's data waits at the client, not in the network.
 func Example() {
 	f := fabric.New(must(spec.Parse("lab.yaml", []byte(lab))))
 	server := netip.MustParseAddrPort("10.0.0.1:80")

@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// protocol is the packets of tunnels. A data packet carries another one behind its header.
+// protocol is the protocol of tunnel packets. A data packet carries another one behind its header.
 var protocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "eqds", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: eqds.Port, New: func() packet.Body { return &header{} },
 })

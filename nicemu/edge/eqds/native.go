@@ -14,22 +14,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Native is the native EQIF of an interface (§6), for Go programs that use EQDS itself, in
-// place of TCP or UDP above it: they send messages, see the queue to each destination, its
-// pull queue, the RTT of packets and paths, and are told when a message has been delivered.
-// Messages are cut into packets as there is room in the EQIF; until then they take no other
-// memory than the program's.
+// Native is the native EQIF of an interface (§6), for Go programs that use EQDS itself, instead of
+// TCP or UDP above it: they send messages, see the queue to each destination, its pull queue, the
+// RTT of packets and paths, and are notified when a message has been delivered. Messages are cut
+// into packets as there is room in the EQIF; until then they use no memory except the program's.
 //
-// A tunnel brings packets in order and sends again what is lost, so messages between two
-// sockets arrive whole, once, and in the order in which they were sent. There are these
-// exceptions. What a host does not take for as long as give-up is dropped, and the sender is
-// told. Messages beyond a socket's room, and those to ports without a socket, are dropped, and
-// the sender is not told: delivery is to the host. Where the receiving end of a tunnel forgets
-// its state in the middle of a message, messages may change their order.
+// A tunnel delivers packets in order and resends lost ones, so messages between two sockets arrive
+// whole, once, and in the order in which they were sent. There are these exceptions. Data that a
+// host does not take for as long as give-up is dropped, and the sender is told. Messages beyond a
+// socket's room, and those to ports without a socket, are dropped, and the sender is not told:
+// delivery is to the host. If the receiving end of a tunnel drops its state in the middle of a
+// message, messages may change their order.
 //
-// All of it belongs to the goroutine of the host's engine, as a nicemu.Device does: it is used
-// by processes of that engine, by handlers of its timers, or while the engine does not run.
-// fabric.GoEdge starts such a process, in virtual time and in a running lab.
+// It belongs to the goroutine of the host's engine, as a nicemu.Device does: use it in processes of
+// that engine, in handlers of its timers, or while the engine does not run. fabric.GoEdge starts
+// such a process, in virtual time and in a running lab.
 type Native struct {
 	service *service
 	sockets map[uint16]*Socket
@@ -38,8 +37,8 @@ type Native struct {
 	sent, received, lost uint64 // messages
 }
 
-// NativeOf gives the native EQIF of an interface's edge service (fabric.EdgeOf). The error is
-// that the service is not EQDS.
+// NativeOf returns the native EQIF of an interface's edge service (fabric.EdgeOf). It fails if the
+// service is not EQDS.
 func NativeOf(x edge.Service) (*Native, error) {
 	s, ok := x.(*service)
 	if !ok {
@@ -52,17 +51,17 @@ func NativeOf(x edge.Service) (*Native, error) {
 const (
 	// MaxMessage is the longest message.
 	MaxMessage = 16 << 20
-	// DefaultRoom is the SocketConfig.Room that is taken for 0.
+	// DefaultRoom replaces a SocketConfig.Room of 0.
 	DefaultRoom = 64 * units.MB
 
 	firstFree = 49152 // of the ports that Open chooses (RFC 6335 §6)
 )
 
-// SocketConfig is what a socket is to be.
+// SocketConfig is the configuration of a socket.
 type SocketConfig struct {
-	Port uint16 // 0 for one that is free
-	// Room is how many bytes of messages may wait for the program, 0 for DefaultRoom. A
-	// message that finds more there is dropped.
+	Port uint16 // 0 for a free one
+	// Room is how many bytes of messages may wait for the program, 0 for DefaultRoom. A message
+	// beyond that is dropped.
 	Room units.Bytes
 	// Packet, if set, is called for each packet of the socket's messages that was
 	// delivered or given up: the per-packet feedback of §6, for congestion controls. It is
@@ -71,13 +70,12 @@ type SocketConfig struct {
 	Packet func(now units.Time, r PacketReport)
 }
 
-// PacketReport is what became of a packet.
+// PacketReport is the result of a packet.
 type PacketReport struct {
 	To     netip.AddrPort
 	Number uint32      // of its message, as in Sending.Number
 	Size   units.Bytes // of the payload
-	// Outcome has the packet's path, how often it was sent, and its RTT where that was
-	// measured.
+	// Outcome has the packet's path, how often it was sent, and its RTT if it was measured.
 	tunnel.Outcome
 }
 
@@ -108,21 +106,21 @@ func (n *Native) Open(c SocketConfig) (*Socket, error) {
 	return s, nil
 }
 
-// Destination is what the native EQIF knows of the way to an address.
+// Destination is the native EQIF's state for a destination address.
 type Destination struct {
-	Messages       int         // that are not all in the queue yet
-	Backlog        units.Bytes // of them, what is not
+	Messages       int         // not yet entirely in the queue
+	Backlog        units.Bytes // bytes of them not in the queue
 	Packets        int         // in the EQIF's queue to the destination
 	Queue          units.Bytes // likewise, as frames of the tunnel
-	Unacknowledged int         // packets that were sent
-	Credit         units.Bytes // that is left
-	PullQueue      int         // packets of credit that were asked for and have not come
+	Unacknowledged int         // packets sent
+	Credit         units.Bytes // remaining
+	PullQueue      int         // packets of credit requested and not received
 	Busy           units.Time  // until when the receiver has said that it has enough to receive; 0 for never
 	SRTT           units.Time  // smoothed round-trip time over all paths, 0 before the first
 }
 
-// Destination tells about an address. The zero Destination is of one that nothing was sent to,
-// or not for so long that its tunnel was closed.
+// Destination returns the state for an address. It is the zero Destination if nothing was sent to
+// the address, or not for so long that its tunnel was closed.
 func (n *Native) Destination(to netip.Addr) (d Destination) {
 	x := n.service.senders[address{to, nativeEQIF}]
 	if x == nil {
@@ -137,9 +135,9 @@ func (n *Native) Destination(to netip.Addr) (d Destination) {
 	return d
 }
 
-// Paths lends what is known of each path to an address, by path ID: what was sent, lost and
-// trimmed there, and the smoothed round-trip time. It is nil for an address as Destination
-// says, and holds until the engine goes on.
+// Paths returns the state of each path to an address, by path ID: packets sent, lost and trimmed
+// there, and the smoothed round-trip time. It is nil if there is no tunnel to the address (see
+// Destination), and is valid until the engine continues.
 func (n *Native) Paths(to netip.Addr) []tunnel.Path {
 	if x := n.service.senders[address{to, nativeEQIF}]; x != nil {
 		return x.Paths()
@@ -147,7 +145,7 @@ func (n *Native) Paths(to netip.Addr) []tunnel.Path {
 	return nil
 }
 
-// Socket sends and receives messages by a port of the host.
+// Socket sends and receives messages on a port of the host.
 type Socket struct {
 	SocketConfig
 	native  *Native
@@ -160,18 +158,17 @@ type Socket struct {
 	came    sim.Cond
 }
 
-// Message is one that has come.
+// Message is a received message.
 type Message struct {
 	From netip.AddrPort
-	At   units.Time // when its last packet came
+	At   units.Time // when its last packet arrived
 	Size units.Bytes
 	Data []byte // the program's; nil if it was sent by SendSize
 }
 
-// Send sends a message, which is data itself and not a copy: it must not change before it is
-// delivered or given up. Messages to one address leave in the order of Send, whatever socket
-// they are of. The error is that the message is longer than MaxMessage, that nobody with EQDS
-// has the address, or net.ErrClosed.
+// Send sends a message without copying data: it must not change before it is delivered or given up.
+// Messages to one address leave in the order of Send, across all sockets. It fails if the message
+// is longer than MaxMessage or no host with EQDS has the address, or with net.ErrClosed.
 func (s *Socket) Send(to netip.AddrPort, data []byte) (*Sending, error) {
 	if data == nil {
 		data = []byte{}
@@ -179,8 +176,8 @@ func (s *Socket) Send(to netip.AddrPort, data []byte) (*Sending, error) {
 	return s.send(to, data, units.Bytes(len(data)))
 }
 
-// SendSize sends a message of which only the size matters: it takes the same packets and the
-// same time, and no memory.
+// SendSize sends a message of which only the size matters: it takes the same packets and the same
+// time, but no memory.
 func (s *Socket) SendSize(to netip.AddrPort, size units.Bytes) (*Sending, error) {
 	return s.send(to, nil, size)
 }
@@ -206,8 +203,8 @@ func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sendin
 	return m, nil
 }
 
-// Receive takes the oldest message, waiting for up to timeout until there is one; units.Never
-// waits for ever. The error wraps syscall.ETIMEDOUT or, after Close, is net.ErrClosed.
+// Receive takes the oldest message, waiting up to timeout for one; units.Never means no limit. The
+// error wraps syscall.ETIMEDOUT or, after Close, is net.ErrClosed.
 func (s *Socket) Receive(p *sim.Process, timeout units.Time) (Message, error) {
 	for end := after(p, timeout); ; {
 		if m, ok := s.Take(); ok {
@@ -248,9 +245,8 @@ func (s *Socket) Take() (m Message, ok bool) {
 	return m, true
 }
 
-// Close gives the port back. Messages of which nothing has left are not sent, those of which
-// only a part has are cut off; both end with net.ErrClosed. A waiting Receive returns
-// that error, too.
+// Close frees the port. Messages of which nothing has left are not sent, and messages that have
+// partly left are cut off; both end with net.ErrClosed. A waiting Receive returns that error, too.
 func (s *Socket) Close() {
 	if s.closed {
 		return
@@ -275,42 +271,42 @@ type Sending struct {
 	to             netip.AddrPort
 	number         uint32
 	data           []byte
-	size, offset   units.Bytes // offset is what has become packets
+	size, offset   units.Bytes // offset is the amount cut into packets
 	posted, ended  units.Time
-	packets, left  int // that were made, and of them those of which nothing is known yet
+	packets, left  int // packets made, and those of them without a result so far
 	tries          int
 	rtt            units.Time
-	whole, settled bool // all of it has become packets; the end is known
+	whole, settled bool // all of it has been cut into packets; the result is known
 	err            error
 	cond           sim.Cond
 }
 
-// ErrGivenUp is why a message was not delivered whose receiver did not answer for as long as
-// the setting give-up says.
+// ErrGivenUp is the error of a message whose receiver did not answer for as long as the setting
+// give-up says.
 var ErrGivenUp = errors.New("eqds: the message was given up: the receiver does not answer")
 
-// Delivery is what became of a message.
+// Delivery is the result of a message.
 type Delivery struct {
-	Posted, Done units.Time // Send, and when the end was known
+	Posted, Done units.Time // Send, and when the result was known
 	Packets      int
 	Resent       int        // transmissions beyond one for each packet
-	RTT          units.Time // least of its packets, 0 if none was measured
+	RTT          units.Time // minimum of its packets, 0 if none was measured
 }
 
 // Number counts the messages of a socket to a destination, from 1 on.
 func (m *Sending) Number() uint32 { return m.number }
 
-// Done tells whether the end of the message is known.
+// Done reports whether the result of the message is known.
 func (m *Sending) Done() bool { return m.settled }
 
-// Delivery tells what became of a message that is Done. The error is ErrGivenUp or
-// net.ErrClosed of one that was not delivered, or nil.
+// Delivery returns the result of a message that is Done. If it was not delivered, the error is
+// ErrGivenUp or net.ErrClosed; otherwise it is nil.
 func (m *Sending) Delivery() (Delivery, error) {
 	return Delivery{Posted: m.posted, Done: m.ended, Packets: m.packets, Resent: m.tries - m.packets, RTT: m.rtt}, m.err
 }
 
-// Wait waits until the message is Done, for up to timeout, and gives its Delivery.
-// The error is that of Delivery, or wraps syscall.ETIMEDOUT.
+// Wait waits until the message is Done, for up to timeout, and returns its Delivery. The error is
+// that of Delivery, or wraps syscall.ETIMEDOUT.
 func (m *Sending) Wait(p *sim.Process, timeout units.Time) (Delivery, error) {
 	if !m.settled {
 		m.cond.Wait(p, timeout)
@@ -321,13 +317,13 @@ func (m *Sending) Wait(p *sim.Process, timeout units.Time) (Delivery, error) {
 	return m.Delivery()
 }
 
-// fail ends what has not become packets yet.
+// fail ends the part of a message not cut into packets yet.
 func (m *Sending) fail(now units.Time, err error) {
 	m.whole, m.err = true, err
 	m.end(now)
 }
 
-// end sees whether the end is known.
+// end checks whether the result is known.
 func (m *Sending) end(now units.Time) {
 	if m.settled || !m.whole || m.left > 0 {
 		return
@@ -341,7 +337,7 @@ func (m *Sending) end(now units.Time) {
 	m.cond.Broadcast()
 }
 
-// outbox is the messages to a destination that are not all in the EQIF's queue.
+// outbox holds the messages to a destination that are not entirely in the EQIF's queue.
 type outbox struct{ first, last *Sending }
 
 func (o *outbox) push(m *Sending) {
@@ -359,7 +355,7 @@ func (o *outbox) pop() (m *Sending) {
 	return m
 }
 
-// of takes out the messages of a socket.
+// of removes and returns the messages of a socket.
 func (o *outbox) of(s *Socket) (taken []*Sending) {
 	var rest outbox
 	for o.first != nil {
@@ -373,8 +369,8 @@ func (o *outbox) of(s *Socket) (taken []*Sending) {
 	return taken
 }
 
-// fill makes packets of what a program has sent, as long as there is room for them. Every
-// change of a queue of the native EQIF ends with it.
+// fill makes packets of a program's messages, as long as there is room for them. Every change of a
+// queue of the native EQIF ends with it.
 func (n *Native) fill(now units.Time, x *sender) {
 	if x.filling {
 		return
@@ -426,7 +422,7 @@ func (n *Native) part(m *Sending) *packet.Packet {
 	return p
 }
 
-// done learns what became of a packet.
+// done handles the result of a packet.
 func (n *Native) done(now units.Time, p *packet.Packet, o tunnel.Outcome) {
 	b := p.Message.Body.(*segment)
 	m := b.sending
@@ -445,7 +441,7 @@ func (n *Native) done(now units.Time, p *packet.Packet, o tunnel.Outcome) {
 	m.end(now)
 }
 
-// cut leaves out what has not become packets.
+// cut drops the part of a message not cut into packets yet.
 func (m *Sending) cut() {
 	if m.whole {
 		return
@@ -464,15 +460,15 @@ func (m *Sending) cut() {
 	x.out = rest
 }
 
-// stream is what a socket has of another one's messages.
+// stream is a socket's state for the messages of another one.
 type stream struct {
 	session uint32
-	highest uint32 // number of a message that has come
-	had     uint64 // bit i is that highest-i has come
+	highest uint32 // number of a received message
+	had     uint64 // bit i means that highest-i was received
 	parts   map[uint32]*partial
 }
 
-// partial is a message of which not all has come.
+// partial is a message that is partly received.
 type partial struct {
 	data  []byte
 	size  units.Bytes
@@ -481,8 +477,7 @@ type partial struct {
 	chunk units.Bytes
 }
 
-// window is how many messages may come in another order than that in which they were sent: of
-// incarnations of a tunnel that have ended.
+// window is how many messages may arrive out of order: from ended incarnations of a tunnel.
 const window = 64
 
 // Takes implements edge.Taker.
@@ -496,7 +491,7 @@ func (s *service) Take(now units.Time, p *packet.Packet) {
 	s.env.Pool.Free(p)
 }
 
-// take takes a part of a message.
+// take handles a part of a message.
 func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.Bytes) {
 	s := n.sockets[b.to]
 	if s == nil {
@@ -515,7 +510,7 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 		return // of a socket that is gone
 	}
 	if st.came(b.number) {
-		return // again, after the tunnel has started over
+		return // a repeat, after the tunnel has started over
 	}
 	part := st.parts[b.number]
 	if part == nil {
@@ -541,7 +536,7 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 	s.came.Signal()
 }
 
-// take puts a part in its place; false for one that was there, or has none.
+// take stores a part in its place; false if it was there, or has no place.
 func (x *partial) take(b *segment) bool {
 	i := uint32(units.Bytes(b.offset) / x.chunk)
 	if units.Bytes(b.total) != x.size || units.Bytes(b.offset)+units.Bytes(b.size) > x.size || x.have[i/64]>>(i%64)&1 != 0 {
@@ -555,13 +550,13 @@ func (x *partial) take(b *segment) bool {
 	return true
 }
 
-// came tells whether a message has come, or is too old for that to be known.
+// came reports whether a message was received, or is too old to know.
 func (st *stream) came(number uint32) bool {
 	behind := int32(st.highest - number)
 	return behind >= window || behind >= 0 && st.had>>behind&1 != 0
 }
 
-// note notes that a message has come, and tells how many are too old to become whole.
+// note records a received message, and returns how many are too old to become whole.
 func (st *stream) note(number uint32) (lost uint64) {
 	behind := int32(st.highest - number)
 	if behind >= 0 {

@@ -34,7 +34,7 @@ func (h *host) open(c SocketConfig) *Socket {
 
 func at(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
 
-// text is a message that is told from others by its number.
+// text makes a message that its number identifies.
 func text(number, size int) []byte {
 	b := make([]byte, size)
 	r := rand.New(rand.NewPCG(uint64(number), uint64(size)))
@@ -44,9 +44,9 @@ func text(number, size int) []byte {
 	return b
 }
 
-// TestNativeMessages: messages of any length, by both versions of IP, between several sockets,
-// arrive whole, once and in order, through a network that loses, copies and disorders packets;
-// the sender is told of each.
+// TestNativeMessages: messages of any length, over both IP versions, between several sockets,
+// arrive whole, once and in order, through a network that loses, copies and reorders packets; the
+// sender is told of each.
 func TestNativeMessages(t *testing.T) {
 	for _, backend := range []tunnel.Backend{tunnel.NDP, tunnel.RTS} {
 		for seed := range uint64(4) {
@@ -111,7 +111,7 @@ func TestNativeMessages(t *testing.T) {
 	}
 }
 
-// TestNativeSegment: what a packet looks like inside.
+// TestNativeSegment checks the inner packet's format.
 func TestNativeSegment(t *testing.T) {
 	x := &segment{from: 0x0102, to: 0x0304, session: 5, number: 6, total: 7, offset: 4, size: 3, data: []byte("abc")}
 	b := bytes.Repeat([]byte{0xff}, x.Len())
@@ -136,9 +136,8 @@ func TestNativeSegment(t *testing.T) {
 	}
 }
 
-// TestNativeQueues: what a program sees of its destination: the EQIF's queue is bounded and
-// what is beyond stays with the program, the pull queue and credit of the tunnel, the RTT of
-// packets and paths.
+// TestNativeQueues: a program's view of its destination: the EQIF's queue is bounded and the rest
+// stays with the program, the pull queue and credit of the tunnel, the RTT of packets and paths.
 func TestNativeQueues(t *testing.T) {
 	w := newNetwork(t, 1, with(func(c *Config) { c.NativePackets = 30 }), with(nil))
 	a, b := w.hosts[0], w.hosts[1]
@@ -215,7 +214,7 @@ func TestNativeErrors(t *testing.T) {
 		t.Errorf("another service: %v", err)
 	}
 
-	// Nobody answers: what is sent is given up, and what is sent after that goes out.
+	// No answer: waiting messages are given up, and later ones go out.
 	w.lose = silent
 	sink := b.open(SocketConfig{Port: 1, Room: 5000})
 	w.engine.Go("give up", func(p *sim.Process) {
@@ -247,7 +246,7 @@ func TestNativeErrors(t *testing.T) {
 		if m, ok := sink.Take(); !ok || m.Size != 3000 || m.Data != nil {
 			t.Errorf("%+v", m)
 		}
-		// Close cuts off.
+		// Close cuts messages off.
 		m, _ := s.SendSize(at(b.v4, 1), units.MB)
 		p.Sleep(20 * us)
 		s.Close()
@@ -273,8 +272,8 @@ func TestNativeErrors(t *testing.T) {
 	w.rest()
 }
 
-// TestNativeForgets: whatever the receiving ends of tunnels forget, messages arrive once. Those
-// of a socket that is opened again are not taken for the old one's.
+// TestNativeForgets: whatever state the receiving ends of tunnels drop, messages arrive once.
+// Messages of a reopened socket are not taken for the old one's.
 func TestNativeForgets(t *testing.T) {
 	for seed := range uint64(20) {
 		settings := with(func(c *Config) { c.Reorder = 100 * ms })
@@ -319,7 +318,7 @@ func TestNativeForgets(t *testing.T) {
 	}
 }
 
-// TestNativeBesideTCP: programs and TCP share a host's link and a receiver by turns.
+// TestNativeBesideTCP: programs and TCP share a host's link and a receiver in turn.
 func TestNativeBesideTCP(t *testing.T) {
 	w := newNetwork(t, 1, with(nil), with(nil))
 	a, b := w.hosts[0], w.hosts[1]
@@ -340,7 +339,7 @@ func TestNativeBesideTCP(t *testing.T) {
 	}
 }
 
-// TestPullOrders: who is pulled first, by the settings: all by turns, RDMA, or TCP, and native
+// TestPullOrders: the settings decide who is pulled first: all in turn, RDMA, or TCP, and native
 // between them.
 func TestPullOrders(t *testing.T) {
 	for name, want := range map[string][]int{"rdma-first": {rdmaEQIF, nativeEQIF, tcpEQIF}, "tcp-first": {tcpEQIF, nativeEQIF, rdmaEQIF}} {

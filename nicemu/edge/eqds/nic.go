@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// port is what the host's NIC is at: it takes the NIC's packets at the rate of the link, class
-// after class, and gives them to the EQIF for RDMA.
+// port is the port that the host's NIC feeds: it takes the NIC's packets at the rate of the link,
+// class by class, and passes them to the EQIF for RDMA.
 type port struct {
 	agenda.Task[end]
 	service *service
@@ -17,9 +17,9 @@ type port struct {
 	line    units.Rate
 	fed     [class.Count]units.Bytes
 	last    int        // class that was served last
-	busy    units.Time // until then the last packet is taken
+	busy    units.Time // until the last packet is taken
 	stalled *packet.Packet
-	waits   *sender // that has no room for it
+	waits   *sender // the sender without room for it
 }
 
 // NIC implements edge.TakesNIC.
@@ -84,8 +84,7 @@ func (n *port) take(s *service, now units.Time) {
 	}
 }
 
-// room tries again with the packet that has to wait. Every change of a queue for RDMA ends
-// with it.
+// room retries the packet that has to wait. Every change of a queue for RDMA ends with it.
 func (n *port) room(now units.Time) {
 	p := n.stalled
 	if p == nil {

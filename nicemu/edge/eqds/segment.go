@@ -8,12 +8,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// NativePort is the UDP port of the packets of the native EQIF inside tunnels, of those for
-// private use (RFC 6335 §6). The paper does not say what they look like; the header behind
-// UDP is this project's, see segment.
+// NativePort is the UDP port of the packets of the native EQIF inside tunnels, from the range for
+// private use (RFC 6335 §6). The paper does not define their format; the header after UDP is this
+// project's, see segment.
 const NativePort = 54795
 
-// nativeProtocol is those packets: UDP, as what the paper's UDP library sends.
+// nativeProtocol is the protocol of these packets: UDP, like the paper's UDP library.
 var nativeProtocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "eqds-native", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: NativePort, Data: true, New: func() packet.Body { return &segment{} },
 })
@@ -28,14 +28,14 @@ var nativeProtocol = packet.NewMessageProtocol(packet.MessageProtocol{
 // All are big-endian.
 const segmentHeader = 20
 
-// segment is a part of a message, in a packet of its own.
+// segment is a part of a message, in a separate packet.
 type segment struct {
 	from, to      uint16
 	session       uint32
 	number        uint32
 	total, offset uint32
 	size          int    // of this part
-	data          []byte // nil where only lengths are modelled; at the sender it is the program's memory
+	data          []byte // nil if only lengths are modelled; the program's memory at the sender
 	room          []byte // for data of a copy
 	sending       *Sending
 }
@@ -67,7 +67,7 @@ func (x *segment) Set(from packet.Body) {
 
 func (x *segment) Reset() { *x = segment{room: x.room} }
 
-// chunk is how much of a message fits into a packet over a version of IP.
+// chunk returns how much of a message fits into a packet over an IP version.
 func (s *service) chunk(version uint8) units.Bytes {
 	outer := protocol.HeaderLen(version) + units.Bytes((&header{}).Len())
 	return s.mtu - outer - (nativeProtocol.HeaderLen(version) - wire.EthernetHeader) - segmentHeader

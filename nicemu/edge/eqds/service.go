@@ -21,56 +21,56 @@ const (
 	eqifCount
 )
 
-// pullClasses are the classes of the pacer by EQIF: whichever of TCP and RDMA is first,
-// native is between.
+// pullClasses are the classes of the pacer by EQIF: native comes between TCP and RDMA, whichever of
+// them is first.
 var pullClasses = [eqifCount]uint8{tcpEQIF: 0, nativeEQIF: 1, rdmaEQIF: 2}
 
 // service is EQDS at one interface of a host.
 //
-// A packet of the host waits in the sender of its tunnel, which has a turn in its EQIF, which
-// has a turn at the port, while it has credit for its first packet. One agenda holds the
-// pending work of tunnels, and one timer serves it and the pacer.
+// A packet of the host waits in the sender of its tunnel, which takes turns in its EQIF, which
+// takes turns at the port, while it has credit for its first packet. One agenda holds the pending
+// work of tunnels, and one timer serves it and the pacer.
 type service struct {
 	*Config
 	env  edge.Env
 	mtu  units.Bytes // longest frame
 	prio uint8       // class of data packets at the port
-	fed  units.Bytes // what the port was told of the next one; 0 for none
+	fed  units.Bytes // size announced to the port for the next packet; 0 if none
 
 	pulls pull.Config
 	pacer *pull.Pacer[*tunnel.Receiver[*packet.Packet]]
 	eqifs [eqifCount]queues
 	turns *eqif.Rotation[*queues]
 	table *tunnel.Table[*packet.Packet]
-	nic   *port // the NIC's side; nil without one
+	nic   *port // the NIC's side; nil if there is no NIC
 
 	native *Native
 
 	settings map[path]*tunnel.Config
-	last     *sender // that was looked for last: mostly it is the next one, too
+	last     *sender // result of the last lookup: mostly also of the next
 	senders  map[address]*sender
 	order    chain                  // as they were made
-	idle     chain                  // those that have nothing, the longest first
-	epochs   map[address]eqds.Epoch // of tunnels that were closed
+	idle     chain                  // those without packets, the longest idle first
+	epochs   map[address]eqds.Epoch // of closed tunnels
 
 	agenda  agenda.Agenda[end]
 	armed   units.Time
 	now     units.Time
-	arrived packet.List // that tunnels have brought, for the host
+	arrived packet.List // packets from tunnels, for the host
 
-	packets int // that are kept: they wait or are not acknowledged
+	packets int // held: waiting or not acknowledged
 	bytes   units.Bytes
 
 	marked, cnps, dropped, refused, tooLong uint64
 
-	sweep          units.Time // when expire looks again
+	sweep          units.Time // when expire checks again
 	opened, closed uint64     // senders so far
-	past           totals     // what those did that are closed
-	pastTrimmed    uint64     // that receivers met which are forgotten
+	past           totals     // of closed senders
+	pastTrimmed    uint64     // counted by receivers that are gone
 	gone           func(now units.Time, x *edge.Flow)
 }
 
-// totals sums what senders have met.
+// totals sums the counters of senders.
 type totals struct{ data, resent, timeouts, requests uint64 }
 
 func (t *totals) add(c tunnel.Counters) {
@@ -83,7 +83,7 @@ func (t *totals) add(c tunnel.Counters) {
 // end is one end of a tunnel.
 type end interface {
 	Timer() units.Time
-	// tick does what is due by now.
+	// tick does the work that is due by now.
 	tick(s *service, now units.Time)
 }
 
@@ -141,8 +141,8 @@ func (s *service) Send(now units.Time, p *packet.Packet) {
 	s.arm()
 }
 
-// push puts a packet into the queue of its tunnel, or drops it. It is false, and nothing has
-// happened, if the packet has to wait with the NIC.
+// push puts a packet into the queue of its tunnel, or drops it. It returns false, and changes
+// nothing, if the packet has to wait with the NIC.
 func (s *service) push(now units.Time, x *sender, p *packet.Packet) bool {
 	size := x.frame(p)
 	if size > s.mtu {
@@ -205,15 +205,14 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 			s.arm()
 			return m
 		}
-		// The address is gone: the tunnel finds out by its timeouts.
+		// The address is gone: the tunnel notices through its timeouts.
 		s.env.Pool.Free(m)
 	}
 	s.arm()
 	return nil
 }
 
-// settle says whether a sender takes part in the turns, and when it has work. Every
-// input to it ends here.
+// settle computes whether a sender takes turns, and when it has work. Every input to it ends here.
 func (s *service) settle(now units.Time, x *sender) {
 	for x.Size() == tunnel.RequestLen {
 		h, _, _, ok := x.Next(now)
@@ -247,7 +246,7 @@ func (s *service) settle(now units.Time, x *sender) {
 	}
 }
 
-// show has a sender and its EQIF take their turns with what they have now.
+// show updates the turns of a sender and its EQIF.
 func (s *service) show(x *sender) {
 	q := x.eqif
 	if x.turn.Size = x.Size(); x.turn.Size > 0 {
@@ -263,7 +262,7 @@ func (s *service) show(x *sender) {
 	}
 }
 
-// feed tells the port what the next data packet is, if that has changed.
+// feed announces the next data packet to the port, if that has changed.
 func (s *service) feed(now units.Time) {
 	size := units.Bytes(0)
 	if t := s.turns.Head(); t != nil {
@@ -286,7 +285,7 @@ func (s *service) Fire(now units.Time) {
 	s.arm()
 }
 
-// arm sets the timer. Everything that comes from outside ends with it.
+// arm sets the timer. Every call from outside ends with it.
 func (s *service) arm() {
 	s.expire(s.now)
 	next := min(s.agenda.Next(), max(s.pacer.Due(), s.now))
@@ -300,8 +299,8 @@ func (s *service) arm() {
 	}
 }
 
-// Line implements edge.Service. Tunnels that are there keep their windows. Without a limit
-// the last rate holds, by which PULLs are paced.
+// Line implements edge.Service. Existing tunnels keep their windows. Without a limit the last rate
+// stays, which paces PULLs.
 func (s *service) Line(now units.Time, r units.Rate) {
 	if s.now = now; r == 0 || r == s.pulls.Line {
 		return
@@ -322,7 +321,7 @@ func (s *service) Held() (packets int, bytes units.Bytes) {
 	return s.packets, s.bytes
 }
 
-// eqifOf is the EQIF that a packet belongs to.
+// eqifOf returns the EQIF that a packet belongs to.
 func eqifOf(p *packet.Packet) int {
 	if p.Flow == packet.Protocol && p.Message.Protocol == nativeProtocol {
 		return nativeEQIF

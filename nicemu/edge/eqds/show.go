@@ -59,7 +59,7 @@ func (s *service) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	}
 }
 
-// flow shows a tunnel; gauges lends room.
+// flow returns the state of a tunnel; gauges is its buffer.
 func (s *service) flow(x *sender, gauges []float64) edge.Flow {
 	waiting, bytes := x.Queue()
 	c := x.Counters()

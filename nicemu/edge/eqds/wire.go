@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// firstPort is the UDP source port of path 0: of the ports for private use (RFC 6335 §6).
+// firstPort is the UDP source port of path 0, from the ports for private use (RFC 6335 §6).
 const firstPort = 0xc000
 
 // Wants implements edge.Service: the packets of tunnels.
@@ -17,8 +17,8 @@ func (s *service) Wants(p *packet.Packet) bool {
 	return p.Flow == packet.Protocol && p.Message.Protocol == protocol
 }
 
-// Receive implements edge.Service. A packet that was sent back tells nothing: its sender's
-// timeout does.
+// Receive implements edge.Service. A packet that was sent back is ignored: its sender's timeout
+// handles the loss.
 func (s *service) Receive(now units.Time, p *packet.Packet) {
 	s.now = now
 	h := p.Message.Body.(*header)
@@ -38,7 +38,7 @@ func (s *service) Receive(now units.Time, p *packet.Packet) {
 	s.arm()
 }
 
-// control gives a control packet to the sender that it is about.
+// control passes a control packet to its sender.
 func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
 	x := s.known(address{from, c.Sender})
 	if x == nil {
@@ -49,7 +49,7 @@ func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
 	s.settle(now, x)
 }
 
-// receive gives a data packet to the receiver of its tunnel, and what it carries with it.
+// receive passes a data packet to the receiver of its tunnel, with the packet it carries.
 func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 	m := p.Message
 	if h.data.Sender >= eqifCount {
@@ -72,7 +72,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 		ecn, drop := combine(inner.ECN(), p.ECN())
 		inner.SetECN(ecn)
 		if inner.Fate = packet.Fine; drop {
-			inner.Fate = packet.EarlyDrop // when its turn comes: the tunnel has brought it
+			inner.Fate = packet.EarlyDrop // when its turn comes: the tunnel has delivered it
 		}
 	}
 	answer := r.Data(now, &h.data, inner, size, p.Trimmed)
@@ -95,7 +95,7 @@ func (s *service) pull(now units.Time) {
 	}
 }
 
-// deliver gives the host what tunnels have brought.
+// deliver delivers the packets from tunnels to the host.
 func (s *service) deliver(now units.Time) {
 	for p := s.arrived.Pop(); p != nil; p = s.arrived.Pop() {
 		fate := p.Fate
@@ -129,7 +129,7 @@ func (s *service) answer(now units.Time, to netip.Addr, c *eqds.Control) {
 	s.say(now, m)
 }
 
-// say sends a packet in the class of control packets. One to where nobody is is lost.
+// say sends a packet in the class of control packets. One to an address without a host is lost.
 func (s *service) say(now units.Time, m *packet.Packet) {
 	m.TOS = uint8(s.ControlDSCP) << 2
 	if !s.env.Address(m) {

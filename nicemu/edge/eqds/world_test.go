@@ -30,7 +30,7 @@ const (
 )
 
 // network joins hosts by links of 10 Gb/s and a middle that takes 5 us, and loses, copies and
-// delays packets as it is told.
+// delays packets as configured.
 type network struct {
 	t      testing.TB
 	engine sim.Engine
@@ -43,12 +43,12 @@ type network struct {
 
 	loss, copies, disorder float64                     // shares of packets
 	mark                   func(p *packet.Packet) bool // sets CE of an outer packet; may be nil
-	lose                   func(p *packet.Packet) bool // likewise loses
+	lose                   func(p *packet.Packet) bool // loses likewise
 	seen                   func(now units.Time, from *host, p *packet.Packet)
 	lost                   int
 }
 
-// flight is a packet on its way.
+// flight is a packet under way.
 type flight struct {
 	at units.Time
 	n  uint64
@@ -72,7 +72,7 @@ func (f *flights) Pop() any {
 }
 
 // host is the host of a service with its port: it asks for packets as a port does. Without a
-// service it is one without EQDS.
+// service it is a host without EQDS.
 type host struct {
 	*network
 	number  int
@@ -91,12 +91,12 @@ type host struct {
 	got                                                     []arrival
 }
 
-// arrival is a packet that a host has got.
+// arrival is a packet received by a host.
 type arrival struct {
 	at     units.Time
 	tos    uint8
-	number uint32 // as numbered packets have it
-	tunnel bool   // it came out of one
+	number uint32 // of numbered packets
+	tunnel bool   // it came out of a tunnel
 	bytes  []byte // of a real program's
 }
 
@@ -115,7 +115,7 @@ func (w *network) Fire(now units.Time) {
 	}
 }
 
-// newNetwork makes a network of hosts with these settings; nil is a host without EQDS.
+// newNetwork makes a network of hosts with these settings; nil means a host without EQDS.
 func newNetwork(t testing.TB, seed uint64, settings ...*Config) *network {
 	w := &network{t: t, pool: packet.NewPools(1)[0], rand: rand.New(rand.NewPCG(seed, 7))}
 	w.timer = w.engine.NewTimer(w)
@@ -135,11 +135,11 @@ func newNetwork(t testing.TB, seed uint64, settings ...*Config) *network {
 	return w
 }
 
-// begin gives the host a service, in place of the one before, as if the host restarted.
+// begin gives the host a new service, as if the host restarted.
 func (h *host) begin(c *Config) {
 	if old := h.service; old != nil {
 		for x := old.order.first; x != nil; x = x.inOrder.after {
-			x.Forget() // drops what it has
+			x.Forget() // drops its packets
 		}
 		for k := range old.table.All() {
 			old.table.Forget(k)
@@ -156,7 +156,7 @@ func (h *host) begin(c *Config) {
 	})
 }
 
-// run runs for a time, or until nothing happens.
+// run runs for a time, or until no event is left.
 func (w *network) run(until units.Time) {
 	w.t.Helper()
 	w.engine.Run(until, math.MaxInt)
@@ -167,7 +167,7 @@ func (w *network) run(until units.Time) {
 	}
 }
 
-// rest runs until nothing happens, and holds that no packet is left anywhere.
+// rest runs until no event is left, and checks that no packet is left anywhere.
 func (w *network) rest() {
 	w.t.Helper()
 	w.run(units.Never)
@@ -187,7 +187,7 @@ func (w *network) rest() {
 	}
 }
 
-// sound holds the lists of a service to one another.
+// sound checks that the lists of a service are consistent.
 func (h *host) sound() {
 	h.t.Helper()
 	s := h.service
@@ -237,7 +237,7 @@ func (h *host) Feed(now units.Time, prio uint8, size units.Bytes) {
 	}
 }
 
-// start sends packets as long as the port is free: what passes by goes first.
+// start sends packets as long as the port is free: packets that bypass the service go first.
 func (h *host) start(now units.Time) {
 	for h.free <= now {
 		p := h.passing.Pop()
@@ -298,7 +298,7 @@ func (w *network) send(now units.Time, p *packet.Packet, to *host) {
 		at += units.Time(w.rand.Int64N(int64(20 * us)))
 	}
 	if w.mark != nil && p.Flow == packet.Protocol && w.mark(p) && !p.MarkCE() {
-		p.TOS |= wire.CE // as a switch that does not look
+		p.TOS |= wire.CE // like a switch that does not check
 	}
 	w.count++
 	heap.Push(&w.flying, flight{at, w.count, p, to})
@@ -449,13 +449,13 @@ func (h *host) real(to *host, number uint32, size int, port uint16, ipv6 bool) *
 	return p
 }
 
-// offer has a program of the host send a packet.
+// offer makes a program of the host send a packet.
 func (h *host) offer(p *packet.Packet) {
 	h.entered++
 	h.service.Send(h.engine.Now(), p)
 }
 
-// stream has a host send numbered packets of 1400 bytes to another one, one every so often.
+// stream makes a host send numbered packets of 1400 bytes to another one, at fixed intervals.
 func (w *network) stream(from, to *host, first, n uint32, every units.Time) {
 	w.engine.Go("stream", func(p *sim.Process) {
 		for i := range n {
@@ -465,7 +465,7 @@ func (w *network) stream(from, to *host, first, n uint32, every units.Time) {
 	})
 }
 
-// inOrder tells how many numbers a host has got, and whether each once and in order.
+// inOrder returns how many numbers a host has received, and whether each came once and in order.
 func (h *host) inOrder() (n int, ok bool) {
 	last, ok := int64(-1), true
 	for _, a := range h.got {
@@ -477,7 +477,7 @@ func (h *host) inOrder() (n int, ok bool) {
 	return len(h.got), ok
 }
 
-// headerOf is the header of a tunnel's packet; nil of others.
+// headerOf returns the header of a tunnel packet; nil for others.
 func headerOf(p *packet.Packet) *header {
 	if p.Flow != packet.Protocol || p.Message.Protocol != protocol {
 		return nil
@@ -494,5 +494,5 @@ func with(f func(c *Config)) *Config {
 	return c
 }
 
-// epochOf is the epoch of a data packet's number.
+// epochOf returns the epoch of a data packet's number.
 func epochOf(h *header) eqds.Epoch { return eqds.EpochOf(h.data.Seq) }

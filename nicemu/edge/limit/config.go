@@ -1,6 +1,6 @@
-// Package limit is an edge service that limits the rate of each flow of ordinary traffic:
-// every flow has a queue and a rate control of its own, and what may be sent takes turns.
-// It is the reaction point for flows of programs, as a NIC has for its queue pairs.
+// Package limit is an edge service that limits the rate of each flow of ordinary traffic: every
+// flow has a separate queue and rate control, and packets that may be sent take turns. It is the
+// reaction point for flows of programs, as a NIC is for its queue pairs.
 package limit
 
 import (
@@ -73,7 +73,7 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// unfit tells what a rate control needs that ordinary flows do not have; "" for nothing.
+// unfit returns what a rate control needs that ordinary flows do not have; "" if nothing.
 func unfit(t cc.Traits) string {
 	switch {
 	case t.NeedsAcks:
@@ -88,7 +88,7 @@ func unfit(t cc.Traits) string {
 	return ""
 }
 
-// hearing gives the names of the rate controls that hear messages.
+// hearing returns the names of the rate controls that hear messages.
 func hearing() (names []string) {
 	for _, name := range cc.Methods.Names() {
 		if m, _ := cc.Methods.Find(name); m.Feedback != nil {

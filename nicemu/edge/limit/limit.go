@@ -14,9 +14,9 @@ import (
 
 // limiter is the service at one interface.
 //
-// A flow with packets is in the ring of its lane while the first of them may leave, and
-// woken by the agenda when that will be. One without is in the list of idle flows, oldest
-// first, and its rate control is not woken: it catches up when the flow goes on.
+// A flow with packets is in the ring of its lane once the first of them may leave, and otherwise
+// the agenda wakes it at that time. A flow without packets is in the list of idle flows, oldest
+// first, and its rate control is not woken: it catches up when the flow continues.
 type limiter struct {
 	*Config
 	env     edge.Env
@@ -27,7 +27,7 @@ type limiter struct {
 	flows  map[packet.FlowKey]*flow
 	order  ring // all flows, the oldest first
 	idle   ring
-	shared *flow // those that are too many; nil before the first
+	shared *flow // for flows beyond the limit; nil before the first
 	lanes  [class.Count]lane
 	agenda agenda.Agenda[*flow]
 	armed  units.Time
@@ -41,13 +41,13 @@ type limiter struct {
 
 	made  uint64 // flows
 	gone  func(now units.Time, x *edge.Flow)
-	shown edge.Flow // the flow that is shown now
+	shown edge.Flow // the flow being shown
 }
 
-// lane is what may leave of one class of the port.
+// lane holds the flows that may send in one class of the port.
 type lane struct {
 	ready ring
-	fed   units.Bytes // what the port was told of the first packet; 0 for none
+	fed   units.Bytes // size announced to the port for the first packet; 0 if none
 }
 
 // flow is one flow.
@@ -61,7 +61,7 @@ type flow struct {
 	count   int
 	bytes   units.Bytes
 	hash    uint64 // of its packets
-	prio    uint8  // class of the first packet, or of the last one that left
+	prio    uint8  // class of the first packet, or of the last one sent
 	turns   bool   // it is in the ring of its lane
 	credit  units.Bytes
 	since   units.Time // when it became idle
@@ -104,7 +104,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	l.env.Waits(now, p)
 	f.hash = p.Hash
 	if f.count > 1 {
-		return // nothing changes for those before it
+		return // nothing changes for earlier packets
 	}
 	l.idle.remove(f)
 	l.waiting++
@@ -117,8 +117,8 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	l.arm()
 }
 
-// passes tells whether a packet must not wait: what keeps neighbours and groups together,
-// and what protocols of systems say to each other.
+// passes reports whether a packet must not wait: neighbour discovery and group traffic, and
+// messages between the protocols of systems.
 func passes(p *packet.Packet) bool {
 	if p.Version == 0 || p.IsMessage() || p.Dest == packet.Flood {
 		return true
@@ -133,8 +133,8 @@ func passes(p *packet.Packet) bool {
 	return len(b) > at && b[at] >= first && b[at] <= last
 }
 
-// fits tells whether a packet may wait. A flow has no more than what is still free of the
-// host's queue, so that a slow one leaves room for others; and no more than Queue.
+// fits reports whether a packet may wait. A flow may hold no more than the free part of the host's
+// queue, so that a slow one leaves room for others; and no more than Queue.
 func (l *limiter) fits(f *flow, p *packet.Packet) bool {
 	if limit := l.env.Limit[p.Prio]; limit > 0 && f.bytes+p.Size > limit-l.held[p.Prio] {
 		return false
@@ -175,8 +175,8 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// turn is the flow whose turn it is in a lane: by deficit round robin (Shreedhar and
-// Varghese, SIGCOMM 1995), in bytes on the wire.
+// turn returns the flow whose turn it is in a lane, by deficit round robin (Shreedhar and Varghese,
+// SIGCOMM 1995), in bytes on the wire.
 func (l *limiter) turn(n *lane) *flow {
 	for {
 		f := n.ready.first
@@ -189,14 +189,14 @@ func (l *limiter) turn(n *lane) *flow {
 	}
 }
 
-// tick has a rate control do what is due, as it must before any other input.
+// tick runs a rate control's timer if it is due, as is necessary before any other input.
 func (l *limiter) tick(now units.Time, f *flow) {
 	if f.control.Timer() <= now {
 		f.control.Tick(now)
 	}
 }
 
-// settle finds when the next packet of a flow may leave. Every input to a flow ends here.
+// settle computes when the next packet of a flow may leave. Every input to a flow ends here.
 func (l *limiter) settle(now units.Time, f *flow) {
 	l.speak(now, f)
 	before, ready, due := f.prio, false, units.Never
@@ -228,7 +228,7 @@ func (l *limiter) settle(now units.Time, f *flow) {
 	l.feed(now, f.prio)
 }
 
-// feed tells the port what the first packet of a lane is, if that has changed.
+// feed announces the first packet of a lane to the port, if that has changed.
 func (l *limiter) feed(now units.Time, prio uint8) {
 	n, size := &l.lanes[prio], units.Bytes(0)
 	if f := l.turn(n); f != nil {
@@ -250,7 +250,7 @@ func (l *limiter) Fire(now units.Time) {
 	l.arm()
 }
 
-// arm sets the timer. Everything that comes from outside ends with it.
+// arm sets the timer. Every call from outside ends with it.
 func (l *limiter) arm() {
 	next := l.agenda.Next()
 	if next == l.armed {
@@ -269,7 +269,7 @@ func (l *limiter) Line(now units.Time, r units.Rate) {
 		return
 	}
 	if l.line = r; r == 0 {
-		return // rate controls keep to what they know
+		return // rate controls keep the rate they know
 	}
 	for f := l.order.first; f != nil; f = f.inOrder.behind {
 		l.tick(now, f)

@@ -15,9 +15,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestModel: whatever flows send, and whatever pauses the port: the packets of a flow leave
-// in their order, each once or is counted as dropped; no flow leaves faster than its rate;
-// none waits for another that may not leave; nothing is left to do at the end.
+// TestModel: whatever flows send, and however the port is paused: the packets of a flow leave in
+// order, each once or counted as dropped; no flow leaves faster than its rate; none waits for
+// another that may not leave; no work is left at the end.
 func TestModel(t *testing.T) { rapid.Check(t, model) }
 
 func model(t *rapid.T) {
@@ -63,8 +63,8 @@ func model(t *rapid.T) {
 		if f == nil || changing || burst > 0 || f.control.Rate() == 0 {
 			return
 		}
-		// Of a flow with a rate all that left before this packet, the first of it at
-		// the start, took its time by now.
+		// All packets of a flow with a rate that left before this packet, the first of them at the
+		// start, took their time by now.
 		s := spans[f]
 		if s == nil {
 			spans[f] = &span{from: now, bytes: packet.OnWire(p.Size), size: packet.OnWire(p.Size)}
@@ -115,8 +115,8 @@ func model(t *rapid.T) {
 	}
 }
 
-// TestASlowFlowLeavesRoom: a flow that is slow fills its part of the host's queue, and
-// others lose nothing and leave at once.
+// TestASlowFlowLeavesRoom: a slow flow fills its part of the host's queue, and others lose nothing
+// and leave at once.
 func TestASlowFlowLeavesRoom(t *testing.T) {
 	made := 0
 	c := &Config{Flows: 10, Age: units.Second, Control: cc.Choice{Settings: &controls{make: func(cc.Flow) cc.Control {
@@ -149,8 +149,8 @@ func TestASlowFlowLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestFlowsAreForgotten: after their age, and when others need the place; one that comes
-// again is new. Flows beyond the table share a queue, in order.
+// TestFlowsAreForgotten: flows are removed after their age, and when others need the place; one
+// that returns is new. Flows beyond the table share a queue, in order.
 func TestFlowsAreForgotten(t *testing.T) {
 	made := 0
 	c := &Config{Flows: 2, Age: units.Millisecond, Control: cc.Choice{Settings: &controls{make: func(cc.Flow) cc.Control {
@@ -175,7 +175,7 @@ func TestFlowsAreForgotten(t *testing.T) {
 	if made != 1 {
 		t.Errorf("%d controls", made)
 	}
-	send(5*units.Millisecond, 1, 3) // too late: it is as new
+	send(5*units.Millisecond, 1, 3) // too late: it is a new flow
 	if made != 2 || w.l.forgotten != 1 {
 		t.Errorf("%d controls, %d forgotten", made, w.l.forgotten)
 	}
@@ -211,7 +211,7 @@ func TestFlowsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatPasses: what must not wait does not.
+// TestWhatPasses: packets that must not wait do not.
 func TestWhatPasses(t *testing.T) {
 	w := newWorld(t, &Config{Flows: 10, Age: units.Second, Rate: units.Kbps}, units.Gbps, 0)
 	frame := func(ether uint16, proto, kind uint8) *packet.Packet {
@@ -255,8 +255,8 @@ func TestWhatPasses(t *testing.T) {
 	}
 }
 
-// busy is a limiter with flows that always have something that waits for its time: turn
-// has a packet leave, and another come.
+// busy is a limiter with flows that always have a waiting packet: turn makes a packet leave, and
+// another arrive.
 func busy(t rapid.TB, flows int, rate units.Rate) (w *world, turn func()) {
 	w = newWorld(t, &Config{Flows: 65536, Age: units.Second, Rate: rate}, 10*units.Gbps, 0)
 	frames := make([]packet.Packet, flows)
@@ -292,7 +292,7 @@ func busy(t rapid.TB, flows int, rate units.Rate) (w *world, turn func()) {
 	}
 }
 
-// TestAPacketDoesNotAllocate of a flow that is known.
+// TestAPacketDoesNotAllocate tests packets of a known flow.
 func TestAPacketDoesNotAllocate(t *testing.T) {
 	_, turn := busy(t, 100, 90*units.Mbps)
 	for range 1000 {
@@ -303,8 +303,8 @@ func TestAPacketDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkThousandFlows: a packet through a limiter with a thousand flows, each of which
-// always has some that wait for their time.
+// BenchmarkThousandFlows measures a packet through a limiter with a thousand flows, each of which
+// always has waiting packets.
 func BenchmarkThousandFlows(b *testing.B) {
 	w, turn := busy(b, 1000, 9*units.Mbps)
 	for b.Loop() {

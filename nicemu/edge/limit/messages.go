@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Wants implements edge.Service: what a rate control hears, and what asks for an answer. A
-// message about a queue pair that is no flow here is for the NIC.
+// Wants implements edge.Service: messages for a rate control, and messages that ask for an answer.
+// A message about a queue pair that is no flow here is for the NIC.
 func (l *limiter) Wants(p *packet.Packet) bool {
 	if p.Flow != packet.Protocol || p.Message.Protocol != l.Control.Feedback() || p.Trimmed || p.Returned {
 		return false
@@ -41,7 +41,7 @@ func (l *limiter) Receive(now units.Time, p *packet.Packet) {
 	l.env.Consume(now, p)
 }
 
-// answer sends a message that has been turned back to where it came from.
+// answer sends a turned message back to its sender.
 func (l *limiter) answer(now units.Time, p *packet.Packet) {
 	a := l.env.Pool.NewMessage(p.Message.Protocol)
 	a.Message.Body.Set(p.Message.Body)
@@ -50,8 +50,8 @@ func (l *limiter) answer(now units.Time, p *packet.Packet) {
 	l.say(now, a, 0)
 }
 
-// speak sends the messages that the rate control of a flow has to say. The flows that share
-// a queue have nobody to speak to.
+// speak sends the pending messages of a flow's rate control. Flows that share a queue have no peer
+// to send to.
 func (l *limiter) speak(now units.Time, f *flow) {
 	s, ok := f.control.(cc.Speaker)
 	for ok && s.Speaks() {
@@ -69,8 +69,8 @@ func (l *limiter) speak(now units.Time, f *flow) {
 	}
 }
 
-// say sends a message, which has the hash of its flow so that it goes the flow's way. One to
-// where nobody is is lost.
+// say sends a message, which has the hash of its flow so that it takes the flow's path. A message
+// to an address without a host is lost.
 func (l *limiter) say(now units.Time, p *packet.Packet, hash uint64) {
 	if !l.env.Address(p) {
 		l.env.Pool.Free(p)

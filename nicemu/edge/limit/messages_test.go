@@ -34,8 +34,8 @@ func (n *note) Replace(cc.Probe) bool { return true }
 
 var notes = packet.NewMessageProtocol(packet.MessageProtocol{Name: "notes", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, New: func() packet.Body { return &note{} }})
 
-// talker sends a note when its flow begins, and one each 10 us after that until it has sent
-// three, whether the flow has packets or not.
+// talker sends a note when its flow begins, and one every 10 us after that until it has sent three,
+// whether the flow has packets or not.
 type talker struct {
 	cc.Deaf
 	next   units.Time
@@ -80,7 +80,7 @@ func init() {
 	})
 }
 
-// talking is a host whose flows talk.
+// talking makes a host whose flows talk.
 func talking(t *testing.T, reached bool) (w *world, made *[]*talker) {
 	made = &[]*talker{}
 	settings := &controls{traits: cc.Traits{MessageDSCP: 40, WakeIdle: true}, make: func(cc.Flow) cc.Control {
@@ -93,8 +93,8 @@ func talking(t *testing.T, reached bool) (w *world, made *[]*talker) {
 	return w, made
 }
 
-// TestControlsSpeak: what a rate control has to say leaves before its flow's first packet, by
-// the flow's way, and also while the flow has no packets.
+// TestControlsSpeak: a rate control's messages leave before its flow's first packet, on the flow's
+// path, and also while the flow has no packets.
 func TestControlsSpeak(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		w, made := talking(t, reached)
@@ -113,7 +113,7 @@ func TestControlsSpeak(t *testing.T) {
 		note := " to 10.0.0.2 from port 9 TOS 160 hash 77 about 3"
 		want := []string{"0s" + note, "0s packet 1", "10us" + note, "20us" + note}
 		if !reached {
-			want = []string{"0s packet 1"} // messages to where nobody is are lost
+			want = []string{"0s packet 1"} // messages to addresses without a host are lost
 		}
 		if diff := cmp.Diff(want, said); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -127,8 +127,8 @@ func TestControlsSpeak(t *testing.T) {
 	}
 }
 
-// TestProbesAreAnswered: a message that is on its way to a flow's destination comes back from
-// there, the last one does not, and an answer reaches its flow.
+// TestProbesAreAnswered: a message on its way to a flow's destination comes back from there, the
+// last one does not, and an answer reaches its flow.
 func TestProbesAreAnswered(t *testing.T) {
 	w, made := talking(t, true)
 	answers := 0

@@ -1,6 +1,6 @@
 package limit
 
-// ring is flows in an order, in which each has a link.
+// ring is an ordered list of flows, each with a link.
 type ring struct {
 	first, last *flow
 	link        func(f *flow) *link
@@ -12,7 +12,7 @@ type link struct {
 	in             bool
 }
 
-// push puts a flow last, which is not in the ring.
+// push appends a flow that is not in the ring.
 func (r *ring) push(f *flow) {
 	k := r.link(f)
 	*k = link{before: r.last, in: true}
@@ -24,7 +24,7 @@ func (r *ring) push(f *flow) {
 	r.last = f
 }
 
-// remove takes a flow out, if it is in the ring.
+// remove removes a flow, if it is in the ring.
 func (r *ring) remove(f *flow) {
 	k := r.link(f)
 	if !k.in {

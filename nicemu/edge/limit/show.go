@@ -18,7 +18,7 @@ func (l *limiter) FlowCount(now units.Time) int {
 	return n
 }
 
-// aged is how many flows are old.
+// aged returns how many flows are old.
 func (l *limiter) aged(now units.Time) (n int) {
 	for f := l.idle.first; f != nil && l.old(now, f); f = f.inIdle.behind {
 		n++
@@ -38,7 +38,7 @@ func (l *limiter) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 // Follow implements edge.Service.
 func (l *limiter) Follow(gone func(now units.Time, x *edge.Flow)) { l.gone = gone }
 
-// show gives a flow to look at, until the next one is shown.
+// show returns the state of a flow, valid until the next call.
 func (l *limiter) show(now units.Time, f *flow) *edge.Flow {
 	l.tick(now, f)
 	l.shown = edge.Flow{

@@ -8,14 +8,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// flowOf is the flow of a packet, a new one if need be.
+// flowOf returns the flow of a packet, a new one if need be.
 func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	key := p.FlowKey(roce.Port)
 	if f := l.flows[key]; f != nil && !l.old(now, f) {
 		return f
 	}
 	l.forget(now)
-	// While packets wait in the shared queue, some of them may be of this flow.
+	// While packets wait in the shared queue, some of them may belong to this flow.
 	if len(l.flows) < l.Config.Flows && (l.shared == nil || l.shared.count == 0) {
 		f := l.newFlow(key)
 		l.flows[key] = f
@@ -30,13 +30,13 @@ func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	return l.shared
 }
 
-// old tells whether a flow has had no packet for so long that it is forgotten.
+// old reports whether a flow has had no packet for so long that it can be removed.
 func (l *limiter) old(now units.Time, f *flow) bool {
 	return f.count == 0 && f != l.shared && now-f.since >= l.Age
 }
 
-// forget ends old flows, and the oldest without packets if there is no room for another.
-// That happens when a new one comes, so that flows that rest need no timer.
+// forget removes old flows, and the oldest without packets if there is no room for another. It runs
+// when a new flow comes, so that idle flows need no timer.
 func (l *limiter) forget(now units.Time) {
 	for f := l.idle.first; f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.first {
 		if l.gone != nil {
@@ -50,7 +50,7 @@ func (l *limiter) forget(now units.Time) {
 	}
 }
 
-// newFlow makes a flow, with a rate control as new.
+// newFlow makes a flow, with a new rate control.
 func (l *limiter) newFlow(key packet.FlowKey) *flow {
 	l.made++
 	f := &flow{key: key, number: l.made, control: l.newControl(key)}

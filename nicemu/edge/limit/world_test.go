@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// steps is a rate control whose rate changes with time: its timer goes off every so often
-// while the flow is active, and it checks what it is told.
+// steps is a rate control whose rate changes with time: its timer expires periodically while the
+// flow is active, and it checks its inputs.
 type steps struct {
 	cc.Deaf
 	t      rapid.TB
@@ -73,8 +73,8 @@ func (c *controls) Validate(units.Rate) error { return nil }
 func (c *controls) Traits() cc.Traits         { return c.traits }
 func (c *controls) New(f cc.Flow) cc.Control  { return c.make(f) }
 
-// world is a host and its port: it has what a service is lent, and asks for packets as a
-// port does.
+// world is a host and its port: it provides what a service needs, and asks for packets as a port
+// does.
 type world struct {
 	t      rapid.TB
 	engine sim.Engine
@@ -91,7 +91,7 @@ type world struct {
 
 	left     func(now units.Time, p *packet.Packet)
 	passed   int
-	says     func(now units.Time, p *packet.Packet) // of what passes; may be nil
+	says     func(now units.Time, p *packet.Packet) // about passing packets; may be nil
 	reached  bool                                   // addresses are known
 	dropped  int
 	consumed int
@@ -202,7 +202,7 @@ func (w *world) modelled(flow int32, seq uint32, size units.Bytes, prio uint8) *
 	return p
 }
 
-// shown are the flows that are not aged.
+// shown returns the flows that are not aged.
 func (w *world) shown(now units.Time) (list []edge.Flow) {
 	w.l.EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged {
@@ -213,7 +213,7 @@ func (w *world) shown(now units.Time) (list []edge.Flow) {
 	return list
 }
 
-// sound holds the limiter's lists to one another.
+// sound checks that the limiter's lists are consistent.
 func (w *world) sound(now units.Time) {
 	l := w.l
 	if err := l.agenda.Check(); err != nil {
