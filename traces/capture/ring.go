@@ -60,8 +60,8 @@ func newRing(size, record int) *ring {
 // span is what a record of n bytes takes in the buffer.
 func span(n int) int { return (prefix + n + 7) &^ 7 }
 
-// reserve gives room for a record of n bytes, or nil when there is none. The
-// record is the consumer's after commit.
+// reserve returns room for a record of n bytes, or nil if there is none. The record is
+// the consumer's after commit.
 func (r *ring) reserve(n int) []byte {
 	size, need := uint64(len(r.buf)), uint64(span(n))
 	head := r.head.Load()
@@ -88,8 +88,7 @@ func (r *ring) reserve(n int) []byte {
 // commit hands the reserved record to the consumer.
 func (r *ring) commit() { r.head.Store(r.pending) }
 
-// next gives the oldest record, or nil when there is none. It stays valid
-// until release.
+// next returns the oldest record, or nil if there is none. It stays valid until release.
 func (r *ring) next() []byte {
 	size, tail := uint64(len(r.buf)), r.tail.Load()
 	if tail == r.headSeen {

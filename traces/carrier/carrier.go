@@ -1,8 +1,8 @@
-// Package carrier carries the flows of patterns of traffic between modelled hosts, and
-// notes what becomes of them. It runs under either clock. Each host has a Host, which
-// joins the agents of patterns that it takes part in to the carriers of their flows:
-// RDMA, on queue pairs that one flow uses after the other, or UDP. Hosts share nothing
-// that changes: each may be of another shard.
+// Package carrier carries the flows of traffic patterns between modelled hosts, and
+// records their outcome. It runs under either clock. Each host has a Host, which connects
+// the agents of its patterns to the carriers of their flows: RDMA, on queue pairs that
+// flows use one after the other, TCP, NDP or UDP. Hosts share no mutable state: each may
+// belong to another shard.
 package carrier
 
 import (
@@ -14,37 +14,38 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// Carrier carries flows from a host, and takes those that come to it. It belongs to the
-// host's engine, and tells the Host of what has become of them (Host.Ended, Host.Opened,
-// Host.Completed and Host.Arrived), but not before its Work is called, which it asks for
-// by Host.Wake.
+// Carrier carries flows from a host, and receives those that come to it. It belongs to the
+// host's engine, and reports their outcome to the Host (Host.Ended, Host.Opened,
+// Host.Completed and Host.Arrived), but only from its Work, which it requests with
+// Host.Wake.
 type Carrier interface {
-	// Start begins a flow at now, or lets it wait for what it needs. r says what the
-	// flow is; it is copied.
+	// Start begins a flow at now, or lets it wait for the resources that it needs. r
+	// describes the flow; it is copied.
 	Start(now units.Time, r *records.Record)
-	// Work does what there is to do at now. Start may be called meanwhile.
+	// Work does the work pending at now. Start may be called meanwhile.
 	Work(now units.Time)
 	// UnderWay calls f with the record so far of each flow that the host has started and
-	// not told the end of. The record is lent. Looking changes nothing.
+	// whose end has not been reported. The record is valid only during the call. UnderWay
+	// changes nothing.
 	UnderWay(f func(r *records.Record))
 }
 
-// Window is when flows are born and which of them count. The zero Window is always.
+// Window says when flows are born and which of them count. The zero Window has no limits.
 type Window struct {
-	// WarmUp and End are the measurement window: flows that are born in it count.
+	// WarmUp and End bound the measurement window: flows that are born in it count.
 	WarmUp units.Time
-	// End is also when agents stop: no flow is born after it. Those that were run on.
-	// 0 is never.
+	// End is also when agents stop: no flow is born after it. Earlier flows run on.
+	// 0 means never.
 	End units.Time
 }
 
-// over tells whether no flow is born any more at a time.
+// over reports whether no flow is born any more at a time.
 func (w Window) over(now units.Time) bool { return w.End > 0 && now > w.End }
 
-// counts tells whether a flow that is born then counts.
+// counts reports whether a flow that is born at that time counts.
 func (w Window) counts(born units.Time) bool { return born >= w.WarmUp && !w.over(born) }
 
-// Host is what one host has of all traffic.
+// Host is one host's part in all traffic.
 type Host struct {
 	Node int // index of the plan's nodes
 
@@ -66,15 +67,15 @@ type party struct {
 	start   func(pattern.Flow)
 }
 
-// NewHost makes a host that takes part in nothing yet. Log is that of its shard.
+// NewHost makes a host without traffic. Log is that of its shard.
 func NewHost(e *sim.Engine, node int, w Window, log *records.Log) *Host {
 	h := &Host{Node: node, engine: e, log: log, window: w, wake: units.Never}
 	h.timer = e.NewTimer(h)
 	return h
 }
 
-// Join has a host take part in a traffic, with an agent and with what carries the flows
-// that this starts. It is called before the run. Several traffics may have one carrier.
+// Join adds a traffic to a host, with its agent and the carrier of the flows that the
+// agent starts. It is called before the run. Several traffics may share a carrier.
 func (h *Host) Join(traffic int, a pattern.Agent, c Carrier) {
 	for len(h.parties) <= traffic {
 		h.parties = append(h.parties, nil)
@@ -92,7 +93,7 @@ func (h *Host) Join(traffic int, a pattern.Agent, c Carrier) {
 	h.arm()
 }
 
-// Fire does what is due.
+// Fire does the work that is due.
 func (h *Host) Fire(now units.Time) {
 	h.wake = units.Never
 	for _, c := range h.carriers {
@@ -109,7 +110,7 @@ func (h *Host) Fire(now units.Time) {
 	h.arm()
 }
 
-// Wake has carriers called at a time, or earlier.
+// Wake requests that carriers are called at a time, or earlier.
 func (h *Host) Wake(at units.Time) {
 	if at < h.wake {
 		h.wake = at
@@ -137,7 +138,7 @@ func (h *Host) arm() {
 // ID is where a host and the count of its flows are in the ID of a flow.
 const idHost = 40
 
-// start begins a flow that an agent wants.
+// start begins a flow that an agent requests.
 func (h *Host) start(traffic int, p *party, f pattern.Flow) {
 	now := h.engine.Now()
 	if h.window.over(now) {
@@ -154,13 +155,13 @@ func (h *Host) start(traffic int, p *party, f pattern.Flow) {
 	p.carrier.Start(now, &h.record)
 }
 
-// flowOf is the flow of a record.
+// flowOf returns the flow of a record.
 func flowOf(r *records.Record) pattern.Flow {
 	return pattern.Flow{Tag: r.Tag, From: int(r.From), To: int(r.To), Size: r.Size, At: r.Born, Group: r.Group}
 }
 
-// Ended notes that a flow of this host has ended, with its record, and tells the agent if
-// it is done. key is as for records.Log.Ended.
+// Ended records that a flow of this host has ended, and tells the agent if it is done.
+// key is as for records.Log.Ended.
 func (h *Host) Ended(now units.Time, r *records.Record, key uint64) {
 	r.End = now
 	h.log.Ended(r, key)
@@ -169,7 +170,7 @@ func (h *Host) Ended(now units.Time, r *records.Record, key uint64) {
 	}
 }
 
-// Opened notes a flow of which the receiver tells when it is over (records.Log.Opened).
+// Opened records a flow whose end the receiver reports (records.Log.Opened).
 func (h *Host) Opened(r *records.Record) { h.log.Opened(r) }
 
 // Completed tells the agent that a flow is complete at its sender.
@@ -178,7 +179,7 @@ func (h *Host) Completed(now units.Time, r *records.Record) {
 	p.agent.Completed(now, flowOf(r), p.start)
 }
 
-// Arrived tells the agent that all data of a flow to this host has come, and notes it
+// Arrived tells the agent that all data of a flow to this host has arrived, and records it
 // with a key, if that is not 0 (records.Log.Arrived).
 func (h *Host) Arrived(now units.Time, traffic int, f pattern.Flow, key uint64) {
 	if key != 0 {

@@ -10,14 +10,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// hearer is how messages name a flow by TCP from this host: by its receiver and its port.
+// hearer identifies a TCP flow from this host in messages: by its receiver and its port.
 type hearer struct {
 	to   netip.Addr
 	port uint16
 }
 
-// speak queues what the rate control of a flow has to say. Switches choose the way of it as
-// they do for the flow's segments.
+// speak queues the pending messages of the flow's rate control. Switches choose their path
+// as they do for the flow's segments.
 func (d *Streams) speak(now units.Time, s *outgoing) {
 	k, ok := s.sender.Control().(cc.Speaker)
 	for ok && k.Speaks() {
@@ -31,15 +31,15 @@ func (d *Streams) speak(now units.Time, s *outgoing) {
 	}
 }
 
-// queue has a message leave as soon as none waits in its class at the port.
+// queue sends a message as soon as none waits in its class at the port.
 func (d *Streams) queue(now units.Time, p *packet.Packet, path nicemu.Path) {
 	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
 	d.said.Put(d.out.Pool, p)
 	d.utter(now)
 }
 
-// utter sends messages as long as none waits in their class at the port: one that waits there
-// can no longer be replaced. While the class is paused the port is looked at now and then.
+// utter sends messages as long as none waits in their class at the port, since a message
+// that waits there can no longer be replaced. While the class is paused the port is polled.
 func (d *Streams) utter(now units.Time) {
 	d.relook = units.Never
 	for p := d.said.First(); p != nil; p = d.said.First() {
@@ -53,9 +53,9 @@ func (d *Streams) utter(now units.Time) {
 	}
 }
 
-// Hear takes a message of the protocol that the traffic's rate control hears, and tells
-// whether it is about a flow of the traffic. The packet stays the caller's. What has come to
-// its flow's receiver is sent back.
+// Hear takes a message of the protocol that the traffic's rate control handles, and reports
+// whether it is about a flow of the traffic. The packet stays the caller's. A message that
+// has reached its flow's receiver is sent back.
 func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 	m, ok := p.Message.Body.(cc.Probe)
 	if !ok || m.About().Proto != wire.ProtoTCP || m.About().DstPort != d.port() {
@@ -75,7 +75,7 @@ func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// turn sends a message back to where it came from, if it has an answer.
+// turn sends a message back to its source, if it has an answer.
 func (d *Streams) turn(now units.Time, p *packet.Packet) {
 	path, ok := d.out.PathTo(p.Message.From)
 	if !ok || !p.Message.Body.(cc.Probe).Turn() {

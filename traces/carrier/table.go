@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// RDMA is how a traffic's flows go by RDMA, over reliable connections.
+// RDMA says how RDMA carries a traffic's flows, over reliable connections.
 type RDMA struct {
 	// Verb is what the messages of a flow are. With workload.Write the last one has the
 	// flow's tag as immediate data, with workload.Send likewise. With workload.Read the
@@ -34,7 +34,7 @@ func (c *RDMA) chunk() units.Bytes {
 	return maxMessage
 }
 
-// Check says what is wrong with settings.
+// Check returns what is wrong with the settings.
 func (c *RDMA) Check() error {
 	switch {
 	case c.MTU > qp.MTU4096:
@@ -47,7 +47,7 @@ func (c *RDMA) Check() error {
 	return nil
 }
 
-// Member is a host whose flows go by RDMA, as the others have to know it.
+// Member is a host whose flows use RDMA, as the others need to know it.
 type Member struct {
 	Node   int        // index of the plan's nodes
 	V4, V6 netip.Addr // of its NIC; the zero Addr if it has none
@@ -108,8 +108,8 @@ func NewTable(members []Member, traffics int, settings map[int]RDMA) (*Table, er
 	return t, nil
 }
 
-// Slots is how many flows one host can have under way to another, for each traffic. The
-// rest waits.
+// Slots returns how many flows one host can have under way to another, for each traffic.
+// Further flows wait.
 func (t *Table) Slots() int {
 	return 1<<t.slotBits - 1 // so that the last number is nobody's: it is that of multicast
 }
@@ -119,7 +119,7 @@ func (t *Table) number(role uint32, traffic int, peer, slot int32) uint32 {
 	return firstNumber | role | uint32(traffic)<<(t.hostBits+t.slotBits) | uint32(peer)<<t.slotBits | uint32(slot)
 }
 
-// parse takes the number of a responder apart; false if it is none.
+// parse splits the number of a responder into its parts; it returns false if it is not one.
 func (t *Table) parse(number uint32) (traffic int, peer int32, ok bool) {
 	if number&(firstNumber|responderRole) != firstNumber|responderRole {
 		return 0, 0, false

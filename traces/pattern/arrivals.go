@@ -10,21 +10,21 @@ import (
 	"github.com/weftlab/weft/traces/sizes"
 )
 
-// Arrivals are flows that start at random times, whatever becomes of those before them:
-// the open loop with which papers offer a load. Each host that sends has a process of its
-// own. A flow's tag counts the flows of its host.
+// Arrivals are flows that start at random times, regardless of earlier ones: the open loop
+// with which papers offer a load. Each sending host has its own process. A flow's tag
+// counts the flows of its host.
 type Arrivals struct {
 	Stream
 	Hosts []int        // that send
 	To    Destinations // nil is AnyOther{}
 	Sizes sizes.Dist
-	// Rate is what each host offers on average, above 0: bits of the flows' data a second,
-	// without headers. A load is a share of some capacity, which the caller knows. With
-	// Weights it is the mean of all hosts.
+	// Rate is the average rate that each host offers, above 0: bits of the flows' data per
+	// second, without headers. A load is a share of some capacity, which the caller knows.
+	// With Weights it is the mean of all hosts.
 	Rate        units.Rate
 	Gaps        Law        // between the flows of a host; zero is Poisson
 	Start, Stop units.Time // flows are born from Start on, before Stop; a Stop of 0 is none
-	// Flows is how many there are in all, 0 for no limit. Each host has its part, in
+	// Flows is the total number of flows, 0 for no limit. Each host has its part, in
 	// proportion to its rate, so hosts do not end at the same time.
 	Flows int
 }
@@ -64,8 +64,8 @@ func (a Arrivals) Make() (Pattern, error) {
 
 func (a *arrivals) Hosts() []int { return a.basic.hosts }
 
-// part is what a host has of all flows: the shares of those up to it less the shares of
-// those before it, so that parts add up.
+// part returns a host's part of all flows: the shares of the hosts up to it minus the
+// shares of the hosts before it, so that parts add up.
 func (a *arrivals) part(i int) int {
 	n := len(a.Arrivals.Hosts)
 	if a.route.share == nil {

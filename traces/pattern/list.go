@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// List is flows that somebody has listed, each with its time or with what starts it: those
-// of a file, for instance. A flow's tag is its place in the list.
+// List is an explicit list of flows, for instance from a file, each with its start time or
+// its trigger. A flow's tag is its place in the list.
 type List struct {
 	Hosts    []int // the hosts that the flows' numbers stand for: number i is Hosts[i]
 	Flows    []Listed
@@ -64,9 +64,9 @@ type list struct {
 	sends    map[int]bool
 }
 
-// Make checks l and makes its pattern. A trigger works where all that activates it is seen
-// by the host that is to send: a sender sees its flows complete, a receiver sees them
-// arrive. Others are refused, since no host knows what another has seen; so are flows that
+// Make checks l and makes its pattern. A trigger works if the sending host sees everything
+// that activates it: a sender sees its flows complete, a receiver sees them arrive. Other
+// triggers are rejected, since no host knows what another has seen; so are flows that
 // nothing would ever start.
 func (l List) Make() (Pattern, error) {
 	if err := checkHosts("a list of flows", l.Hosts, 2); err != nil {
@@ -106,7 +106,7 @@ func (l List) Make() (Pattern, error) {
 	return p, p.run()
 }
 
-// check says what is wrong with one flow.
+// check returns what is wrong with one flow.
 func (l List) check(f Listed) error {
 	for _, h := range []int{f.From, f.To} {
 		if h < 0 || h >= len(l.Hosts) {
@@ -154,7 +154,7 @@ func (p *list) seen() error {
 	return nil
 }
 
-// end is the number of the host that sees a flow sent or received.
+// end returns the number of the host that sees a flow sent or received.
 func (f Listed) end(what string) int {
 	if what == "sent" {
 		return f.From
@@ -162,7 +162,7 @@ func (f Listed) end(what string) int {
 	return f.To
 }
 
-// run lets all flows end, in the list's order, and checks that each starts.
+// run completes all flows, in the list's order, and checks that each starts.
 func (p *list) run() error {
 	state := map[int]int{}
 	var ready []int32
@@ -193,8 +193,8 @@ func (p *list) run() error {
 	return nil
 }
 
-// activate gives the flows that an activation of a trigger, from 1, starts. state is how
-// often triggers have been activated.
+// activate returns the flows started by an activation of a trigger, from 1. state counts
+// the activations of triggers.
 func (p *list) activate(state map[int]int, trigger int) []int32 {
 	state[trigger]++
 	t, flows, n := p.triggers[trigger-1], p.started[trigger-1], state[trigger]

@@ -1,12 +1,12 @@
-// Package pattern says which flows hosts start, and when: patterns of traffic as papers
-// have them, as pure state machines.
+// Package pattern generates flows: patterns of traffic as used in papers, as pure state
+// machines that decide which flows hosts start, and when.
 //
 // A pattern has an agent for each host. An agent is told the time, what has arrived at its
-// host and what its host has sent completely, and says which flows start. Agents share
-// nothing that changes, so each may run beside the others; what they draw comes from
-// streams that depend on the seed, the pattern's name and the host alone. So an open loop
-// (Arrivals, List without triggers, Requests at times of their own) gives the same flows
-// whatever becomes of them.
+// host and what its host has sent completely, and starts flows. Agents share no mutable
+// state, so each may run in parallel with the others; their random numbers come from
+// streams that depend only on the seed, the pattern's name and the host. So an open loop
+// (Arrivals, List without triggers, Requests at times of their own) generates the same
+// flows whatever happens to them.
 //
 // Patterns that are generated keep no list of their flows: an agent knows its next one.
 package pattern
@@ -19,64 +19,64 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flow is one piece of data to send.
+// Flow is a finite amount of data to send.
 type Flow struct {
-	// Tag goes with the data and tells the agents at both ends what it is, in the
-	// pattern's own coding.
+	// Tag travels with the data and identifies it to the agents at both ends, in the
+	// pattern's own encoding.
 	Tag      uint32
 	From, To int         // hosts: indices into the plan's nodes; From has the data
 	Size     units.Bytes // at least 1
 	At       units.Time  // when it was born; before the present if it had to wait
 	// Group is the request, burst, iteration or whole of a pattern that the flow belongs
-	// to: a group is complete when all its flows are. It is unique within a pattern, and
-	// 0 for none.
+	// to: a group is complete when all its flows are. It is unique within a pattern; 0
+	// means none.
 	Group uint64
 }
 
-// Agent is what one host has of a pattern. Each call may change Due. Flows that a call
-// starts are handed to start, in order; start does not call the agent back.
+// Agent is the part of a pattern at one host. Each call may change Due. Flows that a call
+// starts are passed to start, in order; start does not call the agent back.
 type Agent interface {
-	// Due is when Fire is to be called next; units.Never for not at all, unless something
-	// arrives or is completed.
+	// Due returns when to call Fire next; units.Never means not before something arrives
+	// or is completed.
 	Due() units.Time
-	// Fire starts what is due at now or was before.
+	// Fire starts the flows that are due at now or earlier.
 	Fire(now units.Time, start func(Flow))
-	// Arrived says that all data of a flow to this host has come. From, To, Size and Tag
-	// are set, as the data carries them; nothing else is looked at.
+	// Arrived reports that all data of a flow to this host has arrived. From, To, Size and
+	// Tag are set, as the data carries them; other fields are ignored.
 	Arrived(now units.Time, f Flow, start func(Flow))
-	// Completed says that a flow which this agent started is complete at its sender:
+	// Completed reports that a flow started by this agent is complete at its sender:
 	// acknowledged, if the carrier has acknowledgements.
 	Completed(now units.Time, f Flow, start func(Flow))
 }
 
 // Pattern makes agents.
 type Pattern interface {
-	// Hosts are those that flows come from or go to, ascending.
+	// Hosts returns the hosts that flows come from or go to, ascending.
 	Hosts() []int
-	// Agent makes the agent of a host at its beginning. Calls for the same host give equal
-	// agents that do not know of each other. It is nil for a host that starts no flows.
+	// Agent makes the agent of a host in its initial state. Calls for the same host return
+	// equal, independent agents. It returns nil for a host that starts no flows.
 	Agent(host int) Agent
 }
 
-// openLoop is the part of an agent that does not care what becomes of its flows.
+// openLoop is the part of an agent that ignores the outcome of its flows.
 type openLoop struct{}
 
 func (openLoop) Arrived(units.Time, Flow, func(Flow))   {}
 func (openLoop) Completed(units.Time, Flow, func(Flow)) {}
 
-// basic is the part of a pattern that has to do with who takes part.
+// basic is the part of a pattern that holds the participating hosts.
 type basic struct{ hosts []int }
 
 func (b basic) Hosts() []int { return b.hosts }
 
-// union gives all hosts of several lists once, ascending.
+// union returns the hosts of several lists without duplicates, ascending.
 func union(lists ...[]int) []int {
 	all := slices.Concat(lists...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// checkHosts refuses lists of hosts with too few, or one twice.
+// checkHosts rejects lists with too few hosts or with duplicates.
 func checkHosts(what string, hosts []int, least int) error {
 	if len(hosts) < least {
 		return fmt.Errorf("%s: %d hosts, at least %d are needed", what, len(hosts), least)
@@ -94,7 +94,7 @@ func checkHosts(what string, hosts []int, least int) error {
 	return nil
 }
 
-// checkTimes refuses spans of time in which nothing can start. A stop of 0 is none.
+// checkTimes rejects spans of time in which nothing can start. A stop of 0 means none.
 func checkTimes(start, stop units.Time) error {
 	if start < 0 || stop < 0 {
 		return errors.New("start and stop must not be negative")
@@ -105,5 +105,5 @@ func checkTimes(start, stop units.Time) error {
 	return nil
 }
 
-// ended tells whether no flow is born at t any more.
+// ended reports whether no flow is born from t on.
 func ended(t, stop units.Time) bool { return t == units.Never || stop != 0 && t >= stop }

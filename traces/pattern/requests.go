@@ -13,25 +13,25 @@ import (
 // Requests is partition and aggregate: an aggregator asks some workers, and all of them
 // answer it at once, which is an incast. With a Fanout of 1 it is a remote procedure call.
 //
-// With Every it is an open loop: requests come at times of their own. Without, it is
+// With Every it is an open loop: requests are made at times of their own. Without, it is
 // closed: an aggregator makes its next request a time Think after it has all answers to
-// the one before.
+// the previous one.
 //
-// A request is a group, and complete when all its answers have arrived. The messages that
-// ask belong to it too.
+// A request is a group, and complete when all its answers have arrived. The request
+// messages belong to it too.
 type Requests struct {
 	Stream
 	Aggregators []int
-	// Workers may have aggregators among them; nobody works for itself.
+	// Workers may include aggregators; no host is its own worker.
 	Workers []int
-	// Fanout is how many workers a request has, which are drawn for each; 0 for all.
+	// Fanout is the number of workers of a request, drawn for each request; 0 for all.
 	Fanout int
-	// Request is the size of the message to each worker. Where it is nil there is none:
+	// Request is the size of the message to each worker. If it is nil there is none:
 	// workers know when requests are made and answer then. That needs an open loop.
 	Request sizes.Dist
-	// Response is the size of each worker's answer, or, if Total, of all answers to a
-	// request together: that is cut into equal parts, the first ones 1 B larger if it does
-	// not divide, and each at least 1 B.
+	// Response is the size of each worker's answer or, if Total, of all answers to a
+	// request together, which is split evenly: the first ones are 1 B larger if it does not
+	// divide, and each has at least 1 B.
 	Response sizes.Dist
 	Total    bool
 
@@ -44,11 +44,11 @@ type Requests struct {
 	// Think is the mean time that a closed loop waits from the last answer to the next
 	// request, and from Start to the first.
 	Think units.Time
-	// Outstanding is how many requests of a closed loop an aggregator has under way at a
-	// time, each with its own thinking; 0 for one.
+	// Outstanding is the number of requests of a closed loop that an aggregator has under
+	// way at a time, each with its own think time; 0 means one.
 	Outstanding int
-	// Times is the law of Every or Think; zero is constant. Open loops at constant times
-	// begin at Start sharp, all aggregators together.
+	// Times is the distribution of Every or Think; zero is constant. Open loops at constant
+	// times begin exactly at Start, all aggregators together.
 	Times       Law
 	Start, Stop units.Time // requests are made from Start on, before Stop; a Stop of 0 is none
 	Count       int        // requests of each aggregator, or in all if Roaming; 0 for no limit
@@ -104,7 +104,7 @@ func (q Requests) Make() (Pattern, error) {
 	return p, nil
 }
 
-// eligible is how many workers may work for an aggregator.
+// eligible returns how many workers may work for an aggregator.
 func (q *requests) eligible(aggregator int) int {
 	n := len(q.Workers)
 	if _, ok := q.worker[aggregator]; ok {
@@ -113,7 +113,7 @@ func (q *requests) eligible(aggregator int) int {
 	return n
 }
 
-// group is a request's; aggregators count their own, or all if they roam.
+// group returns a request's group; aggregators count their own requests, or all if they roam.
 func group(aggregator int, number uint32) uint64 {
 	return uint64(aggregator)<<32 | uint64(number&^answer) + 1
 }
@@ -208,7 +208,7 @@ func (a *aggregator) due() units.Time {
 	return slices.Min(a.times)
 }
 
-// seek goes on to a request of this host.
+// seek advances to a request of this host.
 func (a *aggregator) seek() {
 	for a.requests.next().at != units.Never && a.requests.next().aggregator != a.host {
 		a.requests.advance()
@@ -244,7 +244,7 @@ func (a *aggregator) fire(now units.Time, start func(Flow)) {
 	}
 }
 
-// ask sends a request to its workers and says how many they are.
+// ask sends a request to its workers and returns their number.
 func (a *aggregator) ask(at units.Time, number uint32, start func(Flow)) int {
 	workers, _ := a.draw(a.host, number)
 	for _, w := range workers {
@@ -286,7 +286,7 @@ func (w *worker) due() units.Time {
 	return w.requests.next().at
 }
 
-// seek goes on to a request to this worker and notes the size of its answer.
+// seek advances to a request to this worker and records the size of its answer.
 func (w *worker) seek() {
 	for ; w.requests.next().at != units.Never; w.requests.advance() {
 		r := w.requests.next()
@@ -299,7 +299,7 @@ func (w *worker) seek() {
 	}
 }
 
-// share is the size of this worker's answer, 0 if it is not asked.
+// share returns the size of this worker's answer, 0 if it is not asked.
 func (w *worker) share(aggregator int, number uint32) units.Bytes {
 	workers, r := w.draw(aggregator, number)
 	i := slices.Index(workers, w.place)

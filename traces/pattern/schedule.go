@@ -7,14 +7,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// schedule is when an open loop makes requests. Every host that has to know keeps one of
-// its own; all of them say the same.
+// schedule computes when an open loop makes requests. Every host that needs it keeps its
+// own copy; all copies agree.
 type schedule struct {
 	p         *requests
 	processes []process // a heap by time and place
 }
 
-// request is one that is made at a time of its own.
+// request is a request of an open loop.
 type request struct {
 	at         units.Time // Never for none
 	aggregator int
@@ -28,8 +28,8 @@ type process struct {
 	rand  *rand.Rand
 }
 
-// schedule gives the requests from their beginning: those of one aggregator, or of all if
-// it is negative. If requests roam they are always those of all.
+// schedule returns the requests from the start: those of one aggregator, or of all if
+// it is negative. If requests roam it always returns those of all.
 func (q *requests) schedule(aggregator int) schedule {
 	s := schedule{p: q}
 	for i, a := range q.Aggregators {
@@ -56,7 +56,7 @@ func (q *requests) schedule(aggregator int) schedule {
 	return s
 }
 
-// set makes t the time of a process's next request.
+// set sets the time of a process's next request to t.
 func (s *schedule) set(p *process, t units.Time) {
 	p.at = t
 	if ended(t, s.p.Stop) || s.p.Count > 0 && p.number == uint32(s.p.Count) {
@@ -68,10 +68,10 @@ func (s *schedule) set(p *process, t units.Time) {
 	}
 }
 
-// next is the request that comes next.
+// next returns the next request.
 func (s *schedule) next() request { return s.processes[0].request }
 
-// advance goes on to the one after it.
+// advance moves on to the following request.
 func (s *schedule) advance() {
 	p := &s.processes[0]
 	p.number++
@@ -90,7 +90,7 @@ func (s *schedule) Swap(i, j int) { s.processes[i], s.processes[j] = s.processes
 func (s *schedule) Push(any)      { panic("the processes of a schedule are fixed") }
 func (s *schedule) Pop() any      { panic("the processes of a schedule are fixed") }
 
-// draws says which workers a request has. Every host that knows its number draws the same.
+// draws draws the workers of requests. Every host that knows a request's number draws the same.
 type draws struct {
 	p       *requests
 	streams numbered
@@ -102,8 +102,8 @@ func newDraws(q *requests) draws {
 	return draws{p: q, streams: q.numbered("request"), seen: make([]uint64, (len(q.Workers)+63)/64)}
 }
 
-// draw gives the places of a request's workers, and the stream from which the sizes of
-// their answers are drawn next. Both hold until the next draw.
+// draw returns the places of a request's workers, and the stream from which the sizes of
+// their answers are drawn next. Both are valid until the next draw.
 func (d *draws) draw(aggregator int, number uint32) ([]int, *rand.Rand) {
 	r := d.streams.at(uint64(aggregator)<<32 | uint64(number))
 	m := len(d.p.Workers)
@@ -115,7 +115,7 @@ func (d *draws) draw(aggregator int, number uint32) ([]int, *rand.Rand) {
 	if n == 0 {
 		n = m
 	}
-	// Floyd's way to draw n of m, in n steps.
+	// Floyd's algorithm to draw n of m, in n steps.
 	d.workers = d.workers[:0]
 	for j := m - n; j < m; j++ {
 		i := j

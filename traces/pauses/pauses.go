@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Record is one pause of a class of a port by its peer. Frames that ask again for a pause
-// that has not ended make it longer.
+// Record is one pause of a class of a port by its peer. Frames that repeat a pause before
+// it has ended extend it.
 type Record struct {
 	Port     string  `json:"port"` // that was paused: "s1:3"
 	Node     string  `json:"node"` // its node
@@ -34,29 +34,28 @@ type Event struct {
 	Paused   bool // it begins
 }
 
-// Log is the events of one engine, in the order in which they happened. The zero Log
-// keeps nothing.
+// Log holds the events of one engine, in order of time. The zero Log keeps nothing.
 type Log struct {
 	On     bool
 	events []Event
 }
 
-// Add notes an event.
+// Add records an event.
 func (l *Log) Add(e Event) {
 	if l.On {
 		l.events = append(l.events, e)
 	}
 }
 
-// Pause is a pause by the numbers of its port.
+// Pause is a pause, with its port identified by numbers.
 type Pause struct {
 	Event            // its beginning
 	End   units.Time // that of the run if it has not ended
 	Ended bool
 }
 
-// Join makes pauses of the events of several engines, in order of their beginnings and, at
-// one instant, of nodes, ports and priorities. End is that of the run.
+// Join makes pauses from the events of several engines, in order of their beginnings and,
+// at one instant, of nodes, ports and priorities. End is the end of the run.
 func Join(logs []*Log, end units.Time) (all []Pause) {
 	type place struct {
 		node, port int

@@ -1,15 +1,15 @@
 package records
 
-// batchLen is how many records a Behind hands over at once, and batches how many such
-// lots there are.
+// batchLen is the number of records in a batch of a Behind, and batches the number of
+// batches.
 const (
 	batchLen = 512
 	batches  = 4
 )
 
-// Behind has a sink work on a goroutine of its own, so that a run does not wait for files
-// to be written, as long as that keeps up. The sink must not be looked at before Close
-// has returned.
+// Behind runs a sink on its own goroutine, so that a run does not wait for files to be
+// written as long as the sink keeps up. The sink must not be read before Close has
+// returned.
 type Behind struct {
 	full, empty chan []Record
 	batch       []Record
@@ -44,7 +44,7 @@ func (b *Behind) work(s Sink) {
 	b.failed <- failure
 }
 
-// Put implements Sink. Errors of the sink behind are told by Close.
+// Put implements Sink. Close returns the errors of the sink.
 func (b *Behind) Put(r *Record) error {
 	b.batch = append(b.batch, *r)
 	if len(b.batch) == batchLen {
@@ -54,7 +54,7 @@ func (b *Behind) Put(r *Record) error {
 	return nil
 }
 
-// Close closes the sink when it has all records, and gives the first error that it had.
+// Close closes the sink when it has all records, and returns its first error.
 func (b *Behind) Close() error {
 	b.full <- b.batch
 	close(b.full)

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Columns are the names of the columns of files, in their order, in CSV and Parquet
-// alike. Times are seconds of emulated time; in CSV what is not known is empty, in
-// Parquet null.
+// Columns are the names of the columns of files, in order, for both CSV and Parquet.
+// Times are seconds of emulated time; unknown values are empty in CSV and null in
+// Parquet.
 var Columns = []string{
 	"id",              // unique in a run
 	"traffic",         // its name

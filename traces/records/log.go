@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Log is what has happened to flows in one shard and was not collected yet. What a flow's
-// two hosts know of it is joined when it is collected, since they may be in different
+// Log holds the events of flows in one shard that have not been collected yet. What the two
+// hosts of a flow know is joined when it is collected, since they may be in different
 // shards. The zero Log is empty.
 type Log struct {
 	ended    []Record
@@ -15,14 +15,14 @@ type Log struct {
 	opened   []Record
 }
 
-// arrival is the time at which all data of a flow had come.
+// arrival is the time at which all data of a flow had arrived.
 type arrival struct {
 	key uint64
 	at  units.Time
 }
 
-// Ended notes a flow that is over at r.End, which is now. Where its receiver notes the
-// arrival (Arrived), key is the same there; 0 is that nobody does, and r.Arrived is known.
+// Ended records a flow that ended at r.End, which is now. If its receiver records the
+// arrival (Arrived), key is the same there; 0 means that it does not, and r.Arrived is known.
 func (l *Log) Ended(r *Record, key uint64) {
 	l.ended = append(l.ended, *r)
 	e := &l.ended[len(l.ended)-1]
@@ -31,16 +31,16 @@ func (l *Log) Ended(r *Record, key uint64) {
 	}
 }
 
-// Arrived notes that all data of a flow has come. key is not 0, and has 62 bits.
+// Arrived records that all data of a flow has arrived. key is not 0, and has 62 bits.
 func (l *Log) Arrived(key uint64, at units.Time) {
 	l.arrivals = append(l.arrivals, arrival{key, at})
 }
 
-// Opened notes a flow whose end only its receiver knows: it is over when that notes an
-// arrival with r.ID as key.
+// Opened records a flow whose end only its receiver knows: it ends when the receiver
+// records an arrival with r.ID as key.
 func (l *Log) Opened(r *Record) { l.opened = append(l.opened, *r) }
 
-// Len is how much there is to collect.
+// Len returns the number of events to collect.
 func (l *Log) Len() int { return len(l.ended) + len(l.arrivals) + len(l.opened) }
 
 // Collector joins the logs of all shards into one stream.
@@ -68,17 +68,17 @@ func NewCollector(logs []*Log, sink Sink) *Collector {
 	return c
 }
 
-// SetSink sets where records go from now on; nil for nowhere.
+// SetSink sets where records go from now on; nil discards them.
 func (c *Collector) SetSink(s Sink) { c.sink = s }
 
-// Count is how many records there were.
+// Count returns the number of records.
 func (c *Collector) Count() uint64 { return c.count }
 
-// Err is the first error of the sink; after it nothing is put any more.
+// Err returns the first error of the sink, after which no more records are put.
 func (c *Collector) Err() error { return c.err }
 
 // Collect puts the records of flows that ended before a time, up to which no shard has
-// anything left to do. None of them runs meanwhile. Until when it is called makes no
+// anything left to do. No shard runs meanwhile. The times at which it is called make no
 // difference to the stream.
 func (c *Collector) Collect(before units.Time) {
 	for _, l := range c.logs {
@@ -120,7 +120,7 @@ func (c *Collector) openOne(r *Record) {
 	c.open[r.ID] = o
 }
 
-// closeOne ends a flow that its receiver tells of.
+// closeOne ends a flow whose end its receiver reports.
 func (c *Collector) closeOne(r *Record, at units.Time) {
 	r.End, r.Arrived, r.Acked, r.State = at, at, r.Size, Done
 	c.late.Ended(r, 0)
@@ -142,7 +142,7 @@ func order(list []Record) {
 	}
 }
 
-// merge puts the records of all logs in order.
+// merge puts the records of all logs, in order.
 func (c *Collector) merge(before units.Time) {
 	heads := c.heads
 	clear(heads)
@@ -190,9 +190,9 @@ func (c *Collector) put(r *Record) {
 	c.err = c.sink.Put(r)
 }
 
-// End puts what is left at the end of a run, at now: first what has ended, then, as
-// unfinished and by rising ID, the flows that hosts have under way and those whose
-// receiver did not tell of their end.
+// End puts the remaining records at the end of a run, at now: first the flows that have
+// ended, then, as unfinished and by rising ID, the flows that hosts have under way and
+// those whose receiver did not report their end.
 func (c *Collector) End(now units.Time, unfinished []Record) {
 	c.Collect(units.Never)
 	for _, r := range c.open {

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// row is a record as Parquet has it: Columns, in their order.
+// row is a record in Parquet form: Columns, in their order.
 type row struct {
 	ID            uint64   `parquet:"id"`
 	Traffic       string   `parquet:"traffic,dict"`
@@ -91,7 +91,7 @@ func (p *Parquet) flush() error {
 	return err
 }
 
-// Close writes what is left, and the file's end.
+// Close writes what is left, and the footer of the file.
 func (p *Parquet) Close() error {
 	if err := p.flush(); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package records is what becomes of flows: a record of each, streamed as flows end, in
-// an order that depends neither on who runs the fabric nor on who looks, to
-// sinks that write files or add up statistics.
+// Package records writes a record of each flow when it ends, in an order that depends
+// neither on the number of workers nor on observers, to sinks that write files or compute
+// statistics.
 package records
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// State is how a flow stands.
+// State is the state of a flow.
 type State uint8
 
 // The states.
@@ -21,7 +21,7 @@ const (
 
 var stateNames = [...]string{"done", "failed", "unfinished"}
 
-// String is the name in files.
+// String returns the name used in files.
 func (s State) String() string {
 	if int(s) >= len(stateNames) {
 		return fmt.Sprintf("State(%d)", uint8(s))
@@ -29,8 +29,7 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// Record is what became of one flow. All times are emulated ones, since the start of the
-// run.
+// Record is the outcome of one flow. All times are emulated, since the start of the run.
 type Record struct {
 	ID       uint64 // unique in a run; the host that started it and a count
 	Traffic  int32  // number of the traffic that it is of
@@ -41,17 +40,17 @@ type Record struct {
 	State    State
 	Counted  bool // it was born in the measurement window; always where there is none
 
-	// Born is when the pattern wanted it, Started when the first packet could leave: they
-	// differ where it had to wait for a queue pair.
+	// Born is when the pattern created the flow, Started when the first packet could leave:
+	// they differ if it had to wait for a queue pair.
 	Born, Started units.Time
-	// End is when the flow was over to its sender, from which HPCC's and most papers'
-	// completion times count: when the last acknowledgement had come. Of a READ it is when
-	// the host that asked had all data; of UDP, which nobody acknowledges, when the
-	// receiver had. Of an unfinished flow it is when the run ended.
+	// End is when the flow was complete at its sender, to which HPCC's and most papers'
+	// completion times refer: when the last acknowledgement had arrived. For a READ it is
+	// when the requesting host had all data; for UDP, which has no acknowledgements, when
+	// the receiver had. For an unfinished flow it is when the run ended.
 	End units.Time
 	// Arrived is when the receiver had all data; units.Never if it had not.
 	Arrived units.Time
-	// Ideal is how long it would take alone on its path; 0 if that is not known.
+	// Ideal is how long the flow would take alone on its path; 0 if unknown.
 	Ideal units.Time
 
 	Failure       string      // of a failed one, such as IBV_WC_RETRY_EXC_ERR
@@ -64,8 +63,8 @@ type Record struct {
 // FCT is the flow's completion time, from its birth to its end.
 func (r *Record) FCT() units.Time { return r.End - r.Born }
 
-// Slowdown is how many times as long as alone on its path it took; 0 if that is not
-// known or the flow is not done.
+// Slowdown is the completion time over the ideal time; 0 if that is unknown or the flow
+// is not done.
 func (r *Record) Slowdown() float64 {
 	if r.Ideal <= 0 || r.State != Done {
 		return 0
@@ -78,26 +77,26 @@ func (r *Record) before(o *Record) bool {
 	return r.End < o.End || r.End == o.End && r.ID < o.ID
 }
 
-// Sink takes records in the order of their ends.
+// Sink takes records in the order in which their flows end.
 type Sink interface {
-	// Put takes a record, which is lent.
+	// Put takes a record, which is valid only during the call.
 	Put(r *Record) error
-	// Close writes what is left. Nothing is put afterwards.
+	// Close writes what is left. Put is not called afterwards.
 	Close() error
 }
 
-// Names says what numbers in records stand for.
+// Names maps the numbers in records to names.
 type Names struct {
 	Traffic []string // by Record.Traffic
 	Hosts   []string // by Record.From and To
 }
 
-// Tee is a sink that passes records on to several.
+// Tee is a sink that passes records on to several sinks.
 func Tee(sinks ...Sink) Sink { return tee(sinks) }
 
 type tee []Sink
 
-// Put implements Sink. All get the record; the error is the first.
+// Put implements Sink. All sinks get the record; Put returns the first error.
 func (t tee) Put(r *Record) error {
 	return t.each(func(s Sink) error { return s.Put(r) })
 }

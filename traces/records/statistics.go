@@ -8,14 +8,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Statistics is a sink that keeps the completion time and the slowdown of each flow that
-// counted and is done, 16 bytes, by the bin that its size falls into, for exact
-// percentiles.
+// Statistics is a sink that keeps the completion time and the slowdown of each counted flow
+// that is done, in 16 bytes, by size bin, for exact percentiles.
 type Statistics struct {
 	bins []Bin
 }
 
-// Bin is what is known of flows of some sizes.
+// Bin holds the statistics of flows in a range of sizes.
 type Bin struct {
 	Over, To                 units.Bytes // of sizes over the one, up to and including the other
 	Done, Failed, Unfinished uint64      // flows that counted
@@ -32,12 +31,12 @@ type kept struct {
 	slowdown float64
 }
 
-// Chunks are as large as a page of a few: a slice that grows would need the room of the
-// old and of the new one.
+// Chunks are as large as a few pages: a slice that grows would need the room of the old
+// and the new one.
 const chunkLen = 1 << 12
 
 // NewStatistics makes a sink with a bin up to and including each of these sizes, rising,
-// and one for what is larger than all.
+// and one for larger sizes.
 func NewStatistics(to ...units.Bytes) (*Statistics, error) {
 	s := &Statistics{}
 	over := units.Bytes(-1)
@@ -85,10 +84,10 @@ func (s *Statistics) Put(r *Record) error {
 // Close implements Sink; there is nothing to do.
 func (s *Statistics) Close() error { return nil }
 
-// Bins are the bins, by rising size.
+// Bins returns the bins, by rising size.
 func (s *Statistics) Bins() []Bin { return s.bins }
 
-// Measure is what percentiles are of.
+// Measure selects the value for percentiles.
 type Measure uint8
 
 // The measures.
@@ -109,16 +108,16 @@ func (b *Bin) Each(m Measure, f func(float64)) {
 	}
 }
 
-// Mean is the mean of a measure over the flows that are done; NaN if none is.
+// Mean returns the mean of a measure over the flows that are done; NaN if there are none.
 func (b *Bin) Mean(m Measure) float64 {
 	sum := 0.0
 	b.Each(m, func(x float64) { sum += x })
 	return sum / float64(b.Done)
 }
 
-// Percentile is the least value of a measure that p percent of the flows that are done
-// do not exceed (the nearest rank), p from 0 to 100; NaN if no flow is done. It sorts,
-// and keeps what it has sorted until the next record or measure.
+// Percentile returns the smallest value of a measure that p percent of the done flows do
+// not exceed (the nearest rank), p from 0 to 100; NaN if no flow is done. It sorts, and
+// keeps the sorted values until the next record or measure.
 func (b *Bin) Percentile(m Measure, p float64) float64 {
 	if b.Done == 0 {
 		return math.NaN()

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Record is what became of a flow: the sender's and the receiver's side.
+// Record is the outcome of a flow: the sender's and the receiver's side.
 type Record struct {
 	flow     Flow
 	from, to string
@@ -41,8 +41,7 @@ func NewRecord(f Flow, from, to string) *Record {
 	return &Record{flow: f, from: from, to: to, links: &outage.None}
 }
 
-// Watch tells the record of the links that go down, in a window that the receiver's
-// engine keeps.
+// Watch tells the record of link failures, in a window that the receiver's engine keeps.
 func (r *Record) Watch(w *outage.Window) { r.links = w }
 
 func (r *Record) send(now units.Time) {
@@ -53,7 +52,7 @@ func (r *Record) send(now units.Time) {
 	r.lastSent = now
 }
 
-// Receive notes a packet of the flow at its destination. The packet stays the
+// Receive records a packet of the flow at its destination. The packet stays the
 // caller's.
 func (r *Record) Receive(now units.Time, p *packet.Packet) {
 	if r.lastCame <= r.links.To {
@@ -83,11 +82,11 @@ func (r *Record) Receive(now units.Time, p *packet.Packet) {
 	r.delay.add(delay)
 }
 
-// ReceiveTrimmed notes the headers of a packet at its destination: its payload
-// did not come.
+// ReceiveTrimmed records the headers of a packet at its destination: its payload
+// did not arrive.
 func (r *Record) ReceiveTrimmed() { r.trimmed++ }
 
-// TakeBack notes the headers of a packet that a switch has sent back.
+// TakeBack records the headers of a packet that a switch has returned.
 func (r *Record) TakeBack() { r.returned++ }
 
 // Result is a flow's record in the form in which it is written. Times are
@@ -122,12 +121,12 @@ type Result struct {
 	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 
-// delayAt is a quantile of the delay in nanoseconds.
+// delayAt returns a quantile of the delay in nanoseconds.
 func (r *Record) delayAt(percent float64) int64 {
 	return min(max(r.delay.at(percent), r.delayMin), r.delayMax)
 }
 
-// Result gives the record so far.
+// Result returns the record so far.
 func (r *Record) Result() Result {
 	us := func(ns int64) float64 { return float64(ns) / 1000 }
 	x := Result{
