@@ -3,7 +3,6 @@ package links
 import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
-	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -15,6 +14,7 @@ type flight struct {
 	timer    sim.Timer
 	to       Receiver
 	far      sim.Prefetcher // to; nil if it has nothing to fetch
+	reads    packet.Part    // what to reads of a packet
 	arrival  units.Time     // of the last packet that was put in order
 	disorder bool           // late holds packets
 	up       bool
@@ -114,7 +114,7 @@ func (f *flight) Fire(now units.Time) {
 		return
 	}
 	next := f.order.first()
-	prefetch.Head(next.packet, used)
+	next.packet.Prefetch(f.reads)
 	f.deliver(now, p)
 	// A delivered packet may have brought the link down.
 	if f.order.len() > 0 && f.order.first() == next {
@@ -122,15 +122,12 @@ func (f *flight) Fire(now units.Time) {
 	}
 }
 
-// used is how many bytes of a packet.Packet a switch reads.
-const used = 2 * prefetch.Line
-
 // Prefetch fetches what Fire needs: the packet and the port at which it arrives.
 func (f *flight) Prefetch() {
 	if f.order.len() == 0 {
 		return
 	}
-	prefetch.Head(f.order.first().packet, used)
+	f.order.first().packet.Prefetch(f.reads)
 	if f.far != nil {
 		f.far.Prefetch()
 	}

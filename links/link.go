@@ -61,7 +61,7 @@ type Side struct {
 // jitter. If the two ends belong to different engines, out carries the packets in
 // flight from one to the other; else it is nil.
 func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
-	f := &flight{to: to, pool: far.Pool, up: s.Up}
+	f := &flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
 	l := &Link{flight: f, out: out, rand: random, pool: near.Pool}
@@ -99,6 +99,10 @@ func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
 // have arrived; the rest follows until their Tail. It is called before the link is
 // given to its port.
 func (l *Link) CutThrough(head units.Bytes) { l.early = head }
+
+// ToNIC tells the link that a NIC receives its packets, so that they are prefetched with
+// their contents. It is called before the link is given to its port.
+func (l *Link) ToNIC() { l.flight.reads = packet.Received }
 
 // hasten makes a packet whose serialisation takes tx arrive with its head.
 func (l *Link) hasten(tx units.Time, p *packet.Packet) {

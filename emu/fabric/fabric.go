@@ -244,6 +244,9 @@ func (f *Fabric) addLink(l int) {
 		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
+		if f.Plan.Nodes[far.Node].NIC != nil {
+			dir[d].ToNIC()
+		}
 		near.join(dir[d], away)
 		from.Connect(dir[d])
 	}

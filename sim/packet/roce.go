@@ -54,6 +54,12 @@ func (p *Packet) Telemetry() *telemetry.Stack {
 	return p.RoCE.stack
 }
 
+// nicPacket is a packet of a NIC with its RoCE behind it, so that Prefetch knows where that is.
+type nicPacket struct {
+	Packet
+	roce RoCE
+}
+
 // NewRoCE returns a packet of a NIC. It is zeroed except for its RoCE, in which only
 // Length and Payload, which keeps its capacity, are zeroed: the caller sets the BTH,
 // the headers for its opcode, and the Addresses. The caller also sets the packet's
@@ -61,11 +67,12 @@ func (p *Packet) Telemetry() *telemetry.Stack {
 func (l *Pool) NewRoCE() *Packet {
 	if l.nics.n == 0 {
 		l.nics.used = true
-		ps, rs := make([]Packet, chunk), make([]RoCE, chunk)
+		ps := make([]nicPacket, chunk)
 		for i := range ps {
-			rs[i].Addresses = Nowhere
-			ps[i].RoCE = &rs[i]
-			l.nics.push(&ps[i])
+			p := &ps[i]
+			p.roce.Addresses = Nowhere
+			p.RoCE = &p.roce
+			l.nics.push(&p.Packet)
 		}
 	}
 	p := l.nics.pop()
