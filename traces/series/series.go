@@ -32,8 +32,8 @@ type Source struct {
 	Class string // "" means the port as a whole
 }
 
-// Reading is what is known about a queue at a moment. Everything but the queue
-// and the gauges is a total since the start of the run.
+// Reading is what is known about a queue at a moment. All but the queue, its
+// maximum and the gauges are totals since the start of the run.
 type Reading struct {
 	Queue    units.Bytes // waiting frames, without the one being sent
 	QueueMax units.Bytes // the longest it has been since the last reading; Unknown if this is not tracked
