@@ -1,7 +1,7 @@
-// Package capture carries packets from the engine's thread into a pcapng
-// file, pipe or HTTP stream. The engine puts packets into a Tap, at the price
-// of a copy; everything else (filter, format, writing) happens on the side of
-// the reader, in Run.
+// Package capture carries packets from the engine's thread into a pcapng file,
+// pipe or HTTP stream. The engine puts packets into a Tap, at the cost of a
+// copy; everything else (filter, format, writing) happens on the reader's side,
+// in Run.
 package capture
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/traces/pcapng"
 )
 
-// defaultRing is the size of the ring when Options does not say it.
+// defaultRing is the size of the ring if Options does not set it.
 const defaultRing = 16 << 20
 
 // Interface is one port that a capture watches.
@@ -24,18 +24,18 @@ type Interface struct {
 	Speed       units.Rate // 0 = not limited
 }
 
-// Options say what a capture takes and how it is written.
+// Options says what a capture takes and how it is written.
 type Options struct {
 	Interfaces []Interface
 	Comment    string    // about the whole file: the lab, its clock and dilation
 	SnapLen    int       // bytes kept of each packet, up to 262144; 0 = 262144
 	Filter     string    // tcpdump expression, on whole packets; "" = all
-	Epoch      time.Time // instant of emulated time 0, from 1970 to 2261; the zero Time stands for 1970-01-01T00:00:00Z
+	Epoch      time.Time // instant of emulated time 0, from 1970 to 2261; the zero Time means 1970-01-01T00:00:00Z
 	Ring       int       // bytes between producer and consumer; 0 = 16 MiB. It is raised to a power of two with room for two packets
 	Wait       bool      // the producer waits for room instead of dropping, so that in virtual time results do not depend on the disk
 	Count      uint64    // end after this many packets written; 0 = no end
 
-	// Describe gives the comment for a packet whose Fate is not 0. Run calls
+	// Describe returns the comment for a packet whose Fate is not 0. Run calls
 	// it on its own goroutine. Nil = no comments.
 	Describe func(port int32, dir Direction, fate uint8, queue units.Bytes) string
 }
@@ -51,8 +51,8 @@ type Capture struct {
 
 // New prepares a capture. It takes milliseconds, for the memory of the ring and
 // for tcpdump, which compiles the filter: too long for the engine's thread. It
-// fails when an option is out of range, the filter cannot be compiled or
-// tcpdump is missing.
+// fails if an option is out of range, the filter cannot be compiled or tcpdump
+// is missing.
 func New(o Options) (*Capture, error) {
 	if len(o.Interfaces) == 0 {
 		return nil, errors.New("capture: no interface to watch")
@@ -100,6 +100,6 @@ func New(o Options) (*Capture, error) {
 // Tap is the producer's end.
 func (c *Capture) Tap() *Tap { return &c.tap }
 
-// Close ends the capture: Run writes what was put before and returns. Put
-// does nothing any more.
+// Close ends the capture: Run writes what has been put so far and returns. Put
+// does nothing from then on.
 func (c *Capture) Close() { c.tap.closed.Store(true) }

@@ -36,7 +36,7 @@ func must(t failer, err error) {
 	}
 }
 
-// ports gives n interfaces.
+// ports returns n interfaces.
 func ports(n int) (list []Interface) {
 	for i := range n {
 		list = append(list, Interface{Name: fmt.Sprintf("s1:%d", i+1), Speed: 10 * units.Gbps})
@@ -44,14 +44,14 @@ func ports(n int) (list []Interface) {
 	return list
 }
 
-// written is one packet as a reader finds it.
+// written is one packet as read back.
 type written struct {
 	At           int64 // ns after epoch
 	Port, Length int
 	Data         string
 }
 
-// readAll reads a file back with gopacket, and its statistics.
+// readAll reads back a file and its statistics with gopacket.
 func readAll(t failer, file io.Reader) (list []written, stats []pcapgo.NgInterfaceStatistics) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
@@ -72,7 +72,7 @@ func readAll(t failer, file io.Reader) (list []written, stats []pcapgo.NgInterfa
 	return list, stats
 }
 
-// TestWhatIsPutIsWritten: put before Run, read back from the file.
+// TestWhatIsPutIsWritten: packets put before Run are read back from the file.
 func TestWhatIsPutIsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		snap := rapid.IntRange(1, 200).Draw(t, "snap length")
@@ -106,7 +106,7 @@ func TestWhatIsPutIsWritten(t *testing.T) {
 	})
 }
 
-// TestOverrunsAreCounted fills a ring that nobody reads, then reads it.
+// TestOverrunsAreCounted fills a ring without a reader, then reads it.
 func TestOverrunsAreCounted(t *testing.T) {
 	c, err := New(Options{Interfaces: ports(2), SnapLen: 64, Ring: 4096})
 	must(t, err)
@@ -128,7 +128,7 @@ func TestOverrunsAreCounted(t *testing.T) {
 }
 
 // TestSlowConsumer: producer and a consumer that cannot keep up, in either
-// mode. Every put is accounted for, and what is written is in order.
+// mode. Every put is accounted for, and packets are written in order.
 func TestSlowConsumer(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("wait=%v", wait), func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestWaitDoesNotDependOnTheDisk(t *testing.T) {
 	}
 }
 
-// slow is a disk that takes its time.
+// slow is a slow disk.
 type slow struct{ io.Writer }
 
 func (s slow) Write(b []byte) (int, error) {
@@ -244,8 +244,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestReaderGone: Run ends with the pipe's error, and the producer goes on,
-// also one that waits for room.
+// TestReaderGone: Run ends with the pipe's error, and the producer continues,
+// even if it waits for room.
 func TestReaderGone(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		c, err := New(Options{Interfaces: ports(1), SnapLen: 64, Ring: 1024, Wait: wait})
@@ -337,8 +337,8 @@ func TestFlushesResponse(t *testing.T) {
 	}
 }
 
-// BenchmarkPut measures the engine's side. The record is released in passing,
-// so that the ring never fills: a Put into a full ring would cost less.
+// BenchmarkPut measures the engine's side. The record is released each time, so
+// that the ring never fills: a Put into a full ring would cost less.
 func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{64, 1500} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

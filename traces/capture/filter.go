@@ -29,9 +29,9 @@ const emptyFile = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + // magic, version 2.4
 type filter struct{ vm *bpf.VM }
 
 // newFilter compiles an expression in tcpdump's language (pcap-filter(7)) with
-// tcpdump itself. It fails with tcpdump's own words for an expression that is
-// wrong, and for the few that need what only a kernel has ("inbound") or what
-// golang.org/x/net/bpf cannot run (loops: "protochain").
+// tcpdump itself. It fails, with tcpdump's own message, for an expression that
+// is wrong, and for the few that need what only a kernel has ("inbound") or
+// what golang.org/x/net/bpf cannot run (loops: "protochain").
 func newFilter(expr string) (*filter, error) {
 	if expr == "" {
 		return nil, nil
@@ -51,8 +51,8 @@ func newFilter(expr string) (*filter, error) {
 	return &filter{vm}, nil
 }
 
-// accepts says whether the whole frame passes. A frame that makes the program
-// fail does not.
+// accepts reports whether the whole frame passes. A frame that makes the
+// program fail does not.
 func (f *filter) accepts(frame []byte) bool {
 	if f == nil {
 		return true
@@ -89,8 +89,8 @@ func tcpdumpCompile(expr string) (string, error) {
 	return "", fmt.Errorf("capture filter %q: tcpdump: %w: %s", expr, err, strings.TrimSpace(problems.String()))
 }
 
-// findTcpdump looks for tcpdump also where some distributions keep it out of
-// the PATH of ordinary users.
+// findTcpdump also looks for tcpdump where some distributions install it,
+// outside the PATH of ordinary users.
 func findTcpdump() (string, error) {
 	for _, name := range []string{"tcpdump", "/usr/sbin/tcpdump"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -115,7 +115,7 @@ func parseProgram(text string) ([]bpf.Instruction, error) {
 		}
 		switch i := raw.Disassemble().(type) {
 		case bpf.RawInstruction, bpf.NegateA:
-			// NewVM takes both but Run fails at them.
+			// NewVM accepts both but Run fails on them.
 			return nil, fmt.Errorf("it uses what is not supported here: the instruction %v", i)
 		default:
 			program = append(program, i)

@@ -69,8 +69,8 @@ func runFrames(t *testing.T, o Options) (file string, sum Summary) {
 	return file, sum
 }
 
-// TestFilterAgreesWithTcpdump compares what a capture with a filter writes to
-// what tcpdump takes with it from a capture of everything.
+// TestFilterAgreesWithTcpdump compares what a capture with a filter writes with
+// what tcpdump selects from a full capture with the same filter.
 func TestFilterAgreesWithTcpdump(t *testing.T) {
 	needTcpdump(t)
 	all, sum := runFrames(t, Options{})
@@ -81,7 +81,7 @@ func TestFilterAgreesWithTcpdump(t *testing.T) {
 	} {
 		out, err := exec.Command("tcpdump", "-r", all, "-w", "-", "--", expr).Output()
 		must(t, err)
-		want := (len(out) - 24) // bytes of packets, with 16 of header each
+		want := (len(out) - 24) // bytes of packets, with a 16-byte header each
 		file, got := runFrames(t, Options{Filter: expr})
 		out, err = exec.Command("tcpdump", "-r", file, "-w", "-").Output()
 		must(t, err)
@@ -94,8 +94,8 @@ func TestFilterAgreesWithTcpdump(t *testing.T) {
 	}
 }
 
-// TestFilterSeesWholePacket: the filter looks behind what the snap length
-// keeps, and at the original length.
+// TestFilterSeesWholePacket: the filter sees bytes beyond the snap length, and
+// the original length.
 func TestFilterSeesWholePacket(t *testing.T) {
 	needTcpdump(t)
 	_, whole := runFrames(t, Options{Filter: "tcp port 80 and greater 100"})

@@ -6,14 +6,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// recordHeader is the length of what precedes the bytes of a packet in its
+// recordHeader is the length of the header before the bytes of a packet in its
 // record: time, queue depth and overruns in 8 bytes each, port and original
-// length in 4 each, then direction, fate and FCS error in 1 each, and 5 bytes
-// not used.
+// length in 4 each, then direction, fate and FCS error in 1 each, and 5 unused
+// bytes.
 const recordHeader = 40
 
-// encode fills record b with p, of whose data it keeps what b has room for.
-// overruns is how many packets of p's port were lost so far.
+// encode writes p into record b, with as much of its data as b has room for.
+// overruns is how many packets of p's port have been lost so far.
 func encode(b []byte, p *Packet, overruns uint64) {
 	le := binary.LittleEndian
 	h := b[:recordHeader]
@@ -31,7 +31,7 @@ func encode(b []byte, p *Packet, overruns uint64) {
 	copy(b[recordHeader:], p.Data)
 }
 
-// decode is the reverse of encode. The packet's data lie in b.
+// decode is the inverse of encode. The packet's data points into b.
 func decode(b []byte) (p Packet, overruns uint64) {
 	le := binary.LittleEndian
 	h := b[:recordHeader]

@@ -54,8 +54,8 @@ func TestRingIsAQueue(t *testing.T) {
 	})
 }
 
-// TestRingBetweenGoroutines moves numbered records of changing sizes through a
-// small ring; the race detector watches.
+// TestRingBetweenGoroutines moves numbered records of varying sizes through a
+// small ring, for the race detector.
 func TestRingBetweenGoroutines(t *testing.T) {
 	const records, largest = 100_000, 120
 	size := func(i uint64) int { return 8 + int(i*7919%(largest-8)) }

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// batch is how many packets are taken between two looks at the clock.
+	// batch is how many packets are taken between two readings of the clock.
 	batch = 256
 
 	// maxHold is the longest that a written packet stays in the buffer while
-	// others keep coming; when none come it is flushed at once.
+	// others keep coming; if none come it is flushed at once.
 	maxHold = 100 * time.Millisecond
 
 	// The consumer looks for packets after a nap that doubles from minNap to
@@ -26,8 +26,8 @@ const (
 	maxNap = 4 * time.Millisecond
 )
 
-// Summary counts packets. Seen = Filtered + Written, and after an end by
-// Close every Put is either Seen or an Overrun.
+// Summary counts packets. Seen = Filtered + Written, and if Close ended the
+// capture, every Put is either Seen or an Overrun.
 type Summary struct {
 	Seen     uint64 // taken from the ring
 	Filtered uint64 // of these, rejected by the filter
@@ -76,7 +76,7 @@ type run struct {
 // portCount counts the packets of one port.
 type portCount struct {
 	seen, written uint64
-	overruns      uint64 // those told of in the file
+	overruns      uint64 // overruns already reported in the file
 }
 
 // header begins the file.
@@ -98,7 +98,7 @@ func (r *run) header() (err error) {
 func (r *run) packets() error {
 	flushed, unflushed, nap := time.Now(), true, minNap
 	for {
-		// Looked at before the ring: once closed, an empty ring stays empty.
+		// Read before the ring: once closed, an empty ring stays empty.
 		closed := r.tap.closed.Load()
 		n, err := r.take()
 		if err != nil || r.full() {
@@ -139,7 +139,7 @@ func (r *run) take() (n int, err error) {
 	return n, err
 }
 
-// full says that Options.Count is reached.
+// full reports whether Options.Count is reached.
 func (r *run) full() bool { return r.options.Count > 0 && r.sum.Written >= r.options.Count }
 
 // packet writes p unless the filter rejects it.
@@ -173,7 +173,7 @@ func (r *run) packet(p Packet, overruns uint64) error {
 	return nil
 }
 
-// describe gives the comment of p.
+// describe returns the comment for p.
 func (r *run) describe(p Packet) string {
 	if p.Fate == 0 || r.options.Describe == nil {
 		return ""
@@ -184,7 +184,7 @@ func (r *run) describe(p Packet) string {
 // instant converts emulated time to nanoseconds since 1970.
 func (r *run) instant(t units.Time) int64 { return r.epoch + int64(t/units.Nanosecond) }
 
-// finish ends the producer's part and counts all that was lost.
+// finish ends the producer's part and counts all lost packets.
 func (r *run) finish() {
 	r.Close()
 	for i := range r.ports {

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/traces/pcapng"
 )
 
-// Direction says which way a packet passed its port.
+// Direction says in which direction a packet passed its port.
 type Direction = pcapng.Direction
 
 // Directions as seen by the port.
@@ -24,12 +24,12 @@ type Packet struct {
 	Dir      Direction   // In or Out
 	Data     []byte      // from the destination MAC, without FCS
 	Length   int32       // bytes before Data was cut; below len(Data) it counts as len(Data)
-	Fate     uint8       // 0 = nothing special; else a code for Options.Describe
-	Queue    units.Bytes // depth of the queue concerned, when Fate is not 0
+	Fate     uint8       // 0 = nothing special; otherwise a code for Options.Describe
+	Queue    units.Bytes // depth of the queue concerned, if Fate is not 0
 	FCSError bool
 }
 
-// waitNap is how long a producer that waits for room sleeps between two looks.
+// waitNap is how long a producer that waits for room sleeps between checks.
 const waitNap = 100 * time.Microsecond
 
 // Tap is the producer's end of a capture. It serves a single producer.
@@ -37,15 +37,15 @@ type Tap struct {
 	ring     *ring
 	keep     int             // bytes of a packet that go into the ring
 	wait     bool            // Options.Wait
-	overruns []atomic.Uint64 // by port; the producer counts
+	overruns []atomic.Uint64 // by port; written by the producer
 	closed   atomic.Bool
 }
 
-// Put copies p into the capture. It never blocks and never allocates; when
-// the consumer is too far behind, the packet is dropped and counted as an
-// overrun. With Options.Wait it sleeps until there is room instead, which Run
-// makes. After the end of the capture it does nothing. It panics when p.Port is
-// not the index of an interface.
+// Put copies p into the capture. It never blocks and never allocates; if the
+// consumer is too far behind, the packet is dropped and counted as an overrun.
+// With Options.Wait it sleeps until there is room instead, which Run makes.
+// After the end of the capture it does nothing. It panics if p.Port is not the
+// index of an interface.
 func (t *Tap) Put(p Packet) {
 	if t.closed.Load() {
 		return
@@ -65,6 +65,6 @@ func (t *Tap) Put(p Packet) {
 	t.ring.commit()
 }
 
-// Closed reports that the capture has ended, or is about to: the producer may
-// let go of the tap.
+// Closed reports whether the capture has ended, or is about to: the producer
+// may release the tap.
 func (t *Tap) Closed() bool { return t.closed.Load() }

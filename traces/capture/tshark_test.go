@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTshark has a capture judged by tshark: names, exact times, directions,
+// TestTshark checks a capture with tshark: names, exact times, directions,
 // comments, FCS errors and where packets were lost.
 func TestTshark(t *testing.T) {
 	if _, err := exec.LookPath("tshark"); err != nil {

@@ -6,26 +6,26 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// A NIC may have delays (nicemu.Delays). What the carrier does for a flow that has come
-// whole it does at once: the next one on that connection may come before a program would
-// have seen this one's completion. Only the agent, which is such a program, hears of the
-// flow then.
+// A NIC may have delays (nicemu.Delays). The carrier's own work for a flow that has
+// arrived completely is done at once: the next flow on that connection may arrive before
+// a program would have seen this one's completion. Only the agent, which is such a
+// program, is told after the delay.
 
-// arrivals are flows that have come, on their way to the agents, in order.
+// arrivals are flows that have arrived but are not yet reported to the agents, in order.
 type arrivals struct {
 	latency cq.Latency
 	queue   []arrival
 	head    int
 }
 
-// arrival is a flow that has come, and when its agent hears of it.
+// arrival is a flow that has arrived, and when its agent is told.
 type arrival struct {
 	at      units.Time
 	traffic int
 	flow    pattern.Flow
 }
 
-// arrived handles a flow that has come whole, by a completion.
+// arrived handles the completion of a flow that has arrived completely.
 func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c *cq.Completion) {
 	a := &n.told
 	if a.latency == (cq.Latency{}) {
@@ -43,7 +43,7 @@ func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c
 	a.queue = append(a.queue, arrival{at, traffic, f})
 }
 
-// tell tells agents of flows that they are to hear of by now.
+// tell reports flows to the agents that are due to be told by now.
 func (n *NIC) tell(now units.Time) {
 	a := &n.told
 	for ; a.head < len(a.queue); a.head++ {

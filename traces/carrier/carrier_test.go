@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// TestNumbers: numbers of connections have 24 bits, are of nobody else, differ where
-// anything of them does, and can be taken apart.
+// TestNumbers: numbers of connections have 24 bits, are not used otherwise, differ
+// if any of their parts differs, and can be parsed.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts, traffics := rapid.IntRange(1, 5000).Draw(t, "hosts"), rapid.IntRange(1, 20).Draw(t, "traffics")

@@ -11,13 +11,13 @@ import (
 // DatagramPort is the UDP destination port of datagrams of flows.
 const DatagramPort = 5002
 
-// datagrams is the protocol of flows by UDP. Its payload begins with what datagram has,
-// big-endian and as far as there is room; the rest is zeros.
+// datagrams is the protocol of UDP flows. The payload begins with the fields of
+// datagram, big-endian and as far as there is room; the rest is zeros.
 var datagrams = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "flow", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: DatagramPort, Data: true, New: func() packet.Body { return &datagram{} },
 })
 
-// datagram is what a datagram of a flow says.
+// datagram is the content of a datagram of a flow.
 type datagram struct {
 	id     uint64 // of the flow
 	number uint32 // of the flow among those of its traffic from that host to this one
@@ -52,13 +52,13 @@ func (d *datagram) Set(from packet.Body) { *d = *from.(*datagram) }
 // Reset implements packet.Body.
 func (d *datagram) Reset() { *d = datagram{} }
 
-// payloadOf is the payload of a datagram of a flow in which each but the last has full
-// bytes.
+// payloadOf returns the payload size of a datagram of a flow in which each but the
+// last has full bytes.
 func payloadOf(size, full units.Bytes, seq uint32) units.Bytes {
 	return min(full, size-units.Bytes(seq)*full)
 }
 
-// count is how many datagrams a flow has: one if it is empty.
+// countOf returns how many datagrams a flow has: one if it is empty.
 func countOf(size, full units.Bytes) uint32 {
 	return uint32(max(1, (size+full-1)/full))
 }

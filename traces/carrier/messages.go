@@ -69,7 +69,7 @@ func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 	case s != nil && k.From == d.address():
 		s.sender.Message(now, m)
 		d.settle(now, s)
-		d.host.Wake(now) // Work sends: a port's own contention point answers while Work is at it
+		d.host.Wake(now) // Work sends: a port's own contention point answers while Work runs
 	}
 	d.wake()
 	return true

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// twoHosts is two hosts at the ends of a wire without a rate, which takes 1 us.
+// twoHosts is two hosts connected by a wire without a rate and with a delay of 1 us.
 type twoHosts struct {
 	engine sim.Engine
 	pool   *packet.Pool
@@ -40,7 +40,7 @@ type call func(now units.Time)
 
 func (c call) Fire(now units.Time) { c(now) }
 
-// newTwoHosts makes the two, whose flows are under ACCurate.
+// newTwoHosts makes the two hosts, whose flows use ACCurate.
 func newTwoHosts(t *testing.T) *twoHosts {
 	w := &twoHosts{pool: packet.NewPools(1)[0]}
 	for i := range w.ends {
@@ -67,7 +67,7 @@ func newTwoHosts(t *testing.T) *twoHosts {
 	return w
 }
 
-// send has a packet arrive at the other host.
+// send makes a packet arrive at the other host.
 func (w *twoHosts) send(now units.Time, from int, p *packet.Packet) {
 	far := w.ends[1-from]
 	if p.Message.Protocol == accurate.Protocol {
@@ -89,8 +89,8 @@ func (w *twoHosts) run(until units.Time) {
 	w.engine.Advance(until)
 }
 
-// TestFlowsByTCPSpeak: a flow says a flow-init, an FRP a period and a flow-stop; the other host
-// answers all but the last, and for its acknowledgements there is none.
+// TestFlowsByTCPSpeak: a flow sends a flow-init, an FRP per period and a flow-stop; the other
+// host answers all but the last, and there are none for its acknowledgements.
 func TestFlowsByTCPSpeak(t *testing.T) {
 	w := newTwoHosts(t)
 	w.ends[0].Start(0, &records.Record{ID: 1, From: 0, To: 1, Size: 100 * units.KB})
@@ -109,8 +109,8 @@ func TestFlowsByTCPSpeak(t *testing.T) {
 	}
 }
 
-// TestOneFRPWaits: while the class of FRPs has no room at the port one of a flow waits, and one
-// response; the newest leaves when it has.
+// TestOneFRPWaits: while the class of FRPs has no room at the port, one FRP of a flow and one
+// response wait; the newest leaves when there is room.
 func TestOneFRPWaits(t *testing.T) {
 	for end := range 2 {
 		w := newTwoHosts(t)
@@ -131,8 +131,8 @@ func TestOneFRPWaits(t *testing.T) {
 	}
 }
 
-// TestARateSetsThePace: what a response says holds for what is left of the pause before the
-// next segment, too.
+// TestARateSetsThePace: a response also applies to the rest of the pause before the next
+// segment.
 func TestARateSetsThePace(t *testing.T) {
 	w := newTwoHosts(t)
 	w.ends[0].Start(0, &records.Record{ID: 1, From: 0, To: 1, Size: 10 * units.MB})

@@ -17,14 +17,14 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// NDP is how a traffic's flows go by NDP: each on a connection of its own.
+// NDP says how NDP carries a traffic's flows: each on a separate connection.
 type NDP struct {
 	ndp.Config
 	DSCP        uint8 // of data, 0 to 63
 	ControlDSCP uint8 // of ACKs, NACKs and PULLs, 0 to 63
 }
 
-// Check says what is wrong with settings.
+// Check returns what is wrong with the settings.
 func (c *NDP) Check() error {
 	switch {
 	case c.DSCP > 63:
@@ -35,22 +35,22 @@ func (c *NDP) Check() error {
 	return c.Config.Check()
 }
 
-// Pulls is the pull queue of a host's port, which all flows by NDP to it share.
+// Pulls is the pull queue of a host's port, shared by all NDP flows to it.
 type Pulls struct {
 	config pull.Config
 	pacer  *ndp.Pacer
 	rate   func() units.Rate // of the port's link
 }
 
-// NewPulls makes the pull queue of a host's port. Of the settings of its flows only the MTU
-// and the share count here; all traffics of the port have the same.
+// NewPulls makes the pull queue of a host's port. Of the flows' settings only the MTU and
+// the share matter here; they are the same for all traffics of the port.
 func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
 	p := &Pulls{rate: rate, config: pull.Config{Line: rate(), MTU: wire.EthernetHeader + c.MTU, Share: c.PullShare, Credit: 1, Policy: pull.Strict{}}}
 	p.pacer = pull.New[*ndp.Receiver](&p.config)
 	return p
 }
 
-// Check says why flows of a traffic cannot share the pull queue; nil if they can.
+// Check returns why flows of a traffic cannot share the pull queue; nil if they can.
 func (p *Pulls) Check(c *NDP) error {
 	if p.config.MTU != wire.EthernetHeader+c.MTU || p.config.Share != c.PullShare {
 		return fmt.Errorf("flows by NDP to one host share its pull queue: they need the same mtu and pull-share, not %v and %v beside %v and %v",
@@ -72,9 +72,9 @@ func (p *Pulls) work(now units.Time) {
 	}
 }
 
-// PulledStreams carries the flows of one traffic by NDP, from and to one host. Flows that may
-// send take turns, a packet each, and hand one to the host's port only while less than two
-// full packets wait there. ACKs, NACKs and PULLs do not wait for that.
+// PulledStreams carries the flows of one traffic over NDP, from and to one host. Flows that
+// may send take turns, one packet each, and pass a packet to the host's port only while less
+// than two full packets wait there. ACKs, NACKs and PULLs do not wait for that.
 type PulledStreams struct {
 	host    *Host
 	traffic int
@@ -89,24 +89,24 @@ type PulledStreams struct {
 	numbers map[int32]uint32  // connections so far, by receiver
 	peers   map[int]*ndp.Peer // by sender
 	refused []*pulledOut
-	over    []*pulledOut // and not told yet
+	over    []*pulledOut // and not reported yet
 	arrived []arrived    // likewise
 	ipID    uint16
 
-	ready, last *pulledOut // that may send, in their turn
-	look        units.Time // when to look again whether the port has room; units.Never while nobody waits
-	waited      uint8      // looks in a row at which it had none
+	ready, last *pulledOut // flows that may send, in turn
+	look        units.Time // when to check again whether the port has room; units.Never while no flow waits
+	waited      uint8      // consecutive checks that found no room
 
 	counted ndp.Counters // of flows that are over
 	gone    func(now units.Time, x *StreamFlow)
-	seen    StreamFlow // the one that was read last
-	order   []uint64   // of EachFlow
+	seen    StreamFlow // the flow that was read last
+	order   []uint64   // for EachFlow
 
 	freeOut *pulledOut
 	freeIn  *pulledIn
 }
 
-// pulledFlow is what packets say of a flow to the programs at its ends.
+// pulledFlow is what packets tell the programs at a flow's ends about the flow.
 type pulledFlow struct {
 	id   uint64
 	size units.Bytes
@@ -122,7 +122,7 @@ type pulledOut struct {
 	path    nicemu.Path
 	to      netip.Addr
 	waiting bool // it is in ready
-	dead    bool // its host was told that it is over, and it is still in ready
+	dead    bool // reported to its host as over, but still in ready
 }
 
 // pulledIn is a flow to this host.
@@ -136,9 +136,9 @@ type pulledIn struct {
 	to       netip.Addr // of the sender
 }
 
-// NewPulledStreams makes what carries a host's flows of a traffic by NDP. Packets of
-// NDPProtocol that come to the host are for Receive. The random numbers of the outlet draw
-// paths.
+// NewPulledStreams makes the carrier of a host's flows of a traffic over NDP. Packets of
+// NDPProtocol that arrive at the host must be passed to Receive. Paths are drawn with the
+// outlet's random numbers.
 func NewPulledStreams(h *Host, traffic int, c NDP, o StreamOutlet, p *Pulls) *PulledStreams {
 	return &PulledStreams{
 		host: h, traffic: traffic, config: c, out: o, pulls: p, look: units.Never,
@@ -194,13 +194,13 @@ func (d *PulledStreams) open(now units.Time, s *pulledOut) {
 	d.host.Wake(now) // Work sends
 }
 
-// sizes are a full packet and a control packet on the wire.
+// sizes returns the sizes of a full packet and a control packet on the wire.
 func (d *PulledStreams) sizes() (full, ack units.Bytes) {
 	const ethernet = wire.EthernetHeader
 	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + d.config.HeadersLen())
 }
 
-// settle sees to it that a flow goes on when it has something to do.
+// settle schedules a flow's further work, or ends the flow if it is over.
 func (d *PulledStreams) settle(now units.Time, s *pulledOut) {
 	switch s.sender.Phase() {
 	case ndp.Done:
@@ -223,7 +223,7 @@ func (d *PulledStreams) settle(now units.Time, s *pulledOut) {
 	d.senders.At(&s.Task, s.sender.Timer())
 }
 
-// end ends a flow, of which the host is told by Work.
+// end ends a flow; Work reports this to the host.
 func (d *PulledStreams) end(now units.Time, s *pulledOut, state records.State) {
 	d.senders.Remove(&s.Task)
 	if d.gone != nil {
@@ -237,12 +237,12 @@ func (d *PulledStreams) end(now units.Time, s *pulledOut, state records.State) {
 	d.host.Wake(now)
 }
 
-// note brings a flow's record up to date.
+// note updates a flow's record.
 func (d *PulledStreams) note(s *pulledOut) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
-// put keeps a flow that is over for the next one.
+// put keeps a finished flow's state for reuse.
 func (d *PulledStreams) put(s *pulledOut) {
 	if s.waiting {
 		s.dead = true // send finds it
@@ -265,7 +265,7 @@ func (d *PulledStreams) Work(now units.Time) {
 	}
 	d.pulls.work(now)
 	d.send(now)
-	// Who is told of a flow may start others, which go on with the next Work.
+	// An agent that is told of a flow may start others, which proceed in the next Work.
 	for i := 0; i < len(d.over); i++ {
 		s := d.over[i]
 		d.host.Ended(now, &s.Record, s.ID)
@@ -280,12 +280,12 @@ func (d *PulledStreams) Work(now units.Time) {
 	d.wake(now)
 }
 
-// wake has Work called when something is due.
+// wake requests a call of Work when something is due.
 func (d *PulledStreams) wake(now units.Time) {
 	d.host.Wake(min(d.senders.Next(), max(now, d.pulls.pacer.Due()), d.look))
 }
 
-// send lets the flows that may send do so by turns, while the host's port has room.
+// send lets the flows that may send do so in turn, while the host's port has room.
 func (d *PulledStreams) send(now units.Time) {
 	for d.look = units.Never; d.ready != nil; {
 		if d.out.Queued(now) >= 2*d.config.MTU {
@@ -314,7 +314,7 @@ func (d *PulledStreams) send(now units.Time) {
 	}
 }
 
-// address is that of the host.
+// address returns the host's address.
 func (d *PulledStreams) address() netip.Addr {
 	if !d.own.IsValid() {
 		d.own, _ = d.out.AddressOf(d.host.Node)
@@ -343,8 +343,8 @@ func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes,
 	d.out.Send(now, p)
 }
 
-// Receive takes a packet of NDPProtocol that has come to the host, and tells whether it is of
-// the traffic. The packet stays the caller's.
+// Receive takes a packet of NDPProtocol that has arrived at the host, and reports whether it
+// belongs to the traffic. The packet stays the caller's.
 func (d *PulledStreams) Receive(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*pulledPacket)
 	switch {
@@ -431,7 +431,7 @@ func (d *PulledStreams) UnderWay(f func(*records.Record)) {
 }
 
 // EachFlow calls f with the flows from the host that are under way, in the order in which
-// they began. What it gives is the caller's until f returns.
+// they began. x is valid only during the call.
 func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
 	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
 	slices.Sort(d.order)
@@ -440,10 +440,11 @@ func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
 	}
 }
 
-// Follow has gone called with each flow from the host that ends, as it stood then.
+// Follow makes gone be called with each flow from the host when it ends, in its final state.
 func (d *PulledStreams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
 
-// read looks at a flow. Its window is the first one, and its rate that of the line.
+// read returns the state of a flow. Its window is the initial window, and its rate the line
+// rate.
 func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
 	x := &s.sender
 	d.seen = StreamFlow{
@@ -453,7 +454,7 @@ func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
 	return &d.seen
 }
 
-// Counters are what the senders of the host have met, those of flows that are over included.
+// Counters returns the counters of the host's senders, including finished flows.
 func (d *PulledStreams) Counters() ndp.Counters {
 	sum := d.counted
 	for _, s := range d.sending {

@@ -7,15 +7,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// pulledPackets is the protocol of flows by NDP. Their data is zeros.
+// pulledPackets is the protocol of NDP flows. Their data is zeros.
 var pulledPackets = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "ndp-flow", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: ndp.Port, Data: true, New: func() packet.Body { return &pulledPacket{} },
 })
 
-// NDPProtocol is the protocol of the packets of flows by NDP.
+// NDPProtocol returns the protocol of the packets of NDP flows.
 func NDPProtocol() *packet.MessageProtocol { return pulledPackets }
 
-// pulledPacket is an NDP packet of a flow, with what the programs at its two ends know.
+// pulledPacket is an NDP packet of a flow, with what the programs at both ends know.
 type pulledPacket struct {
 	ndp.Header
 	payload units.Bytes

@@ -14,42 +14,44 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// depth is how many messages of a flow a queue pair has posted at most, so that the link
-// stays busy from one to the next; as many READs are outstanding.
+// depth is the most messages of a flow that a queue pair has posted at a time, so that
+// the link stays busy between messages; for READs it is the most outstanding ones.
 const depth = 4
 
-// linger is how long a queue pair that has taken a flow stays with its connection after
-// the flow, if no other needs one: what comes late then costs least. It makes no other
-// difference.
+// linger is how long a queue pair that has received a flow stays with its connection
+// after the flow, if no other needs one: late packets are then cheapest to handle. It
+// makes no other difference.
 const linger = 100 * units.Microsecond
 
-// NIC carries the flows of all traffics of a host that go by RDMA, on the host's NIC. It
-// has a pool of queue pairs: a flow takes one at each end, resets it and joins it to the
-// other again, so that its rate control knows nothing of earlier flows, as if it had been
-// made for it; the UDP source port is the flow's own. When the flow is over, they go back.
+// NIC carries the flows of all RDMA traffics of a host, on the host's NIC. It has a pool
+// of queue pairs: a flow takes one at each end, resets both and connects them again, so
+// that its rate control knows nothing of earlier flows, as if the queue pair were new; the
+// UDP source port is the flow's own. When the flow is over, the queue pairs return to the
+// pool.
 //
-// At the receiver the NIC asks for a queue pair when the first packet of a flow comes
-// (nicemu.Finder), since no host may touch another. Table says what a connection is.
+// At the receiver the NIC asks for a queue pair when the first packet of a flow
+// arrives (nicemu.Finder), since no host may touch another. Table defines what
+// a connection is.
 //
-// Half of the queue pairs that a NIC may have (max_qp) are for flows that it sends or asks
-// for, so that two hosts cannot keep each other from receiving. When these are in use,
-// flows wait in the order of their births; when there is none for a flow that comes, its
-// packets are dropped, and their sender sends them again as long as its retries last.
+// Half of the queue pairs that a NIC may have (max_qp) are for flows that it sends or
+// requests, so that two hosts cannot keep each other from receiving. When these are in
+// use, flows wait in the order of their births; if there is none for an incoming flow, its
+// packets are dropped, and the sender retransmits them as long as its retries last.
 type NIC struct {
 	host   *Host
 	table  *Table
 	me     int32 // among the members
 	device *nicemu.Device
 	pd     *nicemu.PD
-	cq     *nicemu.CQ // of what is sent
-	recvs  *nicemu.CQ // of what comes; another one, without delay, where the NIC has delays
+	cq     *nicemu.CQ // completions of sends
+	recvs  *nicemu.CQ // completions of receives; separate, without delay, if the NIC has delays
 	mr     *nicemu.MR
 	events nicemu.Channel
 	cap    qp.Cap
 
-	pool    []*pair // all that were made
-	idle    []*pair // of them those of no connection; the last one is used next
-	settled chain   // those that have taken a flow and are kept for what comes late; oldest first
+	pool    []*pair // all that were created
+	idle    []*pair // of these, the ones without a connection; the last one is used next
+	settled chain   // those that have received a flow and are kept for late packets; oldest first
 
 	peers   map[uint32]*peer // by number of the first connection, as requester
 	waiting list             // flows that have a connection and no queue pair
@@ -58,7 +60,7 @@ type NIC struct {
 	free    *flow            // records that are used again
 	taken   []taken          // connections as responder
 	taker   map[uint32]int32 // of them, by number
-	told    arrivals         // that agents are still to hear of
+	told    arrivals         // not yet reported to agents
 
 	counters NICCounters
 	batch    [32]cq.Completion
@@ -68,25 +70,25 @@ type NIC struct {
 	list     [1]memory.SGE // of receives
 }
 
-// NICCounters count what a NIC has met.
+// NICCounters are the counters of a NIC.
 type NICCounters struct {
-	QueuePairs  int    // made so far, for both roles: as many as were in use at a time at most
-	Connections int    // that flows have used so far, as requester
+	QueuePairs  int    // created so far, for both roles: the most that were in use at a time
+	Connections int    // used by flows so far, as requester
 	WaitedQP    uint64 // flows that waited for a queue pair
 	WaitedSlot  uint64 // flows that waited for a connection to their peer
 	Dropped     uint64 // packets of flows for which there was no queue pair
-	Retired     uint64 // connections that are not used any more, because a flow on them has failed
-	Returned    uint64 // times that what came late found its queue pair given away, and got another
+	Retired     uint64 // connections no longer used, because a flow on them has failed
+	Returned    uint64 // times that a late packet found its queue pair reassigned, and got another
 }
 
 // pair is a queue pair of the pool.
 type pair struct {
 	q          *nicemu.QP
 	index      uint32
-	generation uint32 // of what it is used for: completions of others are not looked at
+	generation uint32 // of its use: completions of other generations are ignored
 
-	flow  *flow // that it sends, or asks for
-	taken int32 // connection that it takes flows of; -1 for none
+	flow  *flow // that it sends, or requests
+	taken int32 // connection whose flows it receives; -1 if none
 	base  uint64
 
 	settled       bool // it is in the chain
@@ -94,10 +96,10 @@ type pair struct {
 	before, after *pair
 }
 
-// id is what its work requests have for an ID.
+// id returns the ID of its work requests.
 func (p *pair) id() uint64 { return uint64(p.generation)<<32 | uint64(p.index) }
 
-// flow is one that was started here and has not ended.
+// flow is a flow that was started here and has not ended.
 type flow struct {
 	records.Record
 	next *flow
@@ -108,7 +110,7 @@ type flow struct {
 	posted      units.Bytes
 	outstanding int // messages
 	whole       bool
-	acked       uint64 // what the queue pair had counted before
+	acked       uint64 // the queue pair's count before the flow
 	came        uint64
 	again       uint64
 }
@@ -121,28 +123,29 @@ type peer struct {
 	waiting list
 }
 
-// connection is one to a peer, as requester.
+// connection is a connection to a peer, as requester.
 type connection struct {
 	next  *connection
 	slot  int32
 	psn   uint32 // of its next packet
-	flows uint16 // that it has had, modulo
-	label uint16 // that the last one's source port was made of
+	flows uint16 // so far, modulo
+	label uint16 // of the last one's source port
 }
 
 // taken is a connection as responder.
 type taken struct {
-	pair     *pair // that it has now; nil for none
+	pair     *pair // that it has now; nil if none
 	number   uint32
-	expected uint32 // PSN of its next packet, unless the pair knows better
-	next     uint32 // of READs with IRN: PSN of the next packet of the flow that came last, while it has no pair
-	first    uint32 // of the flow that came last
+	expected uint32 // PSN of its next packet, unless the pair has a later one
+	next     uint32 // for READs with IRN: PSN of the next packet of the latest flow, while it has no pair
+	first    uint32 // of the latest flow
 	label    uint16 // of its source port
-	flows    uint16 // that have come, modulo
+	flows    uint16 // received so far, modulo
 }
 
-// NewNIC makes what carries a host's flows by RDMA. It fails where the NIC has no room
-// for what it needs at once: a protection domain, a region, a completion queue.
+// NewNIC makes the carrier of a host's flows over RDMA. It fails if the NIC has no
+// room for the objects needed from the start: a protection domain, a region, a
+// completion queue.
 func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
 	l := d.Limits()
 	n := &NIC{
@@ -178,7 +181,7 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
 	return n, nil
 }
 
-// Counters are those of the NIC's flows.
+// Counters returns the counters of the NIC's flows.
 func (n *NIC) Counters() NICCounters {
 	c := n.counters
 	c.QueuePairs = len(n.pool)
@@ -221,14 +224,14 @@ func (n *NIC) Start(now units.Time, r *records.Record) {
 	}
 }
 
-// refuse has a flow fail that cannot be carried, when the host next works.
+// refuse makes a flow that cannot be carried fail when the host next works.
 func (n *NIC) refuse(now units.Time, f *flow, why string) {
 	f.Failure = why
 	n.refused.push(f)
 	n.host.Wake(now)
 }
 
-// peer gives a peer in a traffic.
+// peer returns a peer in a traffic.
 func (n *NIC) peer(traffic int, to int32) *peer {
 	key := n.table.number(0, traffic, to, 0)
 	p := n.peers[key]
@@ -239,7 +242,7 @@ func (n *NIC) peer(traffic int, to int32) *peer {
 	return p
 }
 
-// connect gives a connection that is free; nil if there is none.
+// connect returns a free connection; nil if there is none.
 func (n *NIC) connect(p *peer) *connection {
 	c := p.free
 	switch {
@@ -253,8 +256,8 @@ func (n *NIC) connect(p *peer) *connection {
 	return c
 }
 
-// begin takes a queue pair for a flow and posts its first messages; false if there is no
-// queue pair.
+// begin takes a queue pair for a flow and posts its first messages; it returns false if
+// there is no queue pair.
 func (n *NIC) begin(now units.Time, f *flow) bool {
 	if n.begun >= max(1, n.device.Limits().QP/2) {
 		return false
@@ -265,7 +268,7 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	}
 	n.begun++
 	t, c, s := n.table, f.conn, n.table.traffics[int(f.Traffic)]
-	// A port like that of the flow before would not tell the two apart (find).
+	// With the same port as the previous flow the two could not be distinguished (find).
 	label := 1 + uint16(mix(f.ID)%maxLabel)
 	if label == c.label {
 		label = 1 + label%maxLabel
@@ -295,7 +298,7 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	return true
 }
 
-// join brings a queue pair of the pool to a new connection.
+// join connects a queue pair of the pool for a new flow.
 func (n *NIC) join(p *pair, j nicemu.Join) error {
 	if p.q.State() != qp.Reset {
 		if err := p.q.SetState(qp.Reset); err != nil {
@@ -305,7 +308,7 @@ func (n *NIC) join(p *pair, j nicemu.Join) error {
 	return p.q.Join(j)
 }
 
-// UDP source ports of flows are those that Linux makes of flow labels (nicemu), from
+// UDP source ports of flows are derived from flow labels as in Linux (nicemu), from
 // which they take 14 bits.
 const maxLabel = 1<<14 - 1
 
@@ -313,7 +316,7 @@ func portOf(label uint16) uint16   { return 0xc000 | label }
 func labelOf(port uint16) uint16   { return port & maxLabel }
 func before(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
 
-// mix makes bits of an ID that look random (the finaliser of splitmix64).
+// mix turns an ID into bits that look random (the finaliser of splitmix64).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -338,7 +341,7 @@ func (n *NIC) post(f *flow, s *RDMA) {
 	}
 }
 
-// opOf is what a message does that is the last of its flow or not.
+// opOf returns the operation of a message, which may be the last of its flow.
 func opOf(v workload.Verb, last bool) transport.Op {
 	switch {
 	case v == workload.Read:
@@ -353,7 +356,7 @@ func opOf(v workload.Verb, last bool) transport.Op {
 	return transport.Write
 }
 
-// Work implements Carrier: it handles what has completed.
+// Work implements Carrier: it handles completions.
 func (n *NIC) Work(now units.Time) {
 	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
 		f.State = records.Failed
@@ -372,7 +375,7 @@ func (n *NIC) Work(now units.Time) {
 	n.tell(now)
 }
 
-// poll takes the completions of a queue.
+// poll takes the completions from a queue.
 func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 	for {
 		k, err := q.Poll(n.batch[:])
@@ -389,7 +392,7 @@ func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	p := n.pool[uint32(c.ID)]
 	switch {
-	case uint32(c.ID>>32) != p.generation: // of what it was used for before
+	case uint32(c.ID>>32) != p.generation: // of an earlier use
 	case p.flow != nil:
 		n.sent(now, p.flow, c)
 	case c.Status == cq.Success && p.taken >= 0:
@@ -397,7 +400,7 @@ func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	}
 }
 
-// sent handles a message of a flow that is complete, or has failed.
+// sent handles a message of a flow that has completed or failed.
 func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 	f.outstanding--
 	if c.Status != cq.Success {
@@ -414,7 +417,7 @@ func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 	}
 }
 
-// end ends a flow, gives back what it had, and lets others begin that wait for it.
+// end ends a flow, releases its resources, and lets flows begin that wait for them.
 func (n *NIC) end(now units.Time, f *flow) {
 	t, c, p, traffic := n.table, f.conn, f.pair, int(f.Traffic)
 	n.count(f)
@@ -425,7 +428,7 @@ func (n *NIC) end(now units.Time, f *flow) {
 	}
 	n.device.Alias(t.number(0, traffic, f.peer.index, c.slot), nil)
 	if f.State == records.Failed {
-		// How much of it the peer has taken nobody knows, so neither what PSN it expects.
+		// It is not known how much the peer has received, and so which PSN it expects.
 		n.retire(f)
 		if reads {
 			f.Arrived = units.Never
@@ -450,7 +453,7 @@ func (n *NIC) retire(f *flow) {
 	n.counters.Retired++
 }
 
-// proceed lets a flow begin that waits for a connection to a peer, and those that wait
+// proceed lets a flow that waits for a connection to a peer begin, and those that wait
 // for queue pairs.
 func (n *NIC) proceed(now units.Time, to *peer) {
 	if f := to.waiting.head; f != nil {
@@ -463,7 +466,7 @@ func (n *NIC) proceed(now units.Time, to *peer) {
 	}
 }
 
-// count takes over what the queue pair has counted of a flow.
+// count copies the queue pair's counters of a flow into its record.
 func (n *NIC) count(f *flow) {
 	acked, came, again := f.pair.q.Progress()
 	f.Acked, f.Retransmitted = units.Bytes(acked-f.acked), again-f.again
@@ -472,7 +475,7 @@ func (n *NIC) count(f *flow) {
 	}
 }
 
-// forget puts a flow that has ended back.
+// forget keeps the record of a finished flow for reuse.
 func (n *NIC) forget(f *flow) {
 	*f = flow{next: n.free}
 	n.free = f
@@ -488,12 +491,12 @@ func (n *NIC) UnderWay(f func(*records.Record)) {
 	}
 	n.waiting.each(f)
 	n.refused.each(f)
-	for _, p := range n.peers { // in whatever order: who asks sorts
+	for _, p := range n.peers { // in any order: the caller sorts
 		p.waiting.each(f)
 	}
 }
 
-// take gives a queue pair that is of no connection; nil if the NIC can have no more.
+// take returns a queue pair without a connection; nil if the NIC can have no more.
 func (n *NIC) take(now units.Time) *pair {
 	if k := len(n.idle); k > 0 {
 		p := n.idle[k-1]
@@ -516,7 +519,7 @@ func (n *NIC) take(now units.Time) *pair {
 	return nil
 }
 
-// create makes a queue pair; nil if the NIC has as many as it can.
+// create creates a queue pair; it returns nil if the NIC cannot have more.
 func (n *NIC) create() *pair {
 	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.recvs, SignalAll: true, Cap: n.cap})
 	if err != nil {
@@ -527,14 +530,14 @@ func (n *NIC) create() *pair {
 	return p
 }
 
-// release gives a queue pair back.
+// release returns a queue pair to the pool.
 func (n *NIC) release(p *pair) {
 	p.generation++
 	p.flow, p.taken = nil, -1
 	n.idle = append(n.idle, p)
 }
 
-// list is flows that wait.
+// list is a queue of waiting flows.
 type list struct{ head, tail *flow }
 
 func (l *list) push(f *flow) {

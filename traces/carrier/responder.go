@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// find gives the queue pair that takes a request of a connection whose number stands for
-// none: while no flow is under way on it, and for READs always, since nothing tells a
+// find returns the queue pair for a request of a connection whose number has none at the
+// moment: when no flow is under way on it, and for READs always, since nothing tells a
 // responder that those are over. A packet that the connection has not seen begins a flow,
-// also if another should have come before it. One that it has seen is late, or its
-// acknowledgement was lost: it gets an answer and changes nothing.
+// even if another should have arrived before it. One that it has seen is late, or its
+// acknowledgement was lost: it is answered and changes nothing.
 func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
 	traffic, from, ok := n.table.parse(s.Number)
 	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck || op == roce.Nack {
@@ -50,9 +50,9 @@ func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
 	return t.pair.q
 }
 
-// findRead is find for READs, of which a flow may have several: one of another flow has
-// another source port. A response is given again from what the request says, as the
-// specification has it, by whatever queue pair.
+// findRead is find for READs, of which a flow may have several: those of another flow
+// have another source port. A response is repeated from the content of the request, as
+// the specification says, by any queue pair.
 func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
 	at := t.expected
 	if t.pair != nil {
@@ -66,13 +66,13 @@ func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *
 		t.first, at = t.expected, t.expected
 	case !seen && t.pair != nil && at == t.expected:
 		return t.pair.q
-	case !seen: // behind a response that was given again
+	case !seen: // after a repeated response
 		at = t.expected
 	case t.pair != nil && (!before(s.PSN, at) || t.pair.q.Holds(s.PSN)):
 		return t.pair.q
 	case label != t.label || before(s.PSN, t.first):
-		return nil // the flow is over, and nobody waits for a response
-	default: // the response is to be given again, from where it is asked for
+		return nil // the flow is over, and no response is awaited
+	default: // repeat the response, from where the request asks
 		at = s.PSN
 	}
 	if !n.restore(now, i, from, settings, at, s) {
@@ -81,8 +81,8 @@ func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *
 	return t.pair.q
 }
 
-// findAnswering is findRead with IRN, where the responder itself sends responses again
-// until they are acknowledged: a flow has the same queue pair for as long as there is
+// findAnswering is findRead with IRN, where the responder itself retransmits responses
+// until they are acknowledged: a flow keeps its queue pair as long as there is
 // something to acknowledge.
 func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
 	label, ack := labelOf(s.SrcPort), s.Opcode.Operation() == roce.ReadAck
@@ -104,8 +104,8 @@ func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, setti
 	return t.pair.q
 }
 
-// restore joins a queue pair to a connection, which expects a PSN next: the one that it
-// has, or another of the pool. False if there is none.
+// restore joins a queue pair, with the given expected PSN, to a connection: the one
+// that the connection has, or another of the pool. It returns false if there is none.
 func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.Stray) bool {
 	t := &n.taken[i]
 	p := t.pair
@@ -144,23 +144,23 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 	return true
 }
 
-// peerBits are those of a number that are the peer's.
+// peerBits returns the mask of the peer's bits in a number.
 func (t *Table) peerBits() uint32 { return (1<<t.hostBits - 1) << t.slotBits }
 
-// receive posts receive requests, which SENDs go to and WRITEs with immediate data use up.
+// receive posts receive requests, which SENDs and WRITEs with immediate data consume.
 func (n *NIC) receive(p *pair, count int, settings *RDMA) {
 	n.list[0] = n.mr.SGE(0, settings.chunk())
 	for i := range count {
 		n.receives[i] = nicemu.RecvWR{ID: p.id(), SGL: n.list[:]}
 	}
-	_, _ = p.q.PostRecvList(n.receives[:count]) // one that has failed meanwhile needs none
+	_, _ = p.q.PostRecvList(n.receives[:count]) // a queue pair that has failed meanwhile needs none
 }
 
-// came handles a message that has come whole.
+// came handles a message that has arrived completely.
 func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	t := &n.taken[p.taken]
 	traffic, from, _ := n.table.parse(t.number)
-	if c.Flags&cq.WithImm == 0 { // there are more of the flow
+	if c.Flags&cq.WithImm == 0 { // more messages of the flow follow
 		settings := n.table.traffics[traffic]
 		n.receive(p, 1, &settings)
 		return
@@ -175,10 +175,10 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	n.arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows), c)
 }
 
-// chain is queue pairs in the order in which their flows were over.
+// chain is a list of queue pairs in the order in which their flows ended.
 type chain struct{ head, tail *pair }
 
-// settle puts a queue pair at the end of those that others may take.
+// settle appends a queue pair to the chain of those that other connections may take.
 func (n *NIC) settle(now units.Time, p *pair) {
 	n.unsettle(p)
 	l := &n.settled
@@ -191,7 +191,7 @@ func (n *NIC) settle(now units.Time, p *pair) {
 	l.tail = p
 }
 
-// unsettle takes it out.
+// unsettle removes it from the chain.
 func (n *NIC) unsettle(p *pair) {
 	if !p.settled {
 		return

@@ -7,20 +7,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// SegmentPort is the TCP port at which the receiver of flows of the first traffic listens;
-// that of the next is one more.
+// SegmentPort is the TCP port on which receivers of the first traffic's flows listen; each
+// further traffic uses the next port.
 const SegmentPort = 5201
 
-// segments is the protocol of flows by TCP. What a stream has in it is not modelled: it is
+// segments is the protocol of TCP flows. The content of a stream is not modelled: it is
 // zeros.
 var segments = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "tcp-flow", Proto: wire.ProtoTCP, Proto6: wire.ProtoTCP, Data: true, New: func() packet.Body { return &segment{} },
 })
 
-// SegmentProtocol is the protocol of the packets of flows by TCP.
+// SegmentProtocol returns the protocol of the packets of TCP flows.
 func SegmentProtocol() *packet.MessageProtocol { return segments }
 
-// segment is a TCP segment of a flow, with what the programs at its two ends know.
+// segment is a TCP segment of a flow, with what the programs at both ends know.
 type segment struct {
 	tcp.Segment
 	id      uint64 // of the flow
@@ -33,7 +33,7 @@ type segment struct {
 // Len implements packet.Body.
 func (s *segment) Len() int { return s.HeaderLen() + int(s.Payload) }
 
-// Put implements packet.Body. The code that makes the packet's bytes writes the ports.
+// Put implements packet.Body. The code that builds the packet's bytes writes the ports.
 func (s *segment) Put(b []byte) {
 	n := s.HeaderLen()
 	s.Segment.Put(b[:n], 0, 0)

@@ -12,19 +12,19 @@ import (
 
 // RDMA says how RDMA carries a traffic's flows, over reliable connections.
 type RDMA struct {
-	// Verb is what the messages of a flow are. With workload.Write the last one has the
-	// flow's tag as immediate data, with workload.Send likewise. With workload.Read the
-	// host that gets the data asks for it: so the agent of Flow.To starts the flow, has
-	// its tag already, and is told of Arrived and Completed both; that of Flow.From hears
-	// nothing, as with a real READ.
+	// Verb is the operation of a flow's messages. With workload.Write and workload.Send
+	// the last message has the flow's tag as immediate data. With workload.Read the host
+	// that gets the data requests it: so the agent of Flow.To starts the flow, already
+	// has its tag, and gets both Arrived and Completed; the agent of Flow.From is not
+	// told, as with a real READ.
 	Verb  workload.Verb
-	MTU   qp.MTU      // of the path; 0 is the NIC's
+	MTU   qp.MTU      // of the path; 0 means the NIC's
 	DSCP  uint8       // 0 to 63
 	IPv6  bool        // over IPv6, otherwise IPv4
-	Chunk units.Bytes // longest message: a longer flow goes as several; 0 is 2 GiB - 1, which is the most
+	Chunk units.Bytes // longest message: a longer flow is split; 0 means 2 GiB - 1, the maximum
 }
 
-// maxMessage is the longest message of RDMA that verbs can ask for.
+// maxMessage is the longest RDMA message that verbs can request.
 const maxMessage units.Bytes = 1<<31 - 1
 
 func (c *RDMA) chunk() units.Bytes {
@@ -52,7 +52,7 @@ type Member struct {
 	Node   int        // index of the plan's nodes
 	V4, V6 netip.Addr // of its NIC; the zero Addr if it has none
 
-	// Where data goes that is written to it and comes from that is read.
+	// Destination of written data and source of read data.
 	va   uint64
 	rkey uint32
 }
@@ -64,22 +64,22 @@ func (m *Member) address(v6 bool) netip.Addr {
 	return m.V4
 }
 
-// Table is what all hosts know of each other before the run, so that none has to ask:
-// addresses, keys of memory, and the numbers of queue pairs. It does not change during
-// the run.
+// Table is what all hosts know about each other before the run, so that none has to
+// ask: addresses, memory keys, and the numbers of queue pairs. It does not change
+// during the run.
 //
-// Two hosts have connections with each other, in slots: one flow uses a slot after the
-// other. At the host that begins flows the number of a connection's queue pair is made of
-// the role, the traffic, the peer and the slot, and so it is at the other, so that each
-// knows the other's. The PSNs of a connection go on from flow to flow, as on a real
-// connection that applications keep: so the receiver tells what comes late, or again
-// because an acknowledgement was lost, from the next flow, without any time that has to
-// pass in between, and both hosts keep a few bytes of a connection that is not in use.
+// Two hosts have connections with each other, in slots: flows use a slot one after
+// another. At both hosts the number of a connection's queue pair is made of the role, the
+// traffic, the peer and the slot, so that each knows the other's. The PSNs of a
+// connection continue from flow to flow, as on a real connection that applications keep:
+// so the receiver can distinguish packets that are late, or repeated because an
+// acknowledgement was lost, from the next flow without a waiting time in between, and
+// both hosts keep only a few bytes for an unused connection.
 type Table struct {
 	members  []Member
 	of       map[int]int32 // by node
 	traffics map[int]RDMA
-	reads    int // that a connection has outstanding at most: what all NICs can
+	reads    int // most outstanding on a connection: what all NICs support
 
 	hostBits, slotBits int
 }
@@ -92,9 +92,9 @@ const (
 	minSlotBits   = 4
 )
 
-// NewTable makes the table of members, by rising node, and the settings of traffics by
-// their numbers, which are less than traffics. It fails where 24 bits have no room for
-// the numbers of their queue pairs.
+// NewTable makes the table of members, by ascending node, and the settings of traffics
+// by their numbers, which are less than traffics. It fails if the numbers of their
+// queue pairs do not fit in 24 bits.
 func NewTable(members []Member, traffics int, settings map[int]RDMA) (*Table, error) {
 	t := &Table{members: members, of: map[int]int32{}, traffics: settings, reads: depth, hostBits: bits.Len(uint(max(len(members)-1, 1)))}
 	for i, m := range members {
@@ -111,10 +111,10 @@ func NewTable(members []Member, traffics int, settings map[int]RDMA) (*Table, er
 // Slots returns how many flows one host can have under way to another, for each traffic.
 // Further flows wait.
 func (t *Table) Slots() int {
-	return 1<<t.slotBits - 1 // so that the last number is nobody's: it is that of multicast
+	return 1<<t.slotBits - 1 // leaves out the last number, which is that of multicast
 }
 
-// number is that of a queue pair for a connection with a peer.
+// number returns the number of the queue pair for a connection with a peer.
 func (t *Table) number(role uint32, traffic int, peer, slot int32) uint32 {
 	return firstNumber | role | uint32(traffic)<<(t.hostBits+t.slotBits) | uint32(peer)<<t.slotBits | uint32(slot)
 }
@@ -131,7 +131,8 @@ func (t *Table) parse(number uint32) (traffic int, peer int32, ok bool) {
 	return traffic, peer, known && int(peer) < len(t.members)
 }
 
-// arrivalKey names the n-th flow of a connection, by its responder and the number of that.
+// arrivalKey identifies the n-th flow of a connection by its responder and the responder's
+// number.
 func arrivalKey(responder int32, number uint32, n uint16) uint64 {
 	const rdma = 1 << 61 // IDs of flows are less
 	return rdma | uint64(responder)<<(numberBits+16) | uint64(number&(1<<numberBits-1))<<16 | uint64(n)

@@ -17,15 +17,15 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// TCP is how a traffic's flows go by TCP: each on a connection of its own, from the
-// handshake to the FINs.
+// TCP says how TCP carries a traffic's flows: each on a separate connection, from
+// the handshake to the FINs.
 type TCP struct {
 	tcp.Config
 	Control cc.Choice // of each flow; not none
 	DSCP    uint8     // 0 to 63
 }
 
-// Check says what is wrong with settings.
+// Check returns what is wrong with the settings.
 func (c *TCP) Check() error {
 	switch {
 	case c.DSCP > 63:
@@ -39,7 +39,7 @@ func (c *TCP) Check() error {
 	return c.Config.Check()
 }
 
-// Controls says why flows by TCP cannot have a rate control.
+// Controls returns why TCP flows cannot use a rate control.
 func Controls(c cc.Choice) error {
 	t := c.Traits()
 	switch {
@@ -56,7 +56,7 @@ func Controls(c cc.Choice) error {
 	return nil
 }
 
-// ECNOf is how connections under a rate control take part in ECN.
+// ECNOf returns how connections under a rate control take part in ECN.
 func ECNOf(c cc.Choice) tcp.ECN {
 	switch t := c.Traits(); {
 	case !t.ECT || t.Marks != cc.AnswerEcho:
@@ -67,22 +67,22 @@ func ECNOf(c cc.Choice) tcp.ECN {
 	return tcp.DCTCP
 }
 
-// StreamOutlet is how the segments of flows leave a host.
+// StreamOutlet says how the segments of flows leave a host.
 type StreamOutlet struct {
 	Outlet
 	Rate   func() units.Rate                // of the link now, above 0
-	Queued func(now units.Time) units.Bytes // what waits at the host's port, without what an edge service holds
+	Queued func(now units.Time) units.Bytes // bytes waiting at the host's port, without those that an edge service holds
 	// Waiting is how many packets wait at the port in the class of a DSCP.
 	Waiting func(now units.Time, dscp uint8) int
-	Trip    func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it
+	Trip    func(to netip.Addr, size, ack units.Bytes) cc.Path // as in nicemu.Env
 	Rand    *rand.Rand                                         // of the host's flows
 	Offload bool                                               // tcp.Config.Offload of the host
 }
 
-// Streams carries the flows of one traffic by TCP, from and to one host. Flows that may
-// send take turns, a segment each, and hand one to the host's port only while less than two
-// full packets wait there: so windows, rates and what is sent again are decided late, and
-// no flow fills the host's queue. Acknowledgements do not wait for that.
+// Streams carries the flows of one traffic over TCP, from and to one host. Flows that may
+// send take turns, one segment each, and pass a segment to the host's port only while less
+// than two full packets wait there: so windows, rates and retransmissions are decided late,
+// and no flow fills the host's queue. Acknowledgements do not wait for that.
 type Streams struct {
 	host    *Host
 	traffic int
@@ -99,19 +99,19 @@ type Streams struct {
 	hearing   map[hearer]*outgoing // whose rate controls hear messages, if any do
 	said      cc.Outbox
 	refused   []*outgoing
-	over      []*outgoing // and not told yet
+	over      []*outgoing // and not reported yet
 	arrived   []arrived   // likewise
 	ipID      uint16
 
-	ready, last *outgoing  // that may send, in their turn
-	look        units.Time // when to look again whether the port has room; units.Never while nobody waits
-	relook      units.Time // likewise for what rate controls have said
-	waited      uint8      // looks in a row at which it had none
+	ready, last *outgoing  // flows that may send, in turn
+	look        units.Time // when to check again whether the port has room; units.Never while no flow waits
+	relook      units.Time // likewise for messages of rate controls
+	waited      uint8      // consecutive checks that found no room
 
 	counted tcp.Counters // of flows that are over
 	gone    func(now units.Time, x *StreamFlow)
-	seen    StreamFlow // the one that was read last
-	order   []uint64   // of EachFlow
+	seen    StreamFlow // the flow that was read last
+	order   []uint64   // for EachFlow
 
 	freeOut *outgoing
 	freeIn  *accepted
@@ -125,9 +125,9 @@ type outgoing struct {
 	next    *outgoing // in ready or freeOut
 	path    nicemu.Path
 	to      netip.Addr
-	line    units.Rate // as its control knows it
+	line    units.Rate // as known to its control
 	waiting bool       // it is in ready
-	dead    bool       // its host was told that it is over, and it is still in ready
+	dead    bool       // reported to its host as over, but still in ready
 }
 
 // accepted is a flow to this host.
@@ -143,8 +143,8 @@ type accepted struct {
 	arrived bool
 }
 
-// NewStreams makes what carries a host's flows of a traffic by TCP. Packets of
-// SegmentProtocol that come to the host are for Receive.
+// NewStreams makes the carrier of a host's flows of a traffic over TCP. Packets
+// of SegmentProtocol that arrive at the host must be passed to Receive.
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	c.Offload = o.Offload
 	return &Streams{
@@ -153,7 +153,7 @@ func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	}
 }
 
-// Ephemeral ports of senders, as Linux has them.
+// Ephemeral ports of senders, as in Linux.
 const (
 	firstPort = 32768
 	portCount = 28232
@@ -209,7 +209,7 @@ func (d *Streams) open(now units.Time, s *outgoing) {
 	d.host.Wake(now) // Work sends
 }
 
-// sizes are a full segment and an acknowledgement on the wire.
+// sizes returns the sizes of a full segment and an acknowledgement on the wire.
 func (d *Streams) sizes() (full, ack units.Bytes) {
 	const ethernet = wire.EthernetHeader
 	bare := d.config.MTU - d.config.MSS()
@@ -219,7 +219,7 @@ func (d *Streams) sizes() (full, ack units.Bytes) {
 	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + bare)
 }
 
-// settle sees to it that a flow goes on when it has something to do.
+// settle schedules a flow's further work, or ends the flow if it is over.
 func (d *Streams) settle(now units.Time, s *outgoing) {
 	d.speak(now, s)
 	switch s.sender.Phase() {
@@ -247,7 +247,7 @@ func (d *Streams) settle(now units.Time, s *outgoing) {
 	d.senders.At(&s.Task, at)
 }
 
-// end ends a flow, of which the host is told by Work.
+// end ends a flow; Work reports this to the host.
 func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 	d.senders.Remove(&s.Task)
 	if d.gone != nil {
@@ -264,12 +264,12 @@ func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 	d.host.Wake(now)
 }
 
-// note brings a flow's record up to date.
+// note updates a flow's record.
 func (d *Streams) note(s *outgoing) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
-// put keeps a flow that is over for the next one.
+// put keeps a finished flow's state for reuse.
 func (d *Streams) put(s *outgoing) {
 	if s.waiting {
 		s.dead = true // send finds it
@@ -296,7 +296,7 @@ func (d *Streams) Work(now units.Time) {
 	}
 	d.utter(now)
 	d.send(now)
-	// Who is told of a flow may start others, which go on with the next Work.
+	// An agent that is told of a flow may start others, which proceed in the next Work.
 	for i := 0; i < len(d.over); i++ {
 		s := d.over[i]
 		d.host.Ended(now, &s.Record, s.ID)
@@ -311,16 +311,16 @@ func (d *Streams) Work(now units.Time) {
 	d.wake()
 }
 
-// wake has Work called when something is due.
+// wake requests a call of Work when something is due.
 func (d *Streams) wake() {
 	d.host.Wake(min(d.senders.Next(), d.receivers.Next(), d.look, d.relook))
 }
 
-// maxWaits bounds how rarely the port is looked at while it is paused: after so many
-// doublings of the time of a packet.
+// maxWaits limits the interval between checks of the port while it is paused: to
+// this many doublings of the time of a packet.
 const maxWaits = 2
 
-// send lets the flows that may send do so by turns, while the host's port has room.
+// send lets the flows that may send do so in turn, while the host's port has room.
 func (d *Streams) send(now units.Time) {
 	full, _ := d.sizes()
 	for d.look = units.Never; d.ready != nil; {
@@ -353,10 +353,10 @@ func (d *Streams) send(now units.Time) {
 	}
 }
 
-// port is the one at which receivers of the traffic listen.
+// port returns the port on which receivers of the traffic listen.
 func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
 
-// address is that of the host.
+// address returns the host's address.
 func (d *Streams) address() netip.Addr {
 	if !d.own.IsValid() {
 		d.own, _ = d.out.AddressOf(d.host.Node)
@@ -377,15 +377,15 @@ func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to neti
 	d.ipID++
 	p.IPID = d.ipID
 	if p.Version == 6 {
-		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does it (RFC 6437 §3)
+		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
 	}
 	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
 	d.out.Send(now, p)
 }
 
-// Receive takes a packet of SegmentProtocol that has come to the host, and tells whether it
-// is of the traffic. The packet stays the caller's. One that was trimmed or sent back is
-// lost: TCP knows nothing of that.
+// Receive takes a packet of SegmentProtocol that has arrived at the host, and reports
+// whether it belongs to the traffic. The packet stays the caller's. One that was trimmed or
+// sent back is lost: TCP handles neither.
 func (d *Streams) Receive(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*segment)
 	switch {
@@ -420,7 +420,7 @@ func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
 	}
 }
 
-// reply answers a segment of a connection that is not there.
+// reply answers a segment of a connection that does not exist.
 func (d *Streams) reply(now units.Time, a *tcp.Segment, p *packet.Packet, b *segment) {
 	if path, ok := d.out.PathTo(p.Message.From); ok {
 		d.emit(now, a, path, p.Message.From, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
@@ -456,7 +456,7 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 	d.answer(now, a)
 }
 
-// answer sends what a receiver has to say, and notes when all has come.
+// answer sends a receiver's pending segments, and records when all data has arrived.
 func (d *Streams) answer(now units.Time, a *accepted) {
 	var g tcp.Segment
 	for a.receiver.Next(now, &g) {

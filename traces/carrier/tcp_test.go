@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// choice is a rate control with the parameters of its first preset.
+// choice returns a rate control with the parameters of its first preset.
 func choice(t *testing.T, name string) cc.Choice {
 	m, err := cc.Methods.Find(name)
 	if err != nil {
@@ -26,7 +26,8 @@ func choice(t *testing.T, name string) cc.Choice {
 	return cc.Choice{Name: name, Settings: m.Preset(m.Presets[0], 10*units.Gbps)}
 }
 
-// TestTCPCheck: settings of flows by TCP have limits, and not every rate control suits.
+// TestTCPCheck: settings of TCP flows have limits, and not every rate control is
+// allowed.
 func TestTCPCheck(t *testing.T) {
 	good := TCP{Config: tcp.Default(), Control: choice(t, "cubic")}
 	if err := good.Check(); err != nil {
@@ -52,7 +53,7 @@ func TestTCPCheck(t *testing.T) {
 	}
 }
 
-// TestECNOf: how marks are echoed follows from the rate control.
+// TestECNOf: the rate control determines how marks are echoed.
 func TestECNOf(t *testing.T) {
 	config := reno.Preset("rfc")
 	c := cc.Choice{Name: "reno", Settings: &config}
@@ -67,7 +68,7 @@ func TestECNOf(t *testing.T) {
 	}
 }
 
-// TestSegmentBody: a segment is copied whole, and is as long as what it writes.
+// TestSegmentBody: a segment is copied completely, and its length is what it writes.
 func TestSegmentBody(t *testing.T) {
 	var l packet.Pool
 	p := l.NewMessage(segments)

@@ -10,23 +10,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// StreamFlow is a flow by TCP or NDP from a host at a moment, which began and is not over.
+// StreamFlow is the state of a TCP or NDP flow from a host, which has begun and is not over.
 type StreamFlow struct {
 	ID       uint64 // of its record
 	From, To netip.AddrPort
-	NDP      bool        // by NDP, whose packets of a flow have many source ports: that of From is 0
-	Number   uint32      // of the connection, by NDP
-	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
-	Window   units.Bytes // of its rate control; 0 is without limit
-	InFlight units.Bytes // payload that is taken to be on its way
+	NDP      bool        // over NDP, where the packets of a flow have many source ports: the port of From is 0
+	Number   uint32      // of the connection, for NDP
+	Rate     units.Rate  // at which it may send, on the wire; 0 means no limit
+	Window   units.Bytes // of its rate control; 0 means no limit
+	InFlight units.Bytes // payload assumed to be in flight
 	RTT      units.Time  // smoothed; 0 before the first
-	Acked    units.Bytes // payload that is acknowledged in order
+	Acked    units.Bytes // payload acknowledged in order
 	Resent   uint64      // packets
 	Gauges   []float64   // of its rate control
 }
 
-// Name names the flow, such as "tcp 10.0.0.1:40000 > 10.0.0.2:5201", or by NDP
-// "ndp 10.0.0.1 > 10.0.0.2:54794 #3". It has no comma.
+// Name returns the name of the flow, such as "tcp 10.0.0.1:40000 >
+// 10.0.0.2:5201", or for NDP "ndp 10.0.0.1 > 10.0.0.2:54794 #3". It has no
+// comma.
 func (x *StreamFlow) Name() string {
 	if x.NDP {
 		return fmt.Sprintf("ndp %v > %v #%d", x.From.Addr(), x.To, x.Number)
@@ -34,8 +35,8 @@ func (x *StreamFlow) Name() string {
 	return "tcp " + x.From.String() + " > " + x.To.String()
 }
 
-// EachFlow calls f with the flows by TCP from the host that are under way, in the order in
-// which they began. What it gives is the caller's until f returns.
+// EachFlow calls f with the TCP flows from the host that are under way, in the order in
+// which they began. x is valid only during the call.
 func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
 	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
 	slices.Sort(d.order)
@@ -44,10 +45,11 @@ func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
 	}
 }
 
-// Follow has gone called with each flow by TCP from the host that ends, as it stood then.
+// Follow makes gone be called with each TCP flow from the host when it ends, in its final
+// state.
 func (d *Streams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
 
-// read looks at a flow.
+// read returns the state of a flow.
 func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
 	c := s.sender.Control()
 	d.seen = StreamFlow{
@@ -58,7 +60,7 @@ func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
 	return &d.seen
 }
 
-// Counters are what the senders of the host have met, those of flows that are over included.
+// Counters returns the counters of the host's senders, including finished flows.
 func (d *Streams) Counters() tcp.Counters {
 	sum := d.counted
 	for _, s := range d.sending {

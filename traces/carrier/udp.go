@@ -13,20 +13,20 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// UDP is how a traffic's flows go by UDP: each as datagrams at a rate. Nothing is
-// acknowledged, and what is lost is not sent again: a flow that has lost a packet is
-// never complete, and unfinished when the run ends. A flow is over when all of it has
-// arrived; its sender's agent is told that it is complete when the last datagram was
-// given to the port.
+// UDP says how UDP carries a traffic's flows: each as datagrams at a rate. Nothing is
+// acknowledged, and lost packets are not retransmitted: a flow that has lost a packet
+// never completes, and is unfinished when the run ends. A flow is over when all of it
+// has arrived; its sender's agent is told that it is complete when the last datagram
+// has been passed to the port.
 type UDP struct {
-	Rate units.Rate  // of a flow, on the wire; 0 is that of the host's link when the run begins
-	Size units.Bytes // of the payload of a datagram, 1 byte or more; the last of a flow is what is left
+	Rate units.Rate  // of a flow, on the wire; 0 means the rate of the host's link when the run begins
+	Size units.Bytes // of the payload of a datagram, 1 byte or more; a flow's last datagram has the rest
 	DSCP uint8       // 0 to 63
 	ECT  bool        // packets carry ECT(0)
 	IPv6 bool        // over IPv6, otherwise IPv4
 }
 
-// Check says what is wrong with settings.
+// Check returns what is wrong with the settings.
 func (c *UDP) Check() error {
 	switch {
 	case c.Rate < 0:
@@ -39,17 +39,17 @@ func (c *UDP) Check() error {
 	return nil
 }
 
-// Outlet is how packets leave a host.
+// Outlet says how packets leave a host.
 type Outlet struct {
 	Pool      *packet.Pool
 	MAC       wire.MAC
-	Line      units.Rate                              // of the link; 0 is without limit
-	AddressOf func(node int) (netip.Addr, bool)       // of a host; false if it takes no part
-	PathTo    func(to netip.Addr) (nicemu.Path, bool) // false if nobody has the address
+	Line      units.Rate                              // of the link; 0 means no limit
+	AddressOf func(node int) (netip.Addr, bool)       // of a host; false if it does not take part
+	PathTo    func(to netip.Addr) (nicemu.Path, bool) // false if no host has the address
 	Send      func(now units.Time, p *packet.Packet)
 }
 
-// Datagrams carries the flows of one traffic by UDP, from and to one host.
+// Datagrams carries the flows of one traffic over UDP, from and to one host.
 type Datagrams struct {
 	host    *Host
 	traffic int
@@ -62,10 +62,10 @@ type Datagrams struct {
 	numbers map[int32]uint32 // flows so far, by receiver
 	coming  map[uint64]*incoming
 	known   map[int]*numbers // by sender
-	arrived []arrived        // and not told yet
+	arrived []arrived        // and not reported yet
 }
 
-// stream is a flow that is being sent.
+// stream is a flow being sent.
 type stream struct {
 	agenda.Task[*stream]
 	records.Record
@@ -77,27 +77,27 @@ type stream struct {
 	sent   units.Bytes // on the wire
 }
 
-// incoming is a flow that is coming.
+// incoming is a flow being received.
 type incoming struct {
 	left  uint32 // datagrams
-	next  uint32 // all before it have come
+	next  uint32 // all before it have arrived
 	ahead map[uint32]bool
 }
 
-// arrived is a flow that has come whole.
+// arrived is a flow that has arrived completely.
 type arrived struct {
 	pattern.Flow
 	id uint64
 }
 
-// numbers tells of which flows of a sender a datagram has come. One that begins to come
-// behind more than 256 later ones is taken for one that came before.
+// numbers records for which flows of a sender a datagram has arrived. A flow that
+// is 256 or more behind the highest is treated as seen before.
 type numbers struct {
-	next uint32 // one beyond the highest
+	next uint32 // one above the highest
 	bits [256 / 64]uint64
 }
 
-// begins notes a datagram of a flow; false if one came before.
+// begins records a datagram of a flow; it returns false if one arrived before.
 func (n *numbers) begins(k uint32) bool {
 	const size = uint32(len(n.bits) * 64)
 	if int32(k-n.next) >= 0 {
@@ -118,8 +118,8 @@ func (n *numbers) begins(k uint32) bool {
 	return true
 }
 
-// NewDatagrams makes what carries a host's flows of a traffic by UDP. Packets of its
-// Protocol that come to the host are for Receive.
+// NewDatagrams makes the carrier of a host's flows of a traffic over UDP. Packets of
+// Protocol that arrive at the host must be passed to Receive.
 func NewDatagrams(h *Host, traffic int, c UDP, o Outlet) *Datagrams {
 	if c.Rate == 0 {
 		c.Rate = o.Line
@@ -127,7 +127,7 @@ func NewDatagrams(h *Host, traffic int, c UDP, o Outlet) *Datagrams {
 	return &Datagrams{host: h, traffic: traffic, config: c, out: o, numbers: map[int32]uint32{}, coming: map[uint64]*incoming{}, known: map[int]*numbers{}}
 }
 
-// Protocol is the protocol of the packets of flows by UDP.
+// Protocol returns the protocol of the packets of UDP flows.
 func Protocol() *packet.MessageProtocol { return datagrams }
 
 // Start implements Carrier.
@@ -166,7 +166,8 @@ func (d *Datagrams) Start(now units.Time, r *records.Record) {
 	d.host.Wake(now)
 }
 
-// Work implements Carrier: it sends what is due, and tells of what has come.
+// Work implements Carrier: it sends datagrams that are due, and reports flows that have
+// arrived.
 func (d *Datagrams) Work(now units.Time) {
 	for len(d.refused) > 0 {
 		s := d.refused[0]
@@ -203,7 +204,7 @@ func (d *Datagrams) send(now units.Time, s *stream) {
 	}
 	p.IPID = uint16(s.seq)
 	if p.Version == 6 {
-		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does it (RFC 6437 §3)
+		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
 	}
 	p.Dest, p.To, p.Src, p.Dst = s.path.Dest, s.path.To, d.out.MAC, s.path.MAC
 	s.sent += packet.OnWire(p.Size)
@@ -219,9 +220,9 @@ func (d *Datagrams) send(now units.Time, s *stream) {
 
 func (d *Datagrams) put(s *stream) { s.next, d.free = d.free, s }
 
-// Receive takes a packet of Protocol that has come to the host, and tells whether it is
-// of the traffic. The packet stays the caller's. One that was trimmed or sent back is
-// lost.
+// Receive takes a packet of Protocol that has arrived at the host, and reports whether
+// it belongs to the traffic. The packet stays the caller's. One that was trimmed or
+// sent back is lost.
 func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 	b := p.Message.Body.(*datagram)
 	switch {
@@ -254,7 +255,7 @@ func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// take counts a datagram, the first time that it comes.
+// take counts a datagram when it first arrives.
 func (f *incoming) take(seq uint32) {
 	switch {
 	case seq < f.next || f.ahead[seq]:
@@ -272,8 +273,8 @@ func (f *incoming) take(seq uint32) {
 	f.left--
 }
 
-// UnderWay implements Carrier. Of flows that began, the receivers tell when they are over:
-// who collects the records has them.
+// UnderWay implements Carrier. Receivers report when flows that began are over: whoever
+// collects the records has those.
 func (d *Datagrams) UnderWay(f func(*records.Record)) {
 	for _, s := range d.refused {
 		f(&s.Record)

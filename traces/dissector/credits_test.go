@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// TestCredits: a credit frame is shown class by class; PFC, PAUSE and extensions of others are
-// Wireshark's as before.
+// TestCredits: a credit frame is shown class by class; Wireshark still dissects PFC, PAUSE and
+// other vendors' extensions.
 func TestCredits(t *testing.T) {
 	credit, pfc, pause := make([]byte, wire.CreditFrame), make([]byte, wire.PauseFrame), make([]byte, wire.PauseFrame)
 	(&wire.Credits{Sends: 1 << 3, Grants: 1<<3 | 1<<7, Sent: [8]uint16{3: 1000}, Limit: [8]uint16{3: 1039, 7: 65535}}).Put(credit, 1)

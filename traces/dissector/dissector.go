@@ -1,6 +1,6 @@
-// Package dissector holds what Wireshark lacks to show datacenter networks: a
+// Package dissector provides what Wireshark lacks for datacenter networks: a
 // dissector in Lua for trimmed packets, for RoCEv2's congestion notification and
-// for connection management, and those that systems have registered.
+// for connection management, and the dissectors that systems have registered.
 package dissector
 
 import (
@@ -13,8 +13,8 @@ import (
 //go:embed weft.lua
 var own string
 
-// Lua is the dissector, for Wireshark 4.0 and later: weft.lua says what that does, and
-// behind it come those of registry.Dissectors, in the order of their names.
+// Lua returns the dissector, for Wireshark 4.0 and later: weft.lua, which says what it
+// does, followed by the dissectors of registry.Dissectors in the order of their names.
 func Lua() []byte {
 	var b strings.Builder
 	b.WriteString(own)

@@ -21,8 +21,8 @@ import (
 
 const cnpOpcode, sendOnly, writeOnly = 0x81, 0x04, 0x0a
 
-// frame is layers with their lengths set, of which only the first bytes are
-// kept; 0 keeps all.
+// frame serialises layers with their lengths set and keeps only the first
+// bytes; 0 keeps all.
 func frame(t *testing.T, keep int, l ...gopacket.SerializableLayer) []byte {
 	b := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...); err != nil {
@@ -56,13 +56,13 @@ func udp(port layers.UDPPort, over gopacket.NetworkLayer) *layers.UDP {
 	return u
 }
 
-// udp4 is a UDP datagram over IPv4 with n bytes of payload.
+// udp4 returns a UDP datagram over IPv4 with n bytes of payload.
 func udp4(t *testing.T, n, keep int, dscp uint8) []byte {
 	ip := ip4(layers.IPProtocolUDP, dscp)
 	return frame(t, keep, eth4, ip, udp(5000, ip), gopacket.Payload(make([]byte, n)))
 }
 
-// roce is a RoCEv2 packet. bits are the byte of FECN and BECN.
+// roce returns a RoCEv2 packet. bits is the byte with FECN and BECN.
 func roce(t *testing.T, keep int, opcode, bits uint8, qp, psn uint32, rest ...byte) []byte {
 	bth := []byte{opcode, 0, 0xff, 0xff, bits, 0, 0, 0, 0, 0, 0, 0}
 	binary.BigEndian.PutUint32(bth[4:], uint32(bits)<<24|qp)
@@ -71,8 +71,8 @@ func roce(t *testing.T, keep int, opcode, bits uint8, qp, psn uint32, rest ...by
 	return frame(t, keep, eth4, ip, udp(4791, ip), gopacket.Payload(append(bth, rest...)))
 }
 
-// shark gives what tshark prints of frames, a line each. The odd ones carry a
-// comment.
+// shark returns the output of tshark for frames, one line each. Odd frames
+// carry a comment.
 func shark(t *testing.T, frames [][]byte, snap int, args ...string) []string {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
@@ -143,7 +143,7 @@ func TestTrimmed(t *testing.T) {
 	frames := [][]byte{
 		udp4(t, 1000, 0, 0),
 		udp4(t, 1000, 66, 26),
-		udp4(t, 1000, 0, 48), // whole, in the DSCP of trimmed packets
+		udp4(t, 1000, 0, 48), // complete, with the DSCP of trimmed packets
 		frame(t, 78, eth6, ip, udp(5000, ip), gopacket.Payload(make([]byte, 1000))),
 		frame(t, 0, eth6, ip, udp(5000, ip), gopacket.Payload(make([]byte, 1000))),
 		roce(t, 70, writeOnly, 0, 0x12, 7, make([]byte, 1044)...),
@@ -151,7 +151,7 @@ func TestTrimmed(t *testing.T) {
 		frame(t, 58, eth4, over, tcp, gopacket.Payload(make([]byte, 1000))),
 		frame(t, 0, eth4, over, tcp, gopacket.Payload(make([]byte, 1000))),
 		frame(t, 70, ethVLAN, vlan, inner, udp(5000, inner), gopacket.Payload(make([]byte, 1000))),
-		frame(t, 0, eth4, ip4(layers.IPProtocolICMPv4, 0), icmp, gopacket.Payload(quote)), // quotes a packet in part
+		frame(t, 0, eth4, ip4(layers.IPProtocolICMPv4, 0), icmp, gopacket.Payload(quote)), // quotes part of a packet
 		append(udp4(t, 2, 0, 0), make([]byte, 16)...),                                     // padded
 		frame(t, 0, &layers.Ethernet{SrcMAC: macA, DstMAC: macB, EthernetType: layers.EthernetTypeARP}, arp),
 	}
@@ -177,7 +177,7 @@ func TestTrimmed(t *testing.T) {
 		name string
 		snap int
 		args []string
-		dscp row // of the packet that is whole in the DSCP of trimmed ones
+		dscp row // of the complete packet with the DSCP of trimmed ones
 	}{
 		{name: "whole capture"},
 		{name: "with a snap length", snap: 44}, // what the capture cut off was not trimmed
@@ -233,8 +233,8 @@ func TestRoCE(t *testing.T) {
 		roce(t, 0, cnpOpcode, 0x40, 0x1234, 0, append(make([]byte, 16), 0x82, 0xfd, 0x00, 0x2a)...),
 		roce(t, 0, sendOnly, 0x80, 0x12, 9, make([]byte, 68)...),
 		roce(t, 0, sendOnly, 0x00, 0x12, 10, make([]byte, 68)...),
-		roce(t, 47, cnpOpcode, 0x40, 0x1234, 0, make([]byte, 20)...), // up to the bits
-		roce(t, 46, cnpOpcode, 0x40, 0x1234, 0, make([]byte, 20)...), // not even them
+		roce(t, 47, cnpOpcode, 0x40, 0x1234, 0, make([]byte, 20)...), // up to the bits, included
+		roce(t, 46, cnpOpcode, 0x40, 0x1234, 0, make([]byte, 20)...), // without the bits
 		udp4(t, 100, 0, 0),
 	}
 	got := shark(t, frames, 0, fields("weft.cnp", "weft.cnp.opcode", "weft.cnp.destqp", "weft.cnp.psn", "weft.cnp.reserved", "weft.cnp.icrc",
@@ -262,7 +262,7 @@ func TestRoCE(t *testing.T) {
 	}
 }
 
-// TestNAKs: the info column tells RNR NAKs, other NAKs and ACKs apart.
+// TestNAKs: the info column distinguishes RNR NAKs, other NAKs and ACKs.
 func TestNAKs(t *testing.T) {
 	const ack, readResponse = 0x11, 0x10
 	acknowledge := func(opcode, syndrome uint8) []byte {
@@ -271,8 +271,8 @@ func TestNAKs(t *testing.T) {
 	frames := [][]byte{
 		acknowledge(ack, 0x1f), acknowledge(ack, 0x60), acknowledge(ack, 0x20), acknowledge(ack, 0x2c), acknowledge(ack, 0x3f),
 		acknowledge(ack, 0x40), acknowledge(readResponse, 0x2c),
-		roce(t, 54, ack, 0, 0x12, 9, make([]byte, 8)...),        // cut off behind the BTH
-		roce(t, 55, ack, 0, 0x12, 9, 0x2c, 0, 0, 0, 0, 0, 0, 0), // behind the syndrome
+		roce(t, 54, ack, 0, 0x12, 9, make([]byte, 8)...),        // cut off after the BTH
+		roce(t, 55, ack, 0, 0x12, 9, 0x2c, 0, 0, 0, 0, 0, 0, 0), // after the syndrome
 	}
 	want := []string{
 		"", "[PSN Sequence Error]", "[RNR NAK: 655.36 ms]", "[RNR NAK: 0.64 ms]", "[RNR NAK: 491.52 ms]", "", "",
@@ -285,7 +285,8 @@ func TestNAKs(t *testing.T) {
 	}
 }
 
-// TestConnectionManagement: what Wireshark lacks and misreads is as it was written.
+// TestConnectionManagement: fields that Wireshark lacks or misreads have the values
+// that were written.
 func TestConnectionManagement(t *testing.T) {
 	path := cm.Path{LocalLID: cm.PermissiveLID, RemoteLID: cm.PermissiveLID, FlowLabel: 0x9b916, Rate: 0x15, HopLimit: 64}
 	for _, c := range []struct {
@@ -369,8 +370,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOrdinaryPacketsAreLeftAlone: tshark prints the same with the dissector
-// and without.
+// TestOrdinaryPacketsAreLeftAlone: tshark prints the same with and without the
+// dissector.
 func TestOrdinaryPacketsAreLeftAlone(t *testing.T) {
 	ip := ip6(0)
 	fragment := ip4(layers.IPProtocolUDP, 0)

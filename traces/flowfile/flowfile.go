@@ -1,7 +1,8 @@
-// Package flowfile reads lists of flows that other simulators have as files, and writes
-// one of their formats, so that the same flows can run here and there.
+// Package flowfile reads lists of flows from files of other simulators, and writes one
+// of their formats, so that the same flows can run in both.
 //
-// In these files hosts are numbers from 0; who uses a file says which host each stands for.
+// In these files hosts are numbers from 0; the user of a file says which host each stands
+// for.
 package flowfile
 
 import (
@@ -16,16 +17,16 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// File is what a file says.
+// File is the content of a file.
 type File struct {
 	Flows    []pattern.Listed
 	Triggers []pattern.Trigger
-	Nodes    int // how many hosts the file says there are; 0 if it does not say
+	Nodes    int // number of hosts according to the file; 0 if it does not say
 	Priority int // the priority group of all flows, 0 to 7, in HPCC's files; otherwise 0
 }
 
-// List is the file's flows between hosts, of which number i is hosts[i]. Its Make says what
-// cannot be: numbers beyond the hosts, and triggers that no host could act upon.
+// List returns the file's flows between hosts, where number i is hosts[i]. Its Make refuses
+// numbers beyond the hosts, and triggers that no host could act upon.
 func (f File) List(hosts []int) pattern.List {
 	return pattern.List{Hosts: hosts, Flows: f.Flows, Triggers: f.Triggers}
 }
@@ -38,7 +39,7 @@ type scanner struct {
 
 func newScanner(r io.Reader) *scanner { return &scanner{lines: bufio.NewScanner(r)} }
 
-// next gives the fields of the next line that is not empty, none at the end.
+// next returns the fields of the next line that is not empty, none at the end.
 func (s *scanner) next() []string {
 	for s.lines.Scan() {
 		s.line++
@@ -49,12 +50,12 @@ func (s *scanner) next() []string {
 	return nil
 }
 
-// errorf makes an error of the line that was read last.
+// errorf makes an error for the line that was read last.
 func (s *scanner) errorf(format string, a ...any) error {
 	return fmt.Errorf("line %d: %w", max(s.line, 1), fmt.Errorf(format, a...))
 }
 
-// end is what ended the reading, if it was not the end of the file.
+// end returns the error that ended the reading, nil at the end of the file.
 func (s *scanner) end() error {
 	if err := s.lines.Err(); err != nil {
 		return fmt.Errorf("line %d: %w", s.line+1, err)
@@ -62,7 +63,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// number reads a whole number that is not negative.
+// number parses a whole number that is not negative.
 func number(what, text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
@@ -71,7 +72,7 @@ func number(what, text string) (int, error) {
 	return int(min(n, math.MaxInt)), nil
 }
 
-// instant reads a time in some unit, not negative, to the nearest picosecond.
+// instant parses a time in the given unit, not negative, to the nearest picosecond.
 func instant(text, unit string) (units.Time, error) {
 	t, err := units.ParseTime(text + unit)
 	if err != nil || strings.Trim(text, "0123456789.") != "" {

@@ -71,8 +71,8 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestWriteHPCC: generated flows are the same when they are read again, but for the
-// nanoseconds that the format has.
+// TestWriteHPCC: generated flows are the same when they are read back, except that
+// the format rounds to nanoseconds.
 func TestWriteHPCC(t *testing.T) {
 	web, err := sizes.Named("websearch")
 	if err != nil {
@@ -197,8 +197,8 @@ trigger id 3 barrier count 1
 	}
 }
 
-// TestRingOfHtsim: its generator's ring lets the end of a send start another host's flow.
-// No host could know; the fix is named.
+// TestRingOfHtsim: in the ring of htsim's generator the end of a send starts another
+// host's flow. No host could know this; the error names the fix.
 func TestRingOfHtsim(t *testing.T) {
 	ring := "Nodes 2\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 5 send_done_trigger 1\n1->0 id 2 trigger 1 size 5\ntrigger id 1 oneshot\n"
 	f, err := ReadHtsim(strings.NewReader(ring))

@@ -16,11 +16,11 @@ import (
 
 // ReadHPCC reads the flow files of HPCC's simulator: the number of flows, then a line for
 // each, "SOURCE DESTINATION PRIORITY-GROUP PORT BYTES START" with the start in seconds.
-// What follows the last flow is ignored, as there, where it is a place for notes. Flows
-// need not be in order of time here. Ports are checked and not kept.
+// Text after the last flow is ignored, as in the simulator, where it is a place for
+// notes. Here flows need not be in order of time. Ports are checked but not kept.
 //
-// Refused are flows of several priority groups, because a list has one class. HPCC's own
-// generator writes 3 everywhere.
+// It refuses flows of several priority groups, because a list has one class. HPCC's own
+// generator always writes 3.
 func ReadHPCC(r io.Reader) (File, error) {
 	s := newScanner(r)
 	head := s.next()
@@ -68,12 +68,12 @@ func hpccFlow(fields []string) (f pattern.Listed, priority int, err error) {
 	return f, all[2], err
 }
 
-// WriteHPCC writes flows in HPCC's format, in order of time as its simulator needs them:
-// those of an open loop, from pattern.Play. Number i in the file is hosts[i]. Times are in
+// WriteHPCC writes flows in HPCC's format, in order of time as its simulator requires: the
+// flows of an open loop, from pattern.Play. Number i in the file is hosts[i]. Times are in
 // whole nanoseconds, the simulator's unit. priority is the priority group of all flows, 0
-// to 7; the port is 100, as HPCC's generator has it.
+// to 7; the port is 100, as in HPCC's generator.
 //
-// Flows of 4 GiB and more are refused: the simulator reads sizes as 32 bits.
+// It refuses flows of 4 GiB and more: the simulator reads sizes as 32 bits.
 func WriteHPCC(w io.Writer, flows iter.Seq[pattern.Flow], hosts []int, priority int) error {
 	if priority < 0 || priority > 7 {
 		return fmt.Errorf("priority group %d: it must lie between 0 and 7", priority)

@@ -10,7 +10,7 @@ import (
 )
 
 // ReadHtsim reads the connection matrices of htsim (Broadcom/csg-htsim,
-// sim/datacenter/connection_matrix.cpp): lines "Nodes N", "Connections M" and, where there
+// sim/datacenter/connection_matrix.cpp): lines "Nodes N", "Connections M" and, if there
 // are triggers, "Triggers K"; then a line for each connection and trigger:
 //
 //	SRC->DST start PICOSECONDS size BYTES
@@ -20,12 +20,12 @@ import (
 //	trigger id ID multishot
 //	trigger id ID barrier count N
 //
-// Empty lines and lines that begin with # are skipped. htsim reads times with some seven
-// digits, here they are exact.
+// Empty lines and lines that begin with # are skipped. htsim reads times with
+// approximately seven digits; here they are exact.
 //
-// Refused, by name and with the line: connections without a size or of size 0, which htsim
-// lets run for ever; prio; addon; failures. Triggers must be such that pattern.List can
-// act upon them.
+// It refuses, with the name and the line: connections without a size or with size 0, which
+// htsim runs forever; prio; addon; failures. Triggers must be ones that pattern.List
+// supports.
 func ReadHtsim(r io.Reader) (File, error) {
 	s := newScanner(r)
 	m := matrix{flows: map[int]int{}, triggers: map[int]int{}, counts: map[string]int{}}
@@ -44,14 +44,14 @@ func ReadHtsim(r io.Reader) (File, error) {
 	return m.file, nil
 }
 
-// matrix is a connection matrix that is being read.
+// matrix is a connection matrix being read.
 type matrix struct {
 	file     File
-	counts   map[string]int // what the head says
+	counts   map[string]int // counts in the header
 	flows    map[int]int    // lines, by id
-	triggers map[int]int    // places in the file's list, from 1, by id
-	defined  []int          // lines at which triggers are; 0 for not yet
-	used     []int          // lines at which they are first used
+	triggers map[int]int    // positions in the file's list, from 1, by id
+	defined  []int          // lines that define triggers; 0 if not seen yet
+	used     []int          // lines that first use them
 	ids      []int
 }
 
@@ -89,7 +89,7 @@ func (m *matrix) read(fields []string, line int) error {
 	}
 }
 
-// words goes through words of a line that may be followed by a number.
+// words iterates over the words of a line, which may be followed by a number.
 type words struct{ rest []string }
 
 func (w *words) next() (word string, ok bool) {
@@ -100,7 +100,7 @@ func (w *words) next() (word string, ok bool) {
 	return word, true
 }
 
-// number is what follows a word.
+// number returns the number after a word.
 func (w *words) number(of string, least int) (int, error) {
 	text, ok := w.next()
 	if !ok {
@@ -113,7 +113,8 @@ func (w *words) number(of string, least int) (int, error) {
 	return n, err
 }
 
-// place is that of a trigger by its id, from 1; a new one is made where it is met first.
+// place returns the position of a trigger by its id, from 1; it adds a trigger not seen
+// before.
 func (m *matrix) place(id, line int) int {
 	if m.triggers[id] == 0 {
 		m.file.Triggers = append(m.file.Triggers, pattern.Trigger{})
@@ -179,7 +180,7 @@ func (m *matrix) connection(fields []string, line int) error {
 	return nil
 }
 
-// host reads the number of one.
+// host parses the number of a host.
 func (m *matrix) host(text string) (int, error) {
 	nodes, ok := m.counts["Nodes"]
 	if !ok {
@@ -233,7 +234,7 @@ func (m *matrix) trigger(fields []string, line int) error {
 	return nil
 }
 
-// check compares the head with what there is.
+// check compares the header with the rest of the file.
 func (m *matrix) check(s *scanner) error {
 	for i, line := range m.defined {
 		if line == 0 {

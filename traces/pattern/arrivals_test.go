@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLaws: the mean of each is 1, and its variance that of the textbook.
+// TestLaws: the mean of each law is 1, and its variance is the textbook value.
 func TestLaws(t *testing.T) {
 	for name, c := range map[string]struct {
 		law      Law
 		variance float64
-		off      float64 // relative; more for heavy tails
+		off      float64 // relative tolerance; larger for heavy tails
 	}{
 		"constant":       {Constant(), 0, 0.01},
 		"poisson":        {Poisson(), 1, 0.01},
@@ -44,7 +44,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// TestLoad: what all hosts offer together is within 1% of what was asked for.
+// TestLoad: the total load offered by all hosts is within 1% of the requested load.
 func TestLoad(t *testing.T) {
 	irn, err := sizes.NewUniform(32, 3*units.MB)
 	if err != nil {
@@ -92,8 +92,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestPoissonGaps: the gaps of one host's flows have the exponential distribution, by
-// Kolmogorov and Smirnov's test.
+// TestPoissonGaps: the gaps between one host's flows are exponentially distributed,
+// by the Kolmogorov-Smirnov test.
 func TestPoissonGaps(t *testing.T) {
 	p := must(Arrivals{Stream: stream, Hosts: hosts(2)[:1], To: AnyOther{Among: []int{1}}, Sizes: sizes.Fixed(1000), Rate: 8 * units.Mbps, Flows: 100_000})
 	var gaps []float64
@@ -108,12 +108,12 @@ func TestPoissonGaps(t *testing.T) {
 	for i, g := range gaps {
 		worst = max(worst, math.Abs(float64(i)/n-(1-math.Exp(-g))))
 	}
-	if limit := 1.95 / math.Sqrt(n); worst > limit { // one in a thousand is worse
+	if limit := 1.95 / math.Sqrt(n); worst > limit { // exceeded once in a thousand times
 		t.Errorf("%v from the exponential distribution, limit %v", worst, limit)
 	}
 }
 
-// TestConstantGaps: equal, and hosts are not in step.
+// TestConstantGaps: gaps are equal, and hosts are not in step.
 func TestConstantGaps(t *testing.T) {
 	p := must(Arrivals{Stream: stream, Hosts: hosts(8), Sizes: sizes.Fixed(1250), Rate: units.Gbps, Gaps: Constant(), Stop: units.Millisecond})
 	last := map[int]units.Time{}
@@ -130,7 +130,7 @@ func TestConstantGaps(t *testing.T) {
 	}
 }
 
-// TestDestinationsAreEven: each other host has its share, the sender none.
+// TestDestinationsAreEven: each other host gets an equal share, the sender none.
 func TestDestinationsAreEven(t *testing.T) {
 	for name, among := range map[string][]int{"all": nil, "others": {1, 2, 4}, "some": {1, 100, 103, 4}} {
 		p := must(Arrivals{Stream: stream, Hosts: hosts(3), To: AnyOther{among}, Sizes: sizes.Fixed(1), Rate: 1, Flows: 300_000})
@@ -159,8 +159,8 @@ func TestDestinationsAreEven(t *testing.T) {
 	}
 }
 
-// TestFlowsAreCounted: there are exactly as many as was asked for, whatever the hosts'
-// shares.
+// TestFlowsAreCounted: the number of flows is exactly as requested, regardless of the
+// hosts' shares.
 func TestFlowsAreCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "hosts")
@@ -184,7 +184,8 @@ func TestFlowsAreCounted(t *testing.T) {
 	})
 }
 
-// TestPermutationsHaveNoFixedPoint: everybody sends to one other and receives from one.
+// TestPermutationsHaveNoFixedPoint: each host sends to one other host and receives from
+// one.
 func TestPermutationsHaveNoFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 50).Draw(t, "hosts")
@@ -211,7 +212,7 @@ func TestPermutationsHaveNoFixedPoint(t *testing.T) {
 	})
 }
 
-// BenchmarkArrivals is what a drawn flow costs.
+// BenchmarkArrivals measures the cost of drawing a flow.
 func BenchmarkArrivals(b *testing.B) {
 	for name, a := range map[string]Arrivals{
 		"websearch": {Sizes: named("websearch")},

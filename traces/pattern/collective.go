@@ -9,36 +9,36 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Operation is what a collective does.
+// Operation is the operation of a collective.
 type Operation uint8
 
-// The collectives. N is the number of ranks, and chunk c of a buffer its c-th part of N:
-// Size/N, and 1 B more for the first Size%N of them.
+// The collectives. N is the number of ranks, and chunk c is the c-th of N parts of a
+// buffer: Size/N, and 1 B more for the first Size%N of them.
 const (
-	// AllReduce goes round a ring: rank r sends to r+1. In step s, from 0 to 2(N-1)-1, it
-	// sends chunk r-s (modulo N): first N-1 steps of reduce-scatter, then N-1 of all-gather.
+	// AllReduce uses a ring: rank r sends to r+1. In step s, from 0 to 2(N-1)-1, it sends
+	// chunk r-s (modulo N): first N-1 steps of reduce-scatter, then N-1 of all-gather.
 	AllReduce Operation = iota
-	// ReduceScatter is the first half of AllReduce; Size is that of each rank's input.
+	// ReduceScatter is the first half of AllReduce; Size is the size of each rank's input.
 	ReduceScatter
-	// AllGather is a ring of N-1 steps; Size is that of each rank's output.
+	// AllGather uses a ring, in N-1 steps; Size is the size of each rank's output.
 	AllGather
 	// Exchange is all-to-all in N-1 rounds: in round k, from 1, rank r sends to r+k and
-	// receives from r-k. Size is that of each rank's input; the chunk for the rank itself
-	// stays where it is.
+	// receives from r-k. Size is the size of each rank's input; a rank's chunk for itself
+	// is not sent.
 	Exchange
 )
 
-// Collective is collective communication among ranks, iteration after iteration, as
-// training does it.
+// Collective is collective communication among ranks, in iterations, as in
+// training.
 //
 // In a ring a rank posts the send of step s+1 once the chunk of step s has arrived and its
-// own send of step s is posted, as NCCL does: it does not wait until that is acknowledged.
-// NCCL cuts chunks further into slices that it pipelines; here a chunk is one flow. In an
-// Exchange a rank begins a round when what it receives in the round before has arrived and
-// what it sends is complete, as MPI's pairwise exchange does.
+// own send of step s is posted, as NCCL does: it does not wait for the acknowledgement.
+// NCCL splits chunks further into slices that it pipelines; here a chunk is one flow. In
+// an Exchange a rank begins a round when its receive of the previous round has arrived and
+// its send is complete, as in MPI's pairwise exchange.
 //
-// An iteration is over for a rank when all that it receives has arrived and all that it
-// sends is complete. Ranks wait for nobody but those they hear from.
+// An iteration is over for a rank when all its receives have arrived and all its sends
+// are complete. A rank waits only for the ranks that it receives from.
 //
 // An iteration is a group, from 1. A flow's tag counts the steps of all iterations, modulo
 // 2^32.
@@ -47,11 +47,11 @@ type Collective struct {
 	Operation  Operation
 	Hosts      []int // ranks, in the order of the ring
 	Size       units.Bytes
-	Iterations int        // 0 for no limit
-	Compute    units.Time // mean time between a rank's end of an iteration and its next
-	Computing  Law        // of Compute, drawn by each rank for itself; zero is constant
+	Iterations int        // 0 means no limit
+	Compute    units.Time // mean time between the end of a rank's iteration and its next
+	Computing  Law        // of Compute, drawn by each rank separately; zero means constant
 	Start      units.Time // when all ranks begin the first iteration
-	Stop       units.Time // no rank begins an iteration then or later; 0 for none
+	Stop       units.Time // no rank begins an iteration then or later; 0 means no end
 }
 
 type collective struct {
@@ -62,7 +62,7 @@ type collective struct {
 
 func (c *collective) Hosts() []int { return c.basic.hosts }
 
-// Make checks c and makes its pattern.
+// Make checks c and returns its pattern.
 func (c Collective) Make() (Pattern, error) {
 	if err := checkHosts("a collective", c.Hosts, 2); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c Collective) Make() (Pattern, error) {
 	return p, nil
 }
 
-// chunk is the size of the c-th chunk, counted modulo the number of ranks.
+// chunk returns the size of the i-th chunk, counted modulo the number of ranks.
 func (c *collective) chunk(i int) units.Bytes {
 	n := len(c.Collective.Hosts)
 	i = ((i % n) + n) % n
@@ -111,24 +111,24 @@ func (c *collective) Agent(host int) Agent {
 	}
 }
 
-// rankAgent is a rank. Steps are counted through all iterations: each has one send and
-// one receipt.
+// rankAgent is the agent of a rank. Steps are counted across all iterations: each has
+// one send and one receive.
 type rankAgent struct {
 	p          *collective
 	rank, host int
 	rand       *rand.Rand
 	due        units.Time // of the next iteration
 
-	iteration int // that which goes on, or comes next; from 0
+	iteration int // the current or next one; from 0
 	posted    int // steps of it that have been sent
-	arrived   int // steps of it whose receipt has arrived, all before them too
+	arrived   int // steps of it whose receive has arrived, as have all before
 	completed int // sends of it that are complete
 	early     map[uint32]struct{}
 }
 
 func (g *rankAgent) Due() units.Time { return g.due }
 
-// tag counts a step of the present iteration.
+// tag returns the number of a step of the current iteration, counted across all iterations.
 func (g *rankAgent) tag(step int) uint32 { return uint32(g.iteration*g.p.steps + step) }
 
 func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
@@ -141,8 +141,8 @@ func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
 }
 
 func (g *rankAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
-	// A rank hears from others that are ahead of it: in the next round, or even in the
-	// next iteration while it still computes.
+	// A rank may receive from ranks that are ahead of it: in the next round, or even
+	// in the next iteration while it still computes.
 	g.early[f.Tag] = struct{}{}
 	g.advance(now, start)
 }
@@ -166,7 +166,7 @@ func (g *rankAgent) post(now units.Time, start func(Flow)) {
 	start(f)
 }
 
-// advance does what has become possible.
+// advance takes the steps that have become possible.
 func (g *rankAgent) advance(now units.Time, start func(Flow)) {
 	if g.posted == 0 {
 		return // between iterations

@@ -8,8 +8,8 @@ import (
 )
 
 // TestRingsMoveTheData follows each rank's contribution to each chunk: a send carries what
-// the rank has at that instant, an arrival adds it. In the end everybody has everything
-// that the operation promises.
+// the rank has at that instant, an arrival adds it. In the end each rank has the
+// operation's complete result.
 func TestRingsMoveTheData(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ranks := rapid.IntRange(2, 12).Draw(rt, "ranks")
@@ -29,7 +29,7 @@ func TestRingsMoveTheData(t *testing.T) {
 		}
 		var sum units.Bytes
 		for iteration := range uint64(3) {
-			have := make([][]uint64, ranks) // by rank and chunk: whose contributions are in it
+			have := make([][]uint64, ranks) // by rank and chunk: contributing ranks
 			for r := range have {
 				have[r] = make([]uint64, ranks)
 				for k := range have[r] {
@@ -80,14 +80,15 @@ func TestRingsMoveTheData(t *testing.T) {
 		if len(n.started) != 3*ranks*steps || len(n.done) != len(n.started) {
 			rt.Fatalf("%d flows, want %d", len(n.started), 3*ranks*steps)
 		}
-		// In each step all chunks are under way once.
+		// Each step sends all chunks once.
 		if want := 3 * units.Bytes(steps) * c.Size; sum != want {
 			rt.Fatalf("%d bytes sent, want %d", sum, want)
 		}
 	})
 }
 
-// TestExchange: in each iteration every rank sends every other its chunk, round by round.
+// TestExchange: in each iteration every rank sends every other rank its chunk, round by
+// round.
 func TestExchange(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ranks := rapid.IntRange(2, 12).Draw(rt, "ranks")
@@ -118,7 +119,7 @@ func TestExchange(t *testing.T) {
 				rt.Fatalf("rank %d has %d sends under way", i, n.most[h])
 			}
 		}
-		// A rank begins a round only when it has what the round before brings.
+		// A rank begins a round only when it has received the chunk of the previous round.
 		arrived := map[key]bool{}
 		place := map[int]int{}
 		for i, h := range c.Hosts {
@@ -141,7 +142,8 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-// TestIterations: a rank begins the next when its own is over and it has computed.
+// TestIterations: a rank begins the next iteration when its own is over and it has
+// computed.
 func TestIterations(t *testing.T) {
 	c := Collective{Stream: stream, Hosts: hosts(5), Size: 1e6, Compute: 70 * units.Microsecond, Stop: 5 * units.Millisecond, Start: units.Microsecond}
 	n := run(t, must(c), 1, 1e6)
@@ -163,7 +165,7 @@ func TestIterations(t *testing.T) {
 			}
 			iteration[f.From] = f.Group
 		case 1:
-			if f.Group == iteration[f.To] { // and not from a rank that is ahead
+			if f.Group == iteration[f.To] { // not from a rank that is ahead
 				over[f.To] = e.at
 			}
 		case 2:
@@ -195,7 +197,7 @@ func TestRingDoesNotWaitForAcknowledgements(t *testing.T) {
 	}
 }
 
-// BenchmarkCollective is what a step costs a rank.
+// BenchmarkCollective measures the cost of a step for a rank.
 func BenchmarkCollective(b *testing.B) {
 	g := must(Collective{Hosts: hosts(64), Size: 1e6}).Agent(100)
 	b.ReportAllocs()

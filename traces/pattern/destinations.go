@@ -9,22 +9,22 @@ import (
 	"sort"
 )
 
-// Destinations says to whom the flows of a host go: AnyOther, Partners or Weights.
+// Destinations says where the flows of a host go: AnyOther, Partners or Weights.
 type Destinations interface {
 	route(s Stream, from []int) (route, error)
 }
 
-// route is what Destinations are for given senders.
+// route is a Destinations applied to given senders.
 type route struct {
 	receivers []int
-	share     func(i int) float64                // of the load, of the i-th sender; 1 on average; nil for 1
+	share     func(i int) float64                // of the load, by sender; 1 on average; nil means 1
 	to        func(i int) func(r *rand.Rand) int // chooses destinations of the i-th sender
 }
 
-// AnyOther chooses the destination of each flow among hosts, all but the sender with the
-// same probability.
+// AnyOther chooses the destination of each flow among hosts, with equal probability for
+// all but the sender.
 type AnyOther struct {
-	Among []int // nil for the hosts that send
+	Among []int // nil means the hosts that send
 }
 
 func (d AnyOther) route(_ Stream, from []int) (route, error) {
@@ -55,10 +55,10 @@ func (d AnyOther) route(_ Stream, from []int) (route, error) {
 }
 
 // Partners gives each sender one destination for the whole run: the hosts that send are
-// permuted so that nobody sends to itself and everybody receives from one host.
+// permuted so that no host sends to itself and each receives from one host.
 type Partners struct {
-	// Stride is how far a host's partner is behind it in the list of hosts, which is
-	// taken as a ring; 0 for a permutation drawn from the seed, the same for all hosts.
+	// Stride is how far a host's partner comes after it in the list of hosts, treated
+	// as a ring; 0 means a permutation drawn from the seed, the same for all hosts.
 	Stride int
 }
 
@@ -76,8 +76,8 @@ func (d Partners) route(s Stream, from []int) (route, error) {
 			partner[i] = from[(i+d.Stride)%n]
 		}
 	} else {
-		// All permutations without a fixed point have the same probability: one in e of
-		// all permutations is one.
+		// All permutations without a fixed point have the same probability; one in e
+		// permutations is of this kind.
 		r := s.of("permutation")
 		for ok := false; !ok; {
 			copy(partner, from)
@@ -93,12 +93,12 @@ func (d Partners) route(s Stream, from []int) (route, error) {
 	}}, nil
 }
 
-// Weights is a traffic matrix: it says how the load of all hosts together is spread over
+// Weights is a traffic matrix: it says how the total load of all hosts is spread over
 // pairs of hosts.
 type Weights struct {
-	To []int // hosts of the columns; nil for the hosts that send
-	// Matrix has a row for each host that sends, in their order, and a column for each of
-	// To. Only ratios matter. A host has no weight to itself.
+	To []int // hosts of the columns; nil means the sending hosts
+	// Matrix has a row for each sending host, in their order, and a column for each host
+	// in To. Only ratios matter. A host has no weight to itself.
 	Matrix [][]float64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTriggers: each kind starts its flows when it should.
+// TestTriggers: each kind of trigger starts its flows at the right time.
 func TestTriggers(t *testing.T) {
 	h := hosts(4)
 	n := run(t, must(List{Hosts: h, Offset: 5,

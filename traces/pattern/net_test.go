@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// net is a network of the simplest kind: a flow arrives after a latency and the time that
-// its bytes take, and is complete at its sender half the latency later. The latency varies
-// at random, so flows overtake each other.
+// net is a minimal network: a flow arrives after a latency plus the time that its bytes
+// take, and is complete at its sender half the latency later. The latency is random, so
+// flows overtake each other.
 type net struct {
 	t       testing.TB
 	rand    *rand.Rand
@@ -23,9 +23,9 @@ type net struct {
 	started []Flow
 	arrived []Flow      // At is when
 	done    []Flow      // likewise
-	log     []event     // what has started, arrived and been completed, in order
+	log     []event     // starts, arrivals and completions, in order
 	under   map[int]int // flows under way, by sender
-	most    map[int]int // of them
+	most    map[int]int // the maximum of under
 }
 
 type event struct {
@@ -54,7 +54,7 @@ func (n *net) post(at units.Time, kind int, f Flow) {
 	heap.Push(&n.events, event{at, n.n, kind, f})
 }
 
-// run lets a pattern run until nothing happens any more or so many flows have started.
+// run runs a pattern until no event is left or the given number of flows have started.
 func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 	t.Helper()
 	n := &net{t: t, rand: rand.New(rand.NewPCG(seed, 1)), latency: 10 * units.Microsecond, agents: map[int]Agent{}, under: map[int]int{}, most: map[int]int{}}
@@ -80,7 +80,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 			g.At = e.at
 			n.arrived = append(n.arrived, g)
 			if a := n.agents[f.To]; a != nil {
-				// No more than the data carries.
+				// Only the fields that the data carries.
 				n.call(f.To, e.at, func(start func(Flow)) {
 					a.Arrived(e.at, Flow{Tag: f.Tag, From: f.From, To: f.To, Size: f.Size}, start)
 				})
@@ -96,7 +96,7 @@ func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
 	return n
 }
 
-// arm posts the time at which an agent is due.
+// arm posts an event for the time at which an agent is due.
 func (n *net) arm(host int, now units.Time) {
 	due := n.agents[host].Due()
 	if due == units.Never {
@@ -108,7 +108,7 @@ func (n *net) arm(host int, now units.Time) {
 	n.post(due, 0, Flow{From: host})
 }
 
-// call calls an agent, checks what it starts and puts that under way.
+// call calls an agent, and checks and sends the flows that it starts.
 func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 	n.t.Helper()
 	call(func(f Flow) {
@@ -133,7 +133,7 @@ func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
 	n.arm(host, now)
 }
 
-// groups tells when each group began and when its last flow had arrived, and how many
+// groups returns when each group began, when its last flow had arrived, and how many
 // flows it has.
 func (n *net) groups() map[uint64]*span {
 	g := map[uint64]*span{}
@@ -157,7 +157,7 @@ type span struct {
 	flows      int
 }
 
-// must is for patterns that tests make by hand.
+// must makes a pattern that a test knows to be valid.
 func must(p interface{ Make() (Pattern, error) }) Pattern {
 	made, err := p.Make()
 	if err != nil {
@@ -166,7 +166,7 @@ func must(p interface{ Make() (Pattern, error) }) Pattern {
 	return made
 }
 
-// hosts gives n hosts that are not numbered from 0.
+// hosts returns n hosts that are not numbered from 0.
 func hosts(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -175,7 +175,7 @@ func hosts(n int) []int {
 	return all
 }
 
-// sorted orders flows so that sets can be compared: by sender, time, receiver and tag.
+// sorted sorts flows by sender, time, receiver and tag, so that sets can be compared.
 func sorted(flows []Flow) []Flow {
 	flows = slices.Clone(flows)
 	slices.SortFunc(flows, func(a, b Flow) int {

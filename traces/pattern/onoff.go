@@ -11,21 +11,21 @@ import (
 )
 
 // OnOff are sources that send bursts of flows and are silent in between. The flows of a
-// burst go to one destination, each starting when the one before it is complete at the
-// sender; the silence begins when the last of them is. A burst is a group. A flow's tag
-// counts the flows of its host.
+// burst go to one destination, each starting when the previous one is complete at the
+// sender; the silence begins when the last one is complete. A burst is a group. A
+// flow's tag counts the flows of its host.
 type OnOff struct {
 	Stream
 	Hosts []int        // that send
-	To    Destinations // of bursts; nil is AnyOther{}. Of Weights only the ratios within a row matter.
+	To    Destinations // of bursts; nil means AnyOther{}. Only the ratios within a row of Weights matter.
 	Sizes sizes.Dist
-	// Burst is how many flows a burst has. Where it is 0, bursts last a time drawn with
-	// mean On: no flow starts later, and that which is under way goes on to its end.
+	// Burst is how many flows a burst has. If it is 0, bursts last a time drawn with
+	// mean On: no flow starts later, and the one under way runs to its end.
 	Burst       int
 	On          units.Time
-	Off         units.Time // mean time of silence; the first burst comes after one
-	Phases      Law        // of On and Off; zero is exponential
-	Start, Stop units.Time // flows start from Start on, before Stop; a Stop of 0 is none
+	Off         units.Time // mean time of silence; one precedes the first burst
+	Phases      Law        // of On and Off; zero means exponential
+	Start, Stop units.Time // flows start from Start on, before Stop; a Stop of 0 means no end
 }
 
 type onOff struct {
@@ -36,7 +36,7 @@ type onOff struct {
 
 func (o *onOff) Hosts() []int { return o.basic.hosts }
 
-// Make checks o and makes its pattern.
+// Make checks o and returns its pattern.
 func (o OnOff) Make() (Pattern, error) {
 	if err := checkHosts("on-off sources", o.Hosts, 1); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ type onOffAgent struct {
 	n     uint32
 	burst uint32
 	dest  int
-	left  int        // flows of this burst that have not started; if bursts are counted
-	until units.Time // end of this burst; if not
+	left  int        // flows of this burst that have not started, if bursts have a count
+	until units.Time // end of this burst, otherwise
 }
 
 func (g *onOffAgent) Due() units.Time { return g.due }
@@ -111,7 +111,7 @@ func (g *onOffAgent) Fire(now units.Time, start func(Flow)) {
 	g.burst++
 	g.dest = g.to(g.rand)
 	if g.left = g.p.Burst; g.left == 0 {
-		// As long as it takes to start one flow at least.
+		// At least long enough to start one flow.
 		g.until = max(g.p.Phases.after(now, float64(g.p.On), g.rand), now+1)
 	}
 	g.one(now, start)

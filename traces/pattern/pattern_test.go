@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/traces/sizes"
 )
 
-// named is a distribution that papers use.
+// named returns a distribution used in papers.
 func named(name string) sizes.Dist {
 	d, err := sizes.Named(name)
 	if err != nil {
@@ -27,7 +27,7 @@ func law(l Law, err error) Law {
 
 var stream = Stream{Seed: 7, Name: "web"}
 
-// openLoops are patterns of which nothing depends on what becomes of the flows.
+// openLoops returns patterns that do not depend on the outcome of their flows.
 func openLoops() map[string]Pattern {
 	h := hosts(12)
 	arrivals := func(a Arrivals) Pattern {
@@ -75,7 +75,7 @@ func TestOpenLoopsDoNotDependOnWhatBecomesOfFlows(t *testing.T) {
 	}
 }
 
-// alone is a pattern of which only one host runs.
+// alone is a pattern with only one of its hosts running.
 type alone struct {
 	Pattern
 	host int
@@ -83,8 +83,8 @@ type alone struct {
 
 func (a alone) Hosts() []int { return []int{a.host} }
 
-// TestAHostAloneIsThatAmongAll: what a host starts does not need the others' agents, nor
-// does it depend on which agents were made before.
+// TestAHostAloneIsThatAmongAll: the flows that a host starts do not need the other
+// hosts' agents, nor depend on which agents were made before.
 func TestAHostAloneIsThatAmongAll(t *testing.T) {
 	fresh := openLoops()
 	for name, p := range openLoops() {
@@ -96,7 +96,7 @@ func TestAHostAloneIsThatAmongAll(t *testing.T) {
 	}
 }
 
-// TestPlayIsInOrder: of time, and of hosts at one instant.
+// TestPlayIsInOrder: flows are in order of time, and of hosts at one instant.
 func TestPlayIsInOrder(t *testing.T) {
 	for name, p := range openLoops() {
 		flows := slices.Collect(Play(p, 20*units.Millisecond))
@@ -107,13 +107,13 @@ func TestPlayIsInOrder(t *testing.T) {
 			t.Errorf("%s: a flow at %v", name, flows[n-1].At)
 		}
 		for range Play(p, units.Never) {
-			break // which must end it
+			break // must end the iteration
 		}
 	}
 }
 
-// TestSeedAndNameMatter: other seeds and other names give other flows, and nothing else
-// does.
+// TestSeedAndNameMatter: different seeds and names give different flows, and nothing
+// else does.
 func TestSeedAndNameMatter(t *testing.T) {
 	make := func(s Stream) []Flow {
 		return slices.Collect(Play(must(Arrivals{
@@ -128,7 +128,7 @@ func TestSeedAndNameMatter(t *testing.T) {
 	}
 }
 
-// TestHosts: a pattern names all that take part, and makes no agents for others.
+// TestHosts: a pattern lists all participating hosts, and makes no agents for others.
 func TestHosts(t *testing.T) {
 	for name, p := range openLoops() {
 		for f := range Play(p, units.Never) {
@@ -146,7 +146,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestBadPatterns: what is wrong is said.
+// TestBadPatterns: errors say what is wrong.
 func TestBadPatterns(t *testing.T) {
 	h := hosts(4)
 	size := sizes.Fixed(1000)

@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Play gives the flows that a pattern starts by its clock alone before a time, in order of
-// time and, at one instant, of hosts: all flows of an open loop; of a closed loop those
-// that wait for nothing. until must be finite unless the pattern ends.
+// Play returns the flows that a pattern starts by its clock alone before until, in order
+// of time and, at one instant, of hosts: all flows of an open loop, and those flows of a
+// closed loop that do not wait for anything. until must be finite unless the pattern ends.
 func Play(p Pattern, until units.Time) iter.Seq[Flow] {
 	return func(yield func(Flow) bool) {
 		var q agents
@@ -39,7 +39,7 @@ type entry struct {
 	agent Agent
 }
 
-// agents is a heap of agents by when they are due.
+// agents is a heap of agents, ordered by when they are due.
 type agents []entry
 
 func (q agents) Len() int { return len(q) }

@@ -9,23 +9,23 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Stream says where a pattern takes its random numbers from. Two patterns of a run have
-// different names.
+// Stream identifies the source of a pattern's random numbers. Two patterns of a run
+// have different names.
 type Stream struct {
 	Seed uint64 // of the run
 	Name string // of the pattern
 }
 
-// of is the stream of one thing in the pattern.
+// of returns the stream of one component of the pattern.
 func (s Stream) of(format string, a ...any) *rand.Rand {
 	return sim.NewRand(s.Seed, "pattern "+s.Name+" "+fmt.Sprintf(format, a...))
 }
 
-// host is the stream of a host.
+// host returns the stream of a host.
 func (s Stream) host(h int) *rand.Rand { return s.of("host %d", h) }
 
-// numbered gives streams by number, such as one for each request: anybody who knows the
-// number has the same.
+// numbered provides streams by number, such as one for each request: every host that
+// knows the number gets the same stream.
 type numbered struct {
 	seed, name uint64
 	pcg        *rand.PCG
@@ -37,10 +37,10 @@ func (s Stream) numbered(what string) numbered {
 	return numbered{s.Seed, sim.HashName("pattern " + s.Name + " " + what), pcg, rand.New(pcg)}
 }
 
-// at gives the stream of a number from its beginning; it ends the use of the one before.
+// at returns the stream of a number from its beginning; the previously returned stream
+// must no longer be used.
 func (n numbered) at(number uint64) *rand.Rand {
-	// SplitMix64's function: neighbouring numbers have streams that know nothing of each
-	// other.
+	// SplitMix64's function: adjacent numbers have independent streams.
 	x := n.name + number*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -48,20 +48,20 @@ func (n numbered) at(number uint64) *rand.Rand {
 	return n.r
 }
 
-// Law is the form of a distribution of times; the mean is given beside it. The zero Law
-// stands for a default that the user of the Law names.
+// Law is the shape of a distribution of times; the mean is given separately. The zero
+// Law means a default that the user of the Law states.
 type Law struct {
 	draw  func(*rand.Rand) float64 // mean 1
 	fixed bool
 }
 
-// Constant gives the mean each time. Where several hosts have it, the first time is a
-// random part of it, so that hosts are not in step.
+// Constant always gives the mean. If several hosts have it, the first time is a
+// random part of the mean, so that hosts are not in step.
 func Constant() Law {
 	return Law{func(*rand.Rand) float64 { return 1 }, true}
 }
 
-// Poisson gives exponentially distributed times: those between the events of a Poisson
+// Poisson gives exponentially distributed times, as between the events of a Poisson
 // process.
 func Poisson() Law { return Law{(*rand.Rand).ExpFloat64, false} }
 
@@ -74,8 +74,8 @@ func Lognormal(sigma float64) (Law, error) {
 	return Law{func(r *rand.Rand) float64 { return math.Exp(sigma*r.NormFloat64() - sigma*sigma/2) }, false}, nil
 }
 
-// Weibull gives times of the Weibull distribution with a shape from 0.1 to 10: below 1
-// burstier than Poisson, 1 is Poisson, above 1 more regular.
+// Weibull gives Weibull-distributed times with a shape from 0.1 to 10: below 1 is
+// burstier than Poisson, 1 is Poisson, above 1 is more regular.
 func Weibull(shape float64) (Law, error) {
 	if !(shape >= 0.1 && shape <= 10) {
 		return Law{}, fmt.Errorf("Weibull times with shape %v: it must lie between 0.1 and 10", shape)
@@ -84,7 +84,7 @@ func Weibull(shape float64) (Law, error) {
 	return Law{func(r *rand.Rand) float64 { return scale * math.Pow(r.ExpFloat64(), 1/shape) }, false}, nil
 }
 
-// or is l, or another law where l is zero.
+// or returns l, or the other law if l is zero.
 func (l Law) or(other Law) Law {
 	if l.draw == nil {
 		return other
@@ -92,12 +92,12 @@ func (l Law) or(other Law) Law {
 	return l
 }
 
-// after is t and a time of this law with a mean in picoseconds.
+// after returns t plus a time drawn from this law, with a mean in picoseconds.
 func (l Law) after(t units.Time, mean float64, r *rand.Rand) units.Time {
 	return later(t, mean*l.draw(r))
 }
 
-// first is when the first of several events comes after t.
+// first returns when the first of several events comes after t.
 func (l Law) first(t units.Time, mean float64, r *rand.Rand) units.Time {
 	if l.fixed {
 		return later(t, mean*r.Float64())
@@ -105,7 +105,7 @@ func (l Law) first(t units.Time, mean float64, r *rand.Rand) units.Time {
 	return l.after(t, mean, r)
 }
 
-// later is t and a span in picoseconds, or Never if that is beyond all times.
+// later returns t plus a span in picoseconds, or Never if that is beyond all times.
 func later(t units.Time, span float64) units.Time {
 	if t == units.Never || span >= float64(units.Never-t) {
 		return units.Never

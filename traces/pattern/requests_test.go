@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// incast is that of papers: a file of 150 MB, striped over 30 of 54 servers, which are
+// incast is the incast of papers: a file of 150 MB, striped over 30 of 54 servers,
 // drawn for each request.
 func incast() Requests {
 	h := hosts(55)
@@ -65,7 +65,7 @@ func TestIncast(t *testing.T) {
 	}
 }
 
-// TestWorkersAreDrawnEvenly: each is asked as often, and each pair as often.
+// TestWorkersAreDrawnEvenly: all workers are asked equally often, and so are all pairs.
 func TestWorkersAreDrawnEvenly(t *testing.T) {
 	q := incast()
 	q.Workers = append(q.Workers[:9], q.Aggregators...) // the aggregator does not work for itself
@@ -103,7 +103,7 @@ func TestWorkersAreDrawnEvenly(t *testing.T) {
 }
 
 // TestAskedByMessageOrByTheClock: the same workers answer with the same sizes, whether a
-// message asks them or they know the time.
+// message asks them or they know the schedule.
 func TestAskedByMessageOrByTheClock(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := hosts(rapid.IntRange(2, 20).Draw(rt, "hosts"))
@@ -140,7 +140,7 @@ func TestAskedByMessageOrByTheClock(t *testing.T) {
 	})
 }
 
-// TestAnswersHaveSizesOfTheirOwn: without Total, workers draw apart from each other.
+// TestAnswersHaveSizesOfTheirOwn: without Total, workers draw sizes independently.
 func TestAnswersHaveSizesOfTheirOwn(t *testing.T) {
 	h := hosts(10)
 	q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Response: named("websearch"), Every: 1, Count: 10}
@@ -148,12 +148,12 @@ func TestAnswersHaveSizesOfTheirOwn(t *testing.T) {
 	for f := range Play(must(q), units.Never) {
 		all[f.Size] = true
 	}
-	if len(all) < 88 { // two of 90 may be equal by chance, hardly three pairs
+	if len(all) < 88 { // two of 90 may be equal by chance, three pairs hardly
 		t.Errorf("%d different sizes of 90", len(all))
 	}
 }
 
-// TestStripes: equal parts that add up to the total.
+// TestStripes: stripes are equal parts that add up to the total.
 func TestStripes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := hosts(10)
@@ -172,7 +172,7 @@ func TestStripes(t *testing.T) {
 	})
 }
 
-// TestClosedLoop: an aggregator asks again a think time after the last answer.
+// TestClosedLoop: an aggregator asks again one think time after the last answer.
 func TestClosedLoop(t *testing.T) {
 	h := hosts(8)
 	q := Requests{Stream: stream, Aggregators: h[:3], Workers: h, Fanout: 4, Request: sizes.Fixed(100), Response: named("fb-hadoop"),
@@ -212,8 +212,8 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestOutstanding: as many requests as allowed are under way, and no more than Count are
-// made.
+// TestOutstanding: the allowed number of requests is under way, and no more than Count
+// are made.
 func TestOutstanding(t *testing.T) {
 	h := hosts(4)
 	q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Request: sizes.Fixed(100), Response: sizes.Fixed(100), Outstanding: 5, Count: 23}
@@ -260,7 +260,7 @@ func TestRPC(t *testing.T) {
 	}
 }
 
-// TestRoaming: all aggregators have their share of one process.
+// TestRoaming: all aggregators get an equal share of one process.
 func TestRoaming(t *testing.T) {
 	h := hosts(10)
 	q := Requests{Stream: stream, Aggregators: h, Workers: h, Fanout: 2, Response: sizes.Fixed(10), Every: units.Microsecond, Roaming: true, Count: 20_000}
@@ -279,8 +279,8 @@ func TestRoaming(t *testing.T) {
 	}
 }
 
-// BenchmarkRequests is what an answer costs a worker that knows the schedule, and one that
-// is asked.
+// BenchmarkRequests measures the cost of an answer for a worker that knows the schedule,
+// and for one that is asked.
 func BenchmarkRequests(b *testing.B) {
 	h := hosts(320)
 	q := Requests{Stream: stream, Aggregators: h, Workers: h, Fanout: 60, Response: sizes.Fixed(500 * units.KB), Every: units.Millisecond, Times: Poisson()}

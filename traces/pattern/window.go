@@ -10,19 +10,19 @@ import (
 	"github.com/weftlab/weft/traces/sizes"
 )
 
-// Permutation has each host send to one other and receive from one other, flow after
-// flow: a flow starts when the one before it is complete at the sender. All its flows are
-// one group; a flow's tag counts those of its host.
+// Permutation makes each host send to one other and receive from one other, one flow
+// after another: a flow starts when the previous one is complete at the sender. All its
+// flows are one group; a flow's tag counts the flows of its host.
 type Permutation struct {
 	Stream
 	Hosts       []int
 	Partners    Partners
 	Sizes       sizes.Dist
 	Flows       int        // of each host; 0 for no limit
-	Start, Stop units.Time // flows start from Start on, before Stop; a Stop of 0 is none
+	Start, Stop units.Time // flows start from Start on, before Stop; a Stop of 0 means no end
 }
 
-// Make checks p and makes its pattern.
+// Make checks p and returns its pattern.
 func (p Permutation) Make() (Pattern, error) {
 	r, err := p.Partners.route(p.Stream, p.Hosts)
 	if err != nil {
@@ -44,20 +44,20 @@ func (p Permutation) Make() (Pattern, error) {
 	}, nil
 }
 
-// AllToAll has each host send one flow to every other. The host in place i of the list
-// sends to i+1 first, then to i+2 and so on round the list, so that hosts which are in step
-// send to different ones. All flows are one group; a flow's tag counts those of its host.
+// AllToAll makes each host send one flow to every other. The host at position i of the list
+// sends to i+1 first, then to i+2 and so on around the list, so that hosts in step send to
+// different ones. All flows are one group; a flow's tag counts the flows of its host.
 type AllToAll struct {
 	Stream
 	Hosts []int
 	Sizes sizes.Dist
 	// Window is how many flows of a host are under way at a time: another starts when one
-	// of them is complete at the sender. 0 for all at once.
+	// of them is complete at the sender. 0 means all at once.
 	Window int
 	Start  units.Time
 }
 
-// Make checks a and makes its pattern.
+// Make checks a and returns its pattern.
 func (a AllToAll) Make() (Pattern, error) {
 	if err := checkHosts("all-to-all", a.Hosts, 2); err != nil {
 		return nil, err
@@ -83,11 +83,11 @@ func (a AllToAll) Make() (Pattern, error) {
 	}, nil
 }
 
-// windowed is a pattern of which each host has a number of flows under way.
+// windowed is a pattern in which each host has a number of flows under way.
 type windowed struct {
 	basic
 	stream      Stream
-	order       []int // hosts as the user named them
+	order       []int // hosts in the user's order
 	sizes       sizes.Dist
 	start, stop units.Time
 	window      int

@@ -38,7 +38,7 @@ func TestPermutationIsBackToBack(t *testing.T) {
 	}
 }
 
-// TestPermutationStops: with no limit of flows it goes on until Stop.
+// TestPermutationStops: without a limit on flows it continues until Stop.
 func TestPermutationStops(t *testing.T) {
 	n := run(t, must(Permutation{Hosts: hosts(2), Sizes: sizes.Fixed(1000), Stop: units.Millisecond}), 1, 1e6)
 	if len(n.started) < 50 {
@@ -79,7 +79,7 @@ func TestAllToAllHasEveryPairOnce(t *testing.T) {
 	})
 }
 
-// TestAllToAllSpreads: the first flows of all hosts go to different ones.
+// TestAllToAllSpreads: the first flows of all hosts go to different hosts.
 func TestAllToAllSpreads(t *testing.T) {
 	first := map[int]bool{}
 	for f := range Play(must(AllToAll{Hosts: hosts(7), Sizes: sizes.Fixed(1), Window: 1}), 1) {
@@ -132,8 +132,8 @@ func TestOnOffByCount(t *testing.T) {
 	}
 }
 
-// TestOnOffByTime: bursts of constant length have as many flows as fit, and hosts are not
-// in step.
+// TestOnOffByTime: bursts of constant length contain as many flows as fit, and hosts are
+// not in step.
 func TestOnOffByTime(t *testing.T) {
 	n := run(t, must(OnOff{Stream: stream, Hosts: hosts(3), Sizes: sizes.Fixed(1000), On: 200 * units.Microsecond, Off: units.Millisecond,
 		Phases: Constant(), Stop: 100 * units.Millisecond}), 1, 1e6)

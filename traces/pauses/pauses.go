@@ -21,7 +21,7 @@ type Record struct {
 	Class    string  `json:"class"`
 	Priority uint8   `json:"priority"`
 	Start    float64 `json:"start_s"` // emulated
-	End      float64 `json:"end_s"`   // of one that has not ended the end of the run
+	End      float64 `json:"end_s"`   // end of the run if it has not ended
 	Ended    bool    `json:"ended"`
 }
 

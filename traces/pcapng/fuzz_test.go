@@ -10,9 +10,9 @@ import (
 	"github.com/google/gopacket/pcapgo"
 )
 
-// FuzzPacket: whatever is written is read back the same, and does not disturb
-// the packets around it. The reader of gopacket passes over the options of
-// packets; they are taken from the bytes.
+// FuzzPacket: any packet is read back unchanged, and does not affect the
+// packets around it. gopacket's reader skips the options of packets; they are
+// parsed from the bytes.
 func FuzzPacket(f *testing.F) {
 	f.Add(int64(epoch), frame(61), 1500, uint8(1), true, "comment", uint64(3))
 	f.Add(int64(0), []byte{}, -1, uint8(7), false, "\xff\x00é", uint64(0))

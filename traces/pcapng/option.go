@@ -35,8 +35,8 @@ const (
 // text of a filter is preceded by one byte.
 const maxText = 1<<16 - 2
 
-// fit makes texts valid for an option: UTF-8, in place, with U+FFFD for
-// whatever is not. It fails for texts that are too long.
+// fit makes texts valid for an option: UTF-8, in place, with U+FFFD for invalid
+// bytes. It fails for texts that are too long.
 func fit(texts ...*string) error {
 	for _, t := range texts {
 		*t = strings.ToValidUTF8(*t, "\uFFFD")

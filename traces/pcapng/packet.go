@@ -2,7 +2,7 @@ package pcapng
 
 import "fmt"
 
-// Direction says which way a packet passed its interface.
+// Direction says in which direction a packet passed its interface.
 type Direction uint8
 
 // Directions, as bits 0 and 1 of epb_flags (section 4.3.1 of the draft).
@@ -23,12 +23,12 @@ type Packet struct {
 	Direction Direction
 	FCSError  bool
 	Comment   string // "" = none
-	Drops     uint64 // packets lost on this interface since its packet before
+	Drops     uint64 // packets lost on this interface since its previous packet
 }
 
 // WritePacket adds a packet of interface id. It fails, without effect on the
-// file, when the interface was not added, p is out of range or its comment
-// is longer than 65534 bytes.
+// file, if the interface was not added, p is out of range or its comment is
+// longer than 65534 bytes.
 func (w *Writer) WritePacket(id int, p Packet) error {
 	if err := w.check(id); err != nil {
 		return err

@@ -1,8 +1,8 @@
 // Package pcapng writes capture files in the format of
 // draft-ietf-opsawg-pcapng: one section, Ethernet interfaces, time in
-// nanoseconds. Beyond packets it writes what a plain pcap file cannot hold:
-// the interface and the direction of each packet, FCS errors, comments, and
-// how many packets were lost on the way into the file.
+// nanoseconds. Beyond packets it writes what a plain pcap file cannot hold: the
+// interface and the direction of each packet, FCS errors, comments, and how
+// many packets were lost before they reached the file.
 package pcapng
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// MaxPacket is the most bytes of one packet that are written. Wireshark and
+// MaxPacket is the maximum number of bytes written of one packet. Wireshark and
 // libpcap refuse files with longer ones.
 const MaxPacket = 262144
 
@@ -45,9 +45,9 @@ type Interface struct {
 }
 
 // Writer writes one pcapng file or stream. It buffers: Flush after the last
-// packet, and whenever a reader waits for what was written. The first error
-// of the underlying writer is returned by every later call. A Writer is not
-// safe for concurrent use.
+// packet, and whenever a reader is waiting for it. The first error of the
+// underlying writer is returned by every later call. A Writer is not safe for
+// concurrent use.
 type Writer struct {
 	w          io.Writer
 	buf        []byte // whole blocks, except while one is being appended
@@ -55,9 +55,9 @@ type Writer struct {
 	err        error
 }
 
-// NewWriter begins a file on w with its section header. It writes nothing
-// until the first Flush. It fails when a text of s is too long for the format
-// (65535 bytes).
+// NewWriter begins a file on w with its section header. It writes nothing until
+// the first Flush. It fails if a text of s is too long for the format (65535
+// bytes).
 func NewWriter(w io.Writer, s Section) (*Writer, error) {
 	if err := fit(&s.Hardware, &s.OS, &s.Application, &s.Comment); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func NewWriter(w io.Writer, s Section) (*Writer, error) {
 }
 
 // AddInterface adds an interface and returns its number, counting from 0.
-// Interfaces may be added at any time before their first packet. It fails
-// when a text is too long, SnapLen or Speed is negative, or writing failed.
+// Interfaces may be added at any time before their first packet. It fails if a
+// text is too long, SnapLen or Speed is negative, or writing failed.
 func (w *Writer) AddInterface(i Interface) (id int, err error) {
 	if w.err != nil {
 		return 0, w.err
@@ -100,8 +100,8 @@ func (w *Writer) AddInterface(i Interface) (id int, err error) {
 		w.option64(interfaceSpeed, uint64(i.Speed))
 	}
 	w.option8(interfaceTimeResolution, 9) // 10^-9 s
-	// Without this Wireshark guesses, and takes the end of a padded frame
-	// for a wrong FCS.
+	// Without this Wireshark guesses, and takes the end of a padded frame for a
+	// bad FCS.
 	w.option8(interfaceFCSLength, 0)
 	w.end(start)
 	w.interfaces++
@@ -157,8 +157,8 @@ func (w *Writer) u16(v uint16) { w.buf = binary.LittleEndian.AppendUint16(w.buf,
 func (w *Writer) u32(v uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, v) }
 func (w *Writer) u64(v uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, v) }
 
-// time appends nanoseconds since 1970 as the format wants them: the upper
-// half first, whatever the byte order.
+// time appends nanoseconds since 1970 as the format requires: the upper half
+// first, regardless of the byte order.
 func (w *Writer) time(ns int64) {
 	w.u32(uint32(uint64(ns) >> 32))
 	w.u32(uint32(ns))

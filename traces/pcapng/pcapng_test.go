@@ -19,7 +19,7 @@ import (
 // epoch has digits down to the nanosecond.
 const epoch = 1_700_000_000_123_456_789
 
-// sample writes a file with everything that the format of this package has.
+// sample writes a file that uses everything that this package can write.
 func sample(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestErrorStays: after a failed write nothing more is written.
+// TestErrorStays: after a failed write nothing else is written.
 func TestErrorStays(t *testing.T) {
 	r, pipe := io.Pipe()
 	r.CloseWithError(errors.New("reader is gone"))

@@ -2,7 +2,7 @@ package pcapng
 
 import "fmt"
 
-// Statistics sums up one interface at the end of a capture.
+// Statistics summarises one interface at the end of a capture.
 type Statistics struct {
 	Start, End     int64  // nanoseconds since 1970, not negative
 	Received       uint64 // packets that passed the interface
@@ -11,8 +11,8 @@ type Statistics struct {
 	Delivered      uint64 // of these, written to the file
 }
 
-// WriteStatistics adds the statistics of interface id, as of s.End. It fails
-// when the interface was not added or a time lies before 1970.
+// WriteStatistics adds the statistics of interface id, as of s.End. It fails if
+// the interface was not added or a time lies before 1970.
 func (w *Writer) WriteStatistics(id int, s Statistics) error {
 	if err := w.check(id); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// judge runs a tool of Wireshark's on the sample file.
+// judge runs one of Wireshark's tools on the sample file.
 func judge(t *testing.T, tool, pkg string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {
@@ -43,7 +43,7 @@ func TestTsharkReadsPackets(t *testing.T) {
 	}
 }
 
-// TestTsharkReadsBlocks has the structure of the file judged, block by block.
+// TestTsharkReadsBlocks checks the structure of the file with tshark, block by block.
 func TestTsharkReadsBlocks(t *testing.T) {
 	out := judge(t, "tshark", "tshark", "-X", "read_format:MIME Files Format", "-V", "-r")
 	for _, want := range []string{

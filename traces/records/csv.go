@@ -16,17 +16,17 @@ import (
 var Columns = []string{
 	"id",              // unique in a run
 	"traffic",         // its name
-	"group",           // request, collective or round that it belongs to; 0 for none
+	"group",           // request, collective or round that it belongs to; 0 if none
 	"tag",             // the pattern's own
 	"from",            // host that has the data
-	"to",              // host that gets it
+	"to",              // host that receives it
 	"size_bytes",      //
 	"state",           // done, failed, unfinished
 	"failure",         // of a failed one
 	"counted",         // born in the measurement window: true or false
-	"born_s",          // when the pattern wanted it
+	"born_s",          // when the pattern created it
 	"started_s",       // when it could begin; unknown if it never did
-	"end_s",           // when it was over to its sender; of an unfinished one the end of the run
+	"end_s",           // when it was over for its sender; for an unfinished one the end of the run
 	"arrived_s",       // when the receiver had all of it
 	"fct_s",           // end_s - born_s; of a done one
 	"ideal_s",         // alone on its path
@@ -34,7 +34,7 @@ var Columns = []string{
 	"retransmitted",   // packets
 	"acked_bytes",     // acknowledged so far
 	"udp_source_port", //
-	"path",            // the ports that its packets leave by, one behind the other, or "several"
+	"path",            // the ports that its packets leave by, in order, or "several"
 }
 
 // CSV writes records as lines of CSV behind one with Columns.
@@ -127,7 +127,7 @@ func appendSeconds(b []byte, t units.Time) []byte {
 		return b
 	}
 	at := len(b)
-	b = strconv.AppendInt(b, int64(rest+units.Second), 10) // a 1, and all digits of the rest
+	b = strconv.AppendInt(b, int64(rest+units.Second), 10) // a 1, then all digits of the rest
 	b[at] = '.'
 	for b[len(b)-1] == '0' {
 		b = b[:len(b)-1]

@@ -32,13 +32,13 @@ func (s State) String() string {
 // Record is the outcome of one flow. All times are emulated, since the start of the run.
 type Record struct {
 	ID       uint64 // unique in a run; the host that started it and a count
-	Traffic  int32  // number of the traffic that it is of
+	Traffic  int32  // number of its traffic
 	From, To int32  // hosts, as indices of the plan's nodes: From has the data
 	Tag      uint32 // the pattern's own
 	Group    uint64 // the pattern's own; 0 for none
 	Size     units.Bytes
 	State    State
-	Counted  bool // it was born in the measurement window; always where there is none
+	Counted  bool // born in the measurement window; always true if there is none
 
 	// Born is when the pattern created the flow, Started when the first packet could leave:
 	// they differ if it had to wait for a queue pair.
@@ -54,10 +54,10 @@ type Record struct {
 	Ideal units.Time
 
 	Failure       string      // of a failed one, such as IBV_WC_RETRY_EXC_ERR
-	Retransmitted uint64      // packets that its sender has sent again; of a READ requests
-	Acked         units.Bytes // payload acknowledged; of a READ that came; of UDP that came, if all did
+	Retransmitted uint64      // packets that its sender has retransmitted; for a READ, requests
+	Acked         units.Bytes // payload acknowledged; for a READ, received; for UDP, received if all was
 	SrcPort       uint16      // UDP
-	Path          string      // the ports that its packets leave by, where somebody asked for it
+	Path          string      // the ports that its packets leave by, if requested
 }
 
 // FCT is the flow's completion time, from its birth to its end.

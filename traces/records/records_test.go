@@ -25,8 +25,7 @@ var some = []Record{
 	{ID: 3, Traffic: 1, From: 1, To: 0, State: Unfinished, Counted: true, Started: units.Never, End: 4 * units.Second, Arrived: units.Never, Acked: 12},
 }
 
-// TestCSV holds the lines to what they are to be, with what is not known left out and
-// times exact.
+// TestCSV checks the lines, with unknown values left out and times exact.
 func TestCSV(t *testing.T) {
 	var b bytes.Buffer
 	s := NewCSV(&b, names)
@@ -58,8 +57,8 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestParquet reads what was written back by the library's own reader: the columns are
-// those of CSV, and so are the values, over several batches and row groups.
+// TestParquet reads the file back with the library's own reader: the columns and the
+// values are the same as in CSV, over several batches and row groups.
 func TestParquet(t *testing.T) {
 	const copies = parquetGroup/2 + 1
 	var b bytes.Buffer
@@ -108,7 +107,7 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestStatistics compares bins and percentiles with what sorting all gives.
+// TestStatistics compares bins and percentiles with the result of sorting all values.
 func TestStatistics(t *testing.T) {
 	if _, err := NewStatistics(100, 100); err == nil {
 		t.Error("a bin twice is taken")
@@ -152,7 +151,7 @@ func TestStatistics(t *testing.T) {
 					}
 					continue
 				}
-				// The least that p percent do not exceed.
+				// The smallest value that p percent do not exceed.
 				k := slices.IndexFunc(want[i], func(x float64) bool {
 					below, _ := slices.BinarySearch(want[i], math.Nextafter(x, math.Inf(1)))
 					return float64(below) >= p/100*float64(len(want[i]))
@@ -168,7 +167,8 @@ func TestStatistics(t *testing.T) {
 	})
 }
 
-// keeper is a sink that keeps what it is given, and fails after so many.
+// keeper is a sink that keeps the records it is given, and fails after a number of
+// them.
 type keeper struct {
 	all    []Record
 	fail   int
@@ -184,16 +184,16 @@ func (k *keeper) Put(r *Record) error {
 }
 func (k *keeper) Close() error { k.closed = true; return nil }
 
-// event is something that happens to a flow in a shard.
+// event is an event of a flow in a shard.
 type event struct {
 	at    units.Time
 	shard int
 	do    func(l *Log)
 }
 
-// TestStreamDoesNotDependOnShards has the same flows end in one log or in several, and
-// collects them as often as it likes: the stream is the same, each flow is in it once
-// with its arrival, in order.
+// TestStreamDoesNotDependOnShards lets the same flows end in one log or in several,
+// and collects them any number of times: the stream is the same and contains each flow
+// once, with its arrival, in order.
 func TestStreamDoesNotDependOnShards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 60).Draw(t, "flows")
@@ -276,7 +276,7 @@ func TestStreamDoesNotDependOnShards(t *testing.T) {
 	})
 }
 
-// TestSinkFails: the first error of a sink stays, and nothing is put behind it.
+// TestSinkFails: the first error of a sink is kept, and nothing is put after it.
 func TestSinkFails(t *testing.T) {
 	var l Log
 	sink := &keeper{fail: 2}
@@ -290,8 +290,8 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// TestBehind: a sink on a goroutine of its own gets all records in order and is closed,
-// and its error is told.
+// TestBehind: a sink on its own goroutine gets all records in order and is closed, and
+// its error is returned.
 func TestBehind(t *testing.T) {
 	for _, n := range []int{0, 1, batchLen, 10*batchLen + 3} {
 		sink := &keeper{}
@@ -320,7 +320,7 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// BenchmarkSinks is what a record costs.
+// BenchmarkSinks measures the cost of a record.
 func BenchmarkSinks(b *testing.B) {
 	statistics, _ := NewStatistics(1000, 10_000, 100_000)
 	for _, s := range []struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Check judges a recording of so many queues before it begins: how often it
-// samples, and how much that makes. Length is that of the run, 0 when it is
-// not known. The error names what to change.
+// Check checks a recording of queues before it begins: how often it samples,
+// and how much data that makes. length is the length of the run, 0 if it is not
+// known. The error says what to change.
 func Check(queues int, every, length units.Time, wall bool) error {
 	if queues == 0 {
 		return errors.New("there is no port to sample")
@@ -19,13 +19,13 @@ func Check(queues int, every, length units.Time, wall bool) error {
 	return check(queues, "queues", "ports", every, length, wall)
 }
 
-// CheckFlows is Check of a recording of flows, of which at least so many are known.
+// CheckFlows is Check for a recording of flows, at least as many as given.
 func CheckFlows(flows int, every, length units.Time, wall bool) error {
 	return check(flows, "flows", "flows", every, length, wall)
 }
 
-// check judges n things to be sampled, of which there can be fewer if there are
-// fewer others.
+// check checks the sampling of n things. fewer names what the user can reduce
+// to sample fewer of them.
 func check(n int, things, fewer string, every, length units.Time, wall bool) error {
 	least, clock := MinVirtual, "virtual time"
 	if wall {
@@ -58,7 +58,7 @@ func check(n int, things, fewer string, every, length units.Time, wall bool) err
 	return nil
 }
 
-// roundUp gives the next span of 1, 2 or 5 times a power of ten, 0 for 0.
+// roundUp rounds up to 1, 2 or 5 times a power of ten; below 1 it returns 0.
 func roundUp(t float64) units.Time {
 	if t < 1 {
 		return 0
@@ -72,7 +72,7 @@ func roundUp(t float64) units.Time {
 	}
 }
 
-// many prints a count of rows to two digits.
+// many formats a count of rows to two digits.
 func many(v float64) string {
 	return units.Brief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
 }

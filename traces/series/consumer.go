@@ -27,9 +27,9 @@ type run[T any] struct {
 	out     *bufio.Writer
 	row     func(*T) error
 	at      func(*T) units.Time
-	order   func(*T) int32 // of the rows of one instant; a producer's own come in order
+	order   func(*T) int32 // of the rows of one instant; the rows of one producer come in order
 	sum     Summary
-	instant []T // that is being written; its slots are free from the next call of next on
+	instant []T // being written; its slots become free at the next call of next
 	tails   []uint64
 }
 
@@ -52,7 +52,7 @@ func (r *run[T]) all() (Summary, error) {
 // samples moves samples from the rings to the file until the end.
 func (r *run[T]) samples() error {
 	for nap := minNap; ; {
-		// Looked at before the rings: once closed, empty rings stay empty.
+		// Read before the rings: once closed, empty rings stay empty.
 		closed := r.closed.Load()
 		n := 0
 		for r.next(closed) {
@@ -82,8 +82,8 @@ func (r *run[T]) samples() error {
 }
 
 // next takes the samples of the earliest instant out of the rings. Until the
-// producers have ended, each must have something or be known to have nothing
-// earlier.
+// producers have ended, each ring must have a sample or be known to have
+// nothing earlier.
 func (r *run[T]) next(closed bool) bool {
 	for i, tail := range r.tails {
 		r.rings[i].tail.Store(tail)
@@ -91,7 +91,7 @@ func (r *run[T]) next(closed bool) bool {
 	r.tails, r.instant = r.tails[:0], r.instant[:0]
 	at, known := units.Never, units.Never
 	for _, t := range r.rings {
-		until := units.Time(t.until.Load()) // before the head, which it speaks of
+		until := units.Time(t.until.Load()) // read before the head, which it applies to
 		if tail := t.tail.Load(); tail != t.head.Load() {
 			at = min(at, r.at(t.at(tail)))
 		} else if !closed {

@@ -8,7 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// csvRows writes the rows of a series, which begin with an instant and the interval before.
+// csvRows writes the rows of a series, which begin with an instant and the interval before
+// it.
 type csvRows struct {
 	out  *bufio.Writer
 	line []byte
@@ -23,7 +24,7 @@ func newCSVRows(w io.Writer, columns []string) csvRows {
 	return r
 }
 
-// begin begins a row with its times, each with a comma behind it.
+// begin begins a row with its times, each followed by a comma.
 func (r *csvRows) begin(at, interval units.Time) []byte {
 	if t := [2]units.Time{at, interval}; t != r.at {
 		r.at = t
@@ -35,8 +36,8 @@ func (r *csvRows) begin(at, interval units.Time) []byte {
 // end ends a row with its gauges and writes it.
 func (r *csvRows) end(b []byte, gauges []float64) error {
 	r.line = append(appendGauges(b, gauges), '\n')
-	// What reaches the file ends with a whole row, so that it can be read while
-	// it grows, and after a kill.
+	// Flush only whole rows, so that the file can be read while it grows, and
+	// after a kill.
 	if r.out.Available() < len(r.line) {
 		if err := r.out.Flush(); err != nil {
 			return err

@@ -8,9 +8,9 @@ type Point struct {
 	Value float64
 }
 
-// Envelope thins points out for a picture: of each column of pixels it keeps
-// the first, the least, the greatest and the last. A line through these looks
-// as one through all (Jugel et al., "M4", VLDB 2014, §4), so no peak is lost.
+// Envelope thins out points for a picture: in each column of pixels it keeps
+// the first, the lowest, the highest and the last. A line through these looks
+// like one through all (Jugel et al., "M4", VLDB 2014, §4), so no peak is lost.
 type Envelope struct {
 	from, to units.Time
 	columns  int
@@ -23,12 +23,13 @@ type Envelope struct {
 	last     Point
 }
 
-// NewEnvelope makes one for a picture of so many columns between two instants.
+// NewEnvelope makes an envelope for a picture with the given number of columns between
+// two instants.
 func NewEnvelope(from, to units.Time, columns int) *Envelope {
 	return &Envelope{from: from, to: max(to, from+1), columns: columns}
 }
 
-// Add takes a point at an instant not before that of the last one.
+// Add adds a point, which must not be earlier than the previous one.
 func (e *Envelope) Add(p Point) {
 	column := int(float64(e.columns) * float64(p.At-e.from) / float64(e.to-e.from))
 	if e.n > 0 && column != e.column {
@@ -61,10 +62,10 @@ func (e *Envelope) close() {
 	e.n = 0
 }
 
-// Empty tells that no point was added.
+// Empty reports whether no point was added.
 func (e *Envelope) Empty() bool { return e.n == 0 && len(e.points) == 0 }
 
-// Points gives what is kept, at most four points a column, in order of time.
+// Points returns the points that are kept, at most four a column, in order of time.
 func (e *Envelope) Points() []Point {
 	if e.n > 0 {
 		e.close()

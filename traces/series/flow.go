@@ -9,51 +9,52 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flow is a queue pair, a flow that an edge service tells apart, or a modelled flow by TCP,
-// as rows name it.
+// Flow identifies, in a row, a queue pair, a flow that an edge service distinguishes, or a
+// modelled TCP flow.
 type Flow struct {
 	NIC string // or the interface: "h1:eth0"
 	QPN uint32 // of a queue pair
-	// Transfer is the modelled transfer that a queue pair carries out, "" for none, or the
-	// traffic that a flow by TCP is of. A flow of an edge service has none.
+	// Transfer is the modelled transfer that a queue pair carries out, "" if there is
+	// none, or the traffic that a TCP flow belongs to. A flow of an edge service has none.
 	Transfer string
-	// Name is that of a flow without a queue pair; "" of a queue pair. It has no comma.
+	// Name is the name of a flow without a queue pair; "" for a queue pair. It has no
+	// comma.
 	Name string
 }
 
-// ofEdge tells whether it is a flow of an edge service.
+// ofEdge reports whether it is a flow of an edge service.
 func (f *Flow) ofEdge() bool { return f.Name != "" && f.Transfer == "" }
 
-// FlowReading is what is known of a flow at a moment.
+// FlowReading is what is known about a flow at a moment.
 type FlowReading struct {
-	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
-	Window   units.Bytes // most that may be in flight; 0 is without limit
+	Rate     units.Rate  // at which it may send, on the wire; 0 means no limit
+	Window   units.Bytes // most that may be in flight; 0 means no limit
 	InFlight units.Bytes // payload of SENDs, WRITEs and TCP that is sent and not acknowledged
-	RTT      units.Time  // the last one that was measured, of TCP smoothed; 0 before the first
-	Acked    uint64      // payload that was acknowledged over the interval, in bytes
-	Received uint64      // payload that came and was placed over the interval, in bytes; not of TCP, where the sender has the row
-	Resent   uint64      // packets that were sent again over the interval
-	// Of a flow of an edge service, which has none of the others but Rate:
-	Waiting units.Bytes // frames that wait in the service
+	RTT      units.Time  // last measurement, for TCP smoothed; 0 before the first
+	Acked    uint64      // payload acknowledged over the interval, in bytes
+	Received uint64      // payload received and placed over the interval, in bytes; not for TCP, where the row is the sender's
+	Resent   uint64      // packets retransmitted over the interval
+	// For a flow of an edge service, which has none of the others except Rate:
+	Waiting units.Bytes // frames waiting in the service
 	Sent    uint64      // bytes of frames that the port took over the interval
 	Dropped uint64      // packets that did not fit, over the interval
-	// Gauges are those of the flow's rate control by FlowOptions.Gauges; gauge.None
-	// is one that it does not have.
+	// Gauges are the values of the flow's rate control, in the order of
+	// FlowOptions.Gauges; gauge.None stands for a gauge that it does not have.
 	Gauges []float64
 }
 
 // FlowSample is a flow at a moment, and what it did since the one before.
 type FlowSample struct {
 	At       units.Time // emulated, since the start of the run
-	Interval units.Time // since the sample before; positive
-	Order    int32      // of its NIC among the rows of an instant
+	Interval units.Time // since the previous sample; positive
+	Order    int32      // position of its NIC among the rows of an instant
 	Flow
 	FlowReading
 }
 
-// FlowOptions say what is recorded.
+// FlowOptions says what is recorded.
 type FlowOptions struct {
-	Gauges  []Gauge // that have columns, in their order
+	Gauges  []Gauge // gauges with columns, in their order
 	Wait    bool    // as Options.Wait
 	Ring    int     // samples between each producer and the consumer
 	MaxRows uint64  // end after this many rows; 0 = MaxRows
@@ -75,7 +76,7 @@ func NewFlows(o FlowOptions) *FlowRecorder {
 	return &FlowRecorder{options: o}
 }
 
-// Close ends the recording: Run writes what was put before and returns.
+// Close ends the recording: Run writes what has been put so far and returns.
 func (r *FlowRecorder) Close() { r.closed.Store(true) }
 
 // Run writes the recording to w as CSV, as Recorder.Run does.
@@ -115,11 +116,11 @@ func (r *FlowRecorder) NewTap() *FlowTap {
 	return t
 }
 
-// Put takes the samples of an instant, which is after the one before, in the order of
-// their rows; there may be none. It never blocks and never allocates; when the
-// consumer is too far behind, the instant is left out, its samples are counted as
-// overruns, and Put says false: the next samples are to stand for both intervals.
-// With FlowOptions.Wait it sleeps until there is room instead. After the end of the
+// Put takes the samples of an instant, later than the previous one, in the order of
+// their rows; there may be none. It never blocks and never allocates; if the consumer
+// is too far behind, the instant is left out, its samples are counted as overruns,
+// and Put returns false: the next samples must then cover both intervals. With
+// FlowOptions.Wait it sleeps until there is room instead. After the end of the
 // recording it does nothing.
 func (t *FlowTap) Put(at units.Time, samples []FlowSample) bool {
 	if t.Closed() {
@@ -153,5 +154,5 @@ func (t *FlowTap) Put(at units.Time, samples []FlowSample) bool {
 	return true
 }
 
-// Closed reports that the recording has ended, or is about to.
+// Closed reports whether the recording has ended, or is about to.
 func (t *FlowTap) Closed() bool { return t.recorder.closed.Load() }

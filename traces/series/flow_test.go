@@ -23,8 +23,8 @@ func sampleOf(at, interval units.Time, order int32, f Flow, r FlowReading) FlowS
 	return FlowSample{At: at, Interval: interval, Order: order, Flow: f, FlowReading: r}
 }
 
-// TestFlowCSV: two producers, one of which has nothing at an instant, make one file in
-// order of time and of the NICs, and what is not known is empty.
+// TestFlowCSV: two producers, one of which has nothing at an instant, write one file
+// in order of time and of NICs, with unknown values empty.
 func TestFlowCSV(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 8})
 	a, b := r.NewTap(), r.NewTap()
@@ -82,8 +82,8 @@ func TestFlowCSV(t *testing.T) {
 	}
 }
 
-// TestFlowAmbiguous: two gauges of one name and different units are told apart by their
-// columns.
+// TestFlowAmbiguous: two gauges with the same name and different units are
+// distinguished by their columns.
 func TestFlowAmbiguous(t *testing.T) {
 	var out bytes.Buffer
 	r := NewFlows(FlowOptions{Gauges: []Gauge{{OfControl, gauge.Gauge{Name: "cwnd", Unit: gauge.Bytes}}, {OfControl, gauge.Gauge{Name: "cwnd"}}}})
@@ -104,7 +104,7 @@ func TestFlowAmbiguous(t *testing.T) {
 }
 
 // TestFlowOverrun: a producer whose ring is full is told that an instant was left out,
-// and with Wait it waits even where an instant has more flows than the ring has places.
+// and with Wait it waits even if an instant has more flows than the ring has slots.
 func TestFlowOverrun(t *testing.T) {
 	r := NewFlows(FlowOptions{Ring: 4})
 	tap := r.NewTap()
@@ -135,7 +135,7 @@ func TestFlowOverrun(t *testing.T) {
 	}
 }
 
-// TestFlowPutDoesNotAllocate holds the engine's thread to its promise.
+// TestFlowPutDoesNotAllocate: Put does not allocate on the engine's thread.
 func TestFlowPutDoesNotAllocate(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 1024})
 	tap, samples, at := r.NewTap(), []FlowSample{sampleOf(us, us, 0, Flow{NIC: "a"}, FlowReading{})}, us
@@ -147,8 +147,8 @@ func TestFlowPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFlowBadFiles: what is no series of flows is refused with the place. The columns of
-// flows of edge services may be left out.
+// TestFlowBadFiles: a file that is not a series of flows is refused with the position.
+// The columns of flows of edge services are optional.
 func TestFlowBadFiles(t *testing.T) {
 	header := strings.Join(slices.DeleteFunc(slices.Clone(FlowColumns[:]), func(c string) bool { return slices.Index(FlowColumns[:], c) >= flowWaiting || c == "flow" }), ",") + "\n"
 	x, err := NewFlowReader(strings.NewReader(header + "1,1,a,17,x,,,5,,,,,\n"))

@@ -14,21 +14,21 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// FlowRow is a sample of a flow as it stands in a file.
+// FlowRow is a sample of a flow as read from a file.
 type FlowRow struct {
 	Flow
 	At, Interval units.Time
-	// Values are those of the file's quantities, in their order; NaN is one that the
-	// row does not know.
+	// Values are the values of the file's quantities, in their order; NaN means that
+	// the row does not have the value.
 	Values []float64
 }
 
-// FlowQuantity is something that the rows of a series of flows say.
+// FlowQuantity is a quantity in the rows of a series of flows.
 type FlowQuantity struct {
-	Name string     // "rate", or that of a gauge
+	Name string     // "rate", or the name of a gauge
 	Unit gauge.Unit // of its values
-	// PerInterval means that a value is of the interval before the sample, as rates of
-	// payload are; otherwise it is of the instant.
+	// PerInterval means that a value is for the interval before the sample, such as a
+	// payload rate; otherwise it is for the instant.
 	PerInterval bool
 
 	column string
@@ -37,7 +37,7 @@ type FlowQuantity struct {
 // String is the quantity's name, for people.
 func (q FlowQuantity) String() string { return strings.ReplaceAll(q.Name, "_", " ") }
 
-// flowQuantities are those that all series of flows have.
+// flowQuantities are the quantities that all series of flows have.
 var flowQuantities = []FlowQuantity{
 	{"rate", gauge.BitsPerSecond, false, FlowColumns[flowRate]},
 	{"goodput", gauge.BitsPerSecond, true, FlowColumns[flowGoodput]},
@@ -49,8 +49,8 @@ var flowQuantities = []FlowQuantity{
 	{"sent", gauge.BitsPerSecond, true, FlowColumns[flowSentRate]},
 }
 
-// FlowQuantityNames are the names of what all series of flows say. Beside them are the
-// names of the gauges in a file's columns.
+// FlowQuantityNames returns the names of the quantities that all series of flows have.
+// A file's gauges add their own names.
 func FlowQuantityNames() (names []string) {
 	for _, q := range flowQuantities {
 		names = append(names, q.Name)
@@ -58,8 +58,8 @@ func FlowQuantityNames() (names []string) {
 	return names
 }
 
-// IsFlows tells whether a CSV file with this header is a series of flows, or was meant
-// to be one.
+// IsFlows reports whether a CSV file with this header is a series of flows, or was
+// meant to be one.
 func IsFlows(header []string) bool {
 	return slices.Contains(header, "time_s") && slices.Contains(header, "qpn")
 }
@@ -68,14 +68,14 @@ func IsFlows(header []string) bool {
 type FlowReader struct {
 	in         *csv.Reader
 	quantities []FlowQuantity
-	at         [flowName + 1]int // of the first columns in the file; -1 where flowName is not there
-	columns    []int             // of the quantities; -1 where one that may be left out is not there
+	at         [flowName + 1]int // positions of the first columns in the file; -1 if there is no flowName
+	columns    []int             // of the quantities; -1 if an optional one is missing
 	names      map[string]string
 	row        FlowRow
 }
 
-// NewFlowReader begins to read a CSV file. It finds columns by their names; flow and those
-// from waiting_bytes on may be left out.
+// NewFlowReader begins to read a CSV file. It finds columns by their names; flow and the
+// columns from waiting_bytes on are optional.
 func NewFlowReader(r io.Reader) (*FlowReader, error) {
 	x := &FlowReader{in: csv.NewReader(r), names: map[string]string{}}
 	x.in.ReuseRecord = true
@@ -114,11 +114,11 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 	return x, nil
 }
 
-// Quantities are those of the file, in the order of FlowRow.Values.
+// Quantities returns the quantities of the file, in the order of FlowRow.Values.
 func (x *FlowReader) Quantities() []FlowQuantity { return x.quantities }
 
-// Find gives the index of the quantity of a name, or of a column where several have the
-// name.
+// Find returns the index of the quantity with a name, or with a column if several have
+// the name.
 func (x *FlowReader) Find(name string) (int, error) {
 	found := -1
 	for i, q := range x.quantities {
@@ -146,8 +146,8 @@ func (x *FlowReader) Find(name string) (int, error) {
 	return found, nil
 }
 
-// Each gives the rows to f, in their order. A row is f's until it returns. Errors name
-// the line.
+// Each calls f with each row, in order. A row is valid only during the call. Errors
+// name the line.
 func (x *FlowReader) Each(f func(*FlowRow) error) error {
 	for {
 		record, err := x.in.Read()
@@ -167,7 +167,7 @@ func (x *FlowReader) Each(f func(*FlowRow) error) error {
 	}
 }
 
-// decode turns a record into the row. An error comes with its column.
+// decode decodes a record into the row. With an error it returns the column.
 func (x *FlowReader) decode(record []string) (column int, err error) {
 	r := &x.row
 	for _, c := range []int{flowTime, flowInterval} {
@@ -207,7 +207,7 @@ func (x *FlowReader) decode(record []string) (column int, err error) {
 	return 0, nil
 }
 
-// name gives a name as one string for all its rows.
+// name returns a name as one string that all its rows share.
 func (x *FlowReader) name(text string) string {
 	s, ok := x.names[text]
 	if !ok {

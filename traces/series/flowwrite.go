@@ -6,8 +6,7 @@ import (
 )
 
 // FlowColumns are the names of the columns that every series of flows has, in their
-// order. Behind them are those of the gauges (Gauge.Column). What a row does not know
-// is empty.
+// order. The columns of gauges follow (Gauge.Column). Unknown values are empty.
 var FlowColumns = [flowColumnCount]string{
 	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer", flowName: "flow",
 	flowRate: "rate_bps", flowWindow: "window_bytes", flowInFlight: "in_flight_bytes", flowRTT: "rtt_s",
@@ -17,20 +16,21 @@ var FlowColumns = [flowColumnCount]string{
 }
 
 // The columns of series of flows. Those from flowWindow to flowReceivedRate and flowResent
-// are empty of flows of edge services, and those from flowWaiting to flowDropped of others.
+// are empty for flows of edge services, and those from flowWaiting to flowDropped for
+// others.
 const (
 	flowTime = iota
 	flowInterval
 	flowNIC
 	flowQPN          // of a queue pair
-	flowTransfer     // or traffic; empty where there is none
-	flowName         // empty of a queue pair
-	flowRate         // at which it may send; empty without limit
-	flowWindow       // empty without limit
+	flowTransfer     // or traffic; empty if there is none
+	flowName         // empty for a queue pair
+	flowRate         // at which it may send; empty if there is no limit
+	flowWindow       // empty if there is no limit
 	flowInFlight     //
 	flowRTT          // empty before the first
 	flowAcked        // payload over the interval
-	flowReceived     // payload over the interval; empty of TCP
+	flowReceived     // payload over the interval; empty for TCP
 	flowGoodput      // acked, in bits per second
 	flowReceivedRate // received, in bits per second
 	flowWaiting      // in the edge service
@@ -66,7 +66,7 @@ func (w *flowWriter) row(s *FlowSample) error {
 	return w.end(b, s.Gauges)
 }
 
-// appendSender writes the columns behind the rate, of a queue pair or a flow by TCP.
+// appendSender appends the columns after the rate for a queue pair or a TCP flow.
 func appendSender(b []byte, s *FlowSample) []byte {
 	if s.Window > 0 {
 		b = strconv.AppendInt(b, int64(s.Window), 10)
@@ -87,7 +87,7 @@ func appendSender(b []byte, s *FlowSample) []byte {
 	return strconv.AppendUint(append(b, ",,,,,"...), s.Resent, 10)
 }
 
-// appendEdge writes them of a flow of an edge service.
+// appendEdge appends them for a flow of an edge service.
 func appendEdge(b []byte, s *FlowSample) []byte {
 	b = append(b, ",,,,,,"...)
 	for _, n := range [...]uint64{uint64(s.Waiting), s.Sent, rate(s.Sent, s.Interval), s.Dropped} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ofQueues are gauges of two points and of an edge service, of which two have one name.
+// ofQueues are gauges of two points and of an edge service; two have the same name.
 var ofQueues = []Gauge{
 	{OfPoint, gauge.Gauge{Name: "mark_probability", Unit: gauge.Share}}, {OfPoint, gauge.Gauge{Name: "messages"}},
 	{OfEdge, gauge.Gauge{Name: "messages"}}, {OfEdge, gauge.Gauge{Name: "waiting", Unit: gauge.Bytes}},
@@ -20,9 +20,9 @@ var ofQueues = []Gauge{
 
 var no = gauge.None
 
-// TestGaugeCSV: gauges stand behind the other columns, as they were at the moment, each in
-// the row of its queue. What a queue does not have, or what means nothing now, is empty,
-// also where a place of the ring had a value before.
+// TestGaugeCSV: gauges follow the other columns, with their current values, each in the
+// row of its queue. A gauge that a queue does not have, or that has no meaning now, is
+// empty, even if the ring slot had a value before.
 func TestGaugeCSV(t *testing.T) {
 	r := New(Options{Sources: []Source{{"s1:1", ""}, {"s1:1", "bulk"}}, Gauges: ofQueues, Ring: 2})
 	tap := r.NewTap([]int32{0, 1})
@@ -53,8 +53,8 @@ func TestGaugeCSV(t *testing.T) {
 	}
 }
 
-// TestGaugeQuantities: a reader finds gauges by their names, or by their columns where two
-// have one name, and gives their values.
+// TestGaugeQuantities: a reader finds gauges by their names, or by their columns if two
+// have the same name, and returns their values.
 func TestGaugeQuantities(t *testing.T) {
 	x, err := NewReader(strings.NewReader(strings.Join(append(columnsOf(ofQueues), Columns[:]...), ",") +
 		"\n0.5,7,8,,0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0\n"))
@@ -86,8 +86,9 @@ func TestGaugeQuantities(t *testing.T) {
 	}
 }
 
-// TestGaugeThinning: of rows that are joined the gauges are those of the last moment, and
-// do not change when the reader goes on; sums are means over time, of the rows that know.
+// TestGaugeThinning: merged rows have the gauges of the last moment, which do not change
+// when the reader continues; statistics are means over time, of the rows that have the
+// gauge.
 func TestGaugeThinning(t *testing.T) {
 	m := NewMerger(2 * us)
 	s := NewStatistician(Quantity{kind: gaugeKind, gauge: 0}, 0, ofQueues[:2]...)

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 )
 
-// Owner is what shows a gauge that has a column.
+// Owner is the kind of component that a gauge belongs to.
 type Owner uint8
 
 // The owners.
@@ -19,25 +19,27 @@ const (
 	OfEdge                 // the edge service in front of a port
 )
 
-// ownerPrefixes begin the names of the columns of gauges, so that they cannot be those of
-// others.
+// ownerPrefixes begin the column names of gauges, so that they cannot clash with other
+// columns.
 var ownerPrefixes = [...]string{OfControl: "cc_", OfPoint: "point_", OfEdge: "edge_"}
 
-// unitSuffixes end the names of the columns of gauges.
+// unitSuffixes end the column names of gauges.
 var unitSuffixes = map[gauge.Unit]string{
 	gauge.Bytes: "_bytes", gauge.BitsPerSecond: "_bps", gauge.Seconds: "_s", gauge.Share: "_share", gauge.YesNo: "_yes",
 }
 
-// Gauge is a gauge that has a column.
+// Gauge is a gauge with a column.
 type Gauge struct {
 	Of Owner
 	gauge.Gauge
 }
 
-// Column is the name of its column: cc_rtt_s, point_mark_probability_share, edge_flows.
+// Column returns the name of its column, such as cc_rtt_s, point_mark_probability_share,
+// edge_flows.
 func (g Gauge) Column() string { return ownerPrefixes[g.Of] + g.Name + unitSuffixes[g.Unit] }
 
-// String is its name, for people. That of an edge service is told from one of a port.
+// String returns its name, for people. The name distinguishes a gauge of an edge service
+// from one of a port.
 func (g Gauge) String() string {
 	name := strings.ReplaceAll(g.Name, "_", " ")
 	if g.Of == OfEdge {
@@ -46,7 +48,7 @@ func (g Gauge) String() string {
 	return name
 }
 
-// columnsOf names the columns of gauges.
+// columnsOf returns the column names of gauges.
 func columnsOf(gauges []Gauge) (names []string) {
 	for _, g := range gauges {
 		names = append(names, g.Column())
@@ -54,7 +56,7 @@ func columnsOf(gauges []Gauge) (names []string) {
 	return names
 }
 
-// appendGauges writes the values of gauges, each behind a comma; gauge.None is empty.
+// appendGauges appends the values of gauges, each after a comma; gauge.None is empty.
 func appendGauges(b []byte, values []float64) []byte {
 	for _, v := range values {
 		if b = append(b, ','); !math.IsNaN(v) {
@@ -64,8 +66,8 @@ func appendGauges(b []byte, values []float64) []byte {
 	return b
 }
 
-// GaugeColumns gives the gauges of an owner that a file has columns for, each name and unit
-// once, and where those of each list are among them.
+// GaugeColumns returns the gauges of an owner that a file has columns for, without
+// duplicates of name and unit, and the positions of each list's gauges among them.
 func GaugeColumns(of Owner, lists [][]gauge.Gauge) (all []Gauge, places [][]int) {
 	for _, list := range lists {
 		own := make([]int, len(list))
@@ -82,7 +84,7 @@ func GaugeColumns(of Owner, lists [][]gauge.Gauge) (all []Gauge, places [][]int)
 	return all, places
 }
 
-// gaugeOf is the reverse of Column, of some owners, without the help.
+// gaugeOf is the inverse of Column for the given owners; the gauge has no help text.
 func gaugeOf(column string, owners ...Owner) (g Gauge, ok bool) {
 	for _, of := range owners {
 		name, found := strings.CutPrefix(column, ownerPrefixes[of])

@@ -7,23 +7,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Measured is what the rows of a flow, or of a queue, say of one quantity, those that know
-// it.
+// Measured summarises one quantity over the rows of a flow, or of a queue, that have it.
 type Measured struct {
 	Name string     `json:"name"`
-	Of   string     `json:"of,omitempty"` // of a queue's gauge: point or edge
+	Of   string     `json:"of,omitempty"` // for a queue's gauge: point or edge
 	Unit gauge.Unit `json:"unit,omitempty"`
 	Mean float64    `json:"mean"` // over time
 	Min  float64    `json:"min"`
 	Max  float64    `json:"max"`
 	Last float64    `json:"last"`
-	span units.Time // of the rows that know it
+	span units.Time // of the rows that have it
 }
 
-// Known tells that a row knew it.
+// Known reports whether any row had the quantity.
 func (m *Measured) Known() bool { return m.span > 0 }
 
-// Add takes the value of a row with this interval.
+// Add adds the value of a row with this interval.
 func (m *Measured) Add(v float64, over units.Time) {
 	if m.span == 0 {
 		m.Min, m.Max = v, v
@@ -33,7 +32,7 @@ func (m *Measured) Add(v float64, over units.Time) {
 	m.span += over
 }
 
-// MarshalJSON leaves out of what is never known what nobody measured.
+// MarshalJSON omits the statistics if no row had the quantity.
 func (m Measured) MarshalJSON() ([]byte, error) {
 	if m.span == 0 {
 		return json.Marshal(struct {

@@ -2,18 +2,18 @@ package series
 
 import "github.com/weftlab/weft/sim/units"
 
-// Merger joins rows of a queue to longer intervals, over which rates mean
-// more: at 10us a link sends a packet or none.
+// Merger merges rows of a queue into longer intervals, over which rates mean
+// more: in 10us a link sends one packet or none.
 type Merger struct {
 	over units.Time
 	open map[Source]*Row
 }
 
-// NewMerger makes one for intervals of at least the given length.
+// NewMerger makes a Merger for intervals of at least the given length.
 func NewMerger(over units.Time) *Merger { return &Merger{over, map[Source]*Row{}} }
 
-// Add takes a row and gives the joined one when its interval is long enough.
-// That is the caller's until the next row of the same queue.
+// Add takes a row and returns the merged one, with true when its interval is
+// long enough. It is valid until the next row of the same queue.
 func (m *Merger) Add(r *Row) (*Row, bool) {
 	if r.Interval >= m.over {
 		return r, true

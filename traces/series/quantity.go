@@ -9,11 +9,11 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 )
 
-// Quantity is something that a row of a queue says, to be drawn.
+// Quantity is a quantity in a row of a queue, to be drawn.
 type Quantity struct {
 	kind  quantityKind
 	name  string
-	gauge int        // of a gauge: its place in Row.Gauges
+	gauge int        // for a gauge: its index in Row.Gauges
 	unit  gauge.Unit // likewise
 }
 
@@ -31,8 +31,8 @@ const (
 	gaugeKind
 )
 
-// The quantities that all files have. All but Queue belong to the interval before the
-// sample. Beside them are the gauges in a file's columns (Reader.Find).
+// The quantities that all files have. All but Queue are for the interval before the
+// sample. A file's columns may also hold gauges (Reader.Find).
 var (
 	Queue    = Quantity{kind: queueKind, name: "queue"}
 	QueueMax = Quantity{kind: queueMaxKind, name: "queue-max"}
@@ -46,7 +46,7 @@ var (
 
 var quantities = []Quantity{Queue, QueueMax, Rate, RxRate, Drops, Marks, Trims, Paused}
 
-// QuantityNames are the names of the quantities that all files have.
+// QuantityNames returns the names of the quantities that all files have.
 func QuantityNames() (names []string) {
 	for _, q := range quantities {
 		names = append(names, q.name)
@@ -54,8 +54,8 @@ func QuantityNames() (names []string) {
 	return names
 }
 
-// Find gives the quantity of a name: of those that all files have, or a gauge by its name,
-// or by its column where several have the name.
+// Find returns the quantity with a name: one that all files have, or a gauge by its name,
+// or by its column if several have the name.
 func (x *Reader) Find(name string) (Quantity, error) {
 	if i := slices.IndexFunc(quantities, func(q Quantity) bool { return q.name == name }); i >= 0 {
 		return quantities[i], nil
@@ -85,15 +85,15 @@ func (x *Reader) Find(name string) (Quantity, error) {
 // String is the quantity's name, for people.
 func (q Quantity) String() string { return q.name }
 
-// IsRate tells that the quantity is something per time.
+// IsRate reports whether the quantity is per unit of time.
 func (q Quantity) IsRate() bool { return q.kind > queueMaxKind && q.kind < gaugeKind }
 
-// IsGauge tells that it is a gauge, in a unit.
+// IsGauge reports whether it is a gauge, and in what unit.
 func (q Quantity) IsGauge() (unit gauge.Unit, is bool) { return q.unit, q.kind == gaugeKind }
 
-// Of gives the quantity of a row: bytes, bits per second, packets per second,
-// the share of the interval for which the queue was paused, or a gauge in its unit. It is
-// false where the row does not know.
+// Of returns the quantity in a row: bytes, bits per second, packets per second, the share
+// of the interval for which the queue was paused, or a gauge in its unit. It returns
+// false if the row does not have it.
 func (q Quantity) Of(r *Row) (v float64, ok bool) {
 	t := r.Interval.Seconds()
 	switch q.kind {

@@ -13,14 +13,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Row is a sample as it stands in a file.
+// Row is a sample as read from a file.
 type Row struct {
 	Source
 	At, Interval units.Time
-	Reading      // RxBytes of a class is not known and 0; Gauges are by Reader.Gauges
+	Reading      // RxBytes of a class is not known and 0; Gauges are in the order of Reader.Gauges
 }
 
-// Read gives the rows of a CSV file to each, as Reader.Each does.
+// Read calls each with the rows of a CSV file, as Reader.Each does.
 func Read(r io.Reader, each func(*Row) error) error {
 	x, err := NewReader(r)
 	if err != nil {
@@ -36,9 +36,9 @@ type Reader struct {
 	*decoder
 }
 
-// NewReader begins to read a CSV file. It finds columns by their names; those of Columns
-// must be there, but for tx_bps and rx_bps, which follow from others. Those of gauges, and
-// others, may be there as well.
+// NewReader begins to read a CSV file. It finds columns by their names; all of Columns are
+// required, except tx_bps and rx_bps, which follow from others. Columns of gauges, and
+// other columns, may be present as well.
 func NewReader(r io.Reader) (*Reader, error) {
 	x := &Reader{in: csv.NewReader(r)}
 	x.in.ReuseRecord = true
@@ -63,10 +63,10 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return x, nil
 }
 
-// Gauges are those that the file has columns for, in their order.
+// Gauges returns the gauges that the file has columns for, in their order.
 func (x *Reader) Gauges() []Gauge { return x.gauges }
 
-// Each gives the rows to each, in their order. The row is each's until it returns. Errors
+// Each calls each with every row, in order. The row is valid only during the call. Errors
 // name the line.
 func (x *Reader) Each(each func(*Row) error) error {
 	in, d := x.in, x.decoder
@@ -88,16 +88,16 @@ func (x *Reader) Each(each func(*Row) error) error {
 	}
 }
 
-// Is tells whether a CSV file with this header is a series, or was meant to
+// Is reports whether a CSV file with this header is a series, or was meant to
 // be one.
 func Is(header []string) bool {
 	return slices.Contains(header, "time_s") && slices.Contains(header, "queue_bytes")
 }
 
-// decoder turns records into rows.
+// decoder decodes records into rows.
 type decoder struct {
 	header []string
-	at     [columnCount]int // of each of Columns in the file, -1 where it may be left out
+	at     [columnCount]int // of each of Columns in the file; -1 if an optional one is missing
 	names  map[string]string
 	row    Row
 	record []string
@@ -146,7 +146,7 @@ func (d *decoder) decode(record []string) error {
 	return d.err
 }
 
-// name gives a name as one string for all its rows.
+// name returns a name as one string that all its rows share.
 func (d *decoder) name(c int) string {
 	text := d.record[d.at[c]]
 	s, ok := d.names[text]
@@ -165,7 +165,7 @@ func (d *decoder) count(c int) uint64 {
 	return n
 }
 
-// number reads a column of the file; NaN where it is empty.
+// number reads a column of the file; it returns NaN if it is empty.
 func (d *decoder) number(column int) float64 {
 	text := d.record[column]
 	if text == "" {
@@ -193,8 +193,8 @@ func (d *decoder) fail(c int, want string) {
 	}
 }
 
-// parseSeconds is the reverse of appendSeconds. It also takes what other
-// programs make of a number when they rewrite a file: an exponent, more
+// parseSeconds is the inverse of appendSeconds. It also accepts what other
+// programs turn a number into when they rewrite a file: an exponent, more
 // decimals.
 func parseSeconds(s string) (units.Time, bool) {
 	whole, frac, _ := strings.Cut(s, ".")

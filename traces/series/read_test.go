@@ -25,7 +25,7 @@ func rows(t rapid.TB, text string) (rows []Row, err error) {
 	return rows, err
 }
 
-// TestReadWrite: what is written is read back as it was.
+// TestReadWrite: rows are read back as they were written.
 func TestReadWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := []Source{{"s1:1", ""}, {"leaf1:spine2", ""}, {"leaf1:spine2", "lossless"}}
@@ -62,8 +62,8 @@ func TestReadWrite(t *testing.T) {
 	})
 }
 
-// TestReadErrors: what is no series is refused, with the line and what is
-// wrong.
+// TestReadErrors: a file that is not a series is refused, with the line and
+// what is wrong.
 func TestReadErrors(t *testing.T) {
 	head := strings.Join(Columns[:], ",") + "\n"
 	const good = "0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0\n"
@@ -81,8 +81,8 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
 	}
-	// Columns may stand in another order, be more, and lack what follows from
-	// others.
+	// Columns may be in another order, there may be others, and those that
+	// follow from others may be missing.
 	got, err := rows(t, "note,port,class,time_s,interval_s,queue_bytes,queue_max_bytes,tx_bytes,rx_bytes,dropped_packets,marked_packets,trimmed_packets,paused_s\nhi,s1:1,,1e-3,0.001,5,,7,8,1,2,3,0\n")
 	want := []Row{{Source: Source{Port: "s1:1"}, At: ms, Interval: ms, Reading: Reading{Queue: 5, QueueMax: Unknown, TxBytes: 7, RxBytes: 8, Dropped: 1, Marked: 2, Trimmed: 3}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -90,7 +90,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestStatistics: sums, quantiles and peaks of a queue that is known.
+// TestStatistics: sums, quantiles and peaks of a known queue.
 func TestStatistics(t *testing.T) {
 	s := NewStatistician(Rate, 2*us)
 	for i := range units.Time(100) {
@@ -114,8 +114,8 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestEnvelope: in every column of pixels the first, the last, the least and
-// the greatest value stay, and the points stay in order.
+// TestEnvelope: in every column of pixels the first, the last, the lowest and
+// the highest value are kept, and the points stay in order.
 func TestEnvelope(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 20).Draw(t, "columns")
@@ -152,7 +152,7 @@ func TestEnvelope(t *testing.T) {
 	})
 }
 
-// TestQuantities: each has its name, and rows that do not know it say so.
+// TestQuantities: each quantity has its name, and rows that do not have it report this.
 func TestQuantities(t *testing.T) {
 	row := &Row{At: ms, Interval: ms, Reading: Reading{Queue: 1, QueueMax: 2, TxBytes: 3, RxBytes: 4, Dropped: 5, Marked: 6, Trimmed: 7, Paused: ms / 2}}
 	class := &Row{Source: Source{Class: "a"}, At: ms, Interval: ms, Reading: Reading{QueueMax: Unknown}}
@@ -175,7 +175,7 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is the time that a row takes to be read and summed up.
+// BenchmarkRead measures the time to read a row and add it to the statistics.
 func BenchmarkRead(b *testing.B) {
 	var text bytes.Buffer
 	w := newWriter(&text, []Source{{Port: "leaf1:spine1"}, {Port: "leaf1:h2"}}, nil)

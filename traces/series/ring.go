@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// waitNap is how long a producer that waits for room sleeps between two looks.
+// waitNap is how long a producer that waits for room sleeps between checks.
 const waitNap = 50 * time.Microsecond
 
-// cacheLine keeps what one thread writes away from what the other reads.
+// cacheLine separates what one thread writes from what the other reads.
 const cacheLine = 64
 
-// ring is samples between one producer and one consumer. Head and tail count
-// samples since the begin; the place is the count modulo the length, a power of
+// ring holds samples between one producer and one consumer. head and tail count
+// samples since the start; the index is the count modulo the length, a power of
 // two.
 type ring[T any] struct {
 	slots    []T
-	overruns atomic.Uint64 // samples; the producer counts
-	until    atomic.Int64  // all up to this instant is in the ring, or was
+	overruns atomic.Uint64 // samples; written by the producer
+	until    atomic.Int64  // everything up to this instant is or was in the ring
 	_        [cacheLine]byte
 	head     atomic.Uint64 // the producer moves it
 	_        [cacheLine]byte
@@ -25,7 +25,7 @@ type ring[T any] struct {
 	_        [cacheLine]byte
 }
 
-// sized gives the ring at least so many places.
+// sized allocates at least the given number of slots.
 func (r *ring[T]) sized(least int) {
 	n := 1
 	for n < least {
@@ -36,7 +36,7 @@ func (r *ring[T]) sized(least int) {
 
 func (r *ring[T]) at(i uint64) *T { return &r.slots[i&uint64(len(r.slots)-1)] }
 
-// room tells whether n samples more fit.
+// room reports whether n more samples fit.
 func (r *ring[T]) room(n uint64) bool {
 	return r.head.Load()+n-r.tail.Load() <= uint64(len(r.slots))
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Summary says what a recording holds and what it lacks.
+// Summary says what a recording contains and what is missing.
 type Summary struct {
 	Rows     uint64     `json:"rows"`               // written
-	Overruns uint64     `json:"overruns,omitempty"` // samples that are missing because they could not be written fast enough
-	Full     units.Time `json:"full,omitempty"`     // when the recording ended because it had as many rows as it may; 0 = it did not
+	Overruns uint64     `json:"overruns,omitempty"` // samples missing because they could not be written fast enough
+	Full     units.Time `json:"full,omitempty"`     // when the recording ended because it reached its maximum number of rows; 0 = it did not
 }
 
-// Run writes the recording to w as CSV until Close is called or
-// Options.MaxRows is reached: then whatever was put before is in it, in order
-// of time and of the sources, and every row is whole. Run may be called once.
+// Run writes the recording to w as CSV until Close is called or Options.MaxRows
+// is reached: then everything put before is in it, in order of time and of the
+// sources, and every row is complete. Run may be called once.
 //
-// It fails when writing fails; the recording is then over.
+// It fails if writing fails; the recording is then over.
 func (r *Recorder) Run(w io.Writer) (Summary, error) {
 	if r.started.Swap(true) {
 		return Summary{}, errors.New("series: Run was called twice")

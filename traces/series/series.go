@@ -1,7 +1,7 @@
-// Package series is queues and flows over time: samples of ports and of the
-// classes of ports, and samples of queue pairs, at multiples of a span of emulated
-// time, written as CSV and read back. The engine puts what its counters say into a Tap, at the price of a
-// copy; everything else happens on the side of the reader, in Run.
+// Package series records queues and flows over time: samples of ports and their classes, and of
+// queue pairs, at multiples of a span of emulated time, written as CSV and read back. The engine
+// puts the values of its counters into a Tap, at the cost of a copy; everything else happens on
+// the reader's side, in Run.
 package series
 
 import (
@@ -19,51 +19,51 @@ const (
 
 // Bounds on what is recorded.
 const (
-	MaxRows = 100_000_000 // of one file: about 6 GB
-	maxRate = 1_000_000   // rows per second of the wall clock, which is half of what a core can write
+	MaxRows = 100_000_000 // in one file: about 6 GB
+	maxRate = 1_000_000   // rows per second of the wall clock, half of what a core can write
 )
 
-// rowBytes is about what a row takes in the file.
+// rowBytes is the approximate size of a row in the file.
 const rowBytes = 60
 
-// Source is a queue that is sampled.
+// Source is a sampled queue.
 type Source struct {
 	Port  string // "s1:3"
-	Class string // "" is the port as a whole
+	Class string // "" means the port as a whole
 }
 
-// Reading is what is known of a queue at a moment. All but the queue itself
-// are totals since the start of the run.
+// Reading is what is known about a queue at a moment. All but the queue, its
+// maximum and the gauges are totals since the start of the run.
 type Reading struct {
-	Queue    units.Bytes // frames that wait, without the one being sent
-	QueueMax units.Bytes // the longest it has been since the last reading; Unknown where nobody keeps it
-	TxBytes  uint64      // frames without FCS that have begun to leave
-	RxBytes  uint64      // frames without FCS that have come in; of ports as a whole
+	Queue    units.Bytes // waiting frames, without the one being sent
+	QueueMax units.Bytes // the longest it has been since the last reading; Unknown if this is not tracked
+	TxBytes  uint64      // frames without FCS whose transmission has begun
+	RxBytes  uint64      // frames without FCS received; only for ports as a whole
 	Dropped  uint64      // packets
 	Marked   uint64
 	Trimmed  uint64
 	Paused   units.Time // by the peer
-	// Gauges are by Options.Gauges; gauge.None is one that the queue does not have. They
-	// are of the moment.
+	// Gauges are current values in the order of Options.Gauges; gauge.None stands for a
+	// gauge that the queue does not have.
 	Gauges []float64
 }
 
-// Unknown is a QueueMax that nobody keeps.
+// Unknown is a QueueMax that is not tracked.
 const Unknown units.Bytes = -1
 
-// Sample is a queue at a moment and what happened at it since the sample
-// before.
+// Sample is a queue at a moment and what happened to it since the previous
+// sample.
 type Sample struct {
 	At       units.Time // emulated, since the start of the run
-	Interval units.Time // since the sample before; positive
+	Interval units.Time // since the previous sample; positive
 	Source   int32      // index into Options.Sources
 	Reading             // Queue and Gauges at At; the others over the interval
 }
 
-// Options say what is recorded.
+// Options says what is recorded.
 type Options struct {
 	Sources []Source // of all taps, in the order of the rows of one instant
-	Gauges  []Gauge  // that have columns, in their order
+	Gauges  []Gauge  // gauges with columns, in their order
 	Wait    bool     // producers wait for room instead of dropping, so that in virtual time results do not depend on the disk
 	Ring    int      // samples between each producer and the consumer; it is raised to a power of two with room for two instants
 	MaxRows uint64   // end after this many rows; 0 = MaxRows
@@ -85,6 +85,6 @@ func New(o Options) *Recorder {
 	return &Recorder{options: o}
 }
 
-// Close ends the recording: Run writes what was put before and returns. Put
-// does nothing any more.
+// Close ends the recording: Run writes what has been put so far and returns.
+// Put does nothing from then on.
 func (r *Recorder) Close() { r.closed.Store(true) }

@@ -16,7 +16,7 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-// TestCSV: two producers, of a port with a class and of a plain one, make one
+// TestCSV: two producers, of a port with a class and of a plain port, write one
 // file in order of time and of the sources.
 func TestCSV(t *testing.T) {
 	r := New(Options{Sources: []Source{{"s1:1", ""}, {"s1:2", ""}, {"s1:2", "lossless"}, {"s2:1", ""}}, Ring: 64})
@@ -49,9 +49,9 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestOverrun: a producer whose ring is full loses instants, not time; what it
-// then puts stands for what is missing, so that sums and maxima stay right, and
-// what is missing is counted.
+// TestOverrun: a producer whose ring is full loses instants, not time; its next
+// samples include the missing ones, so that sums and maxima stay right, and
+// missing samples are counted.
 func TestOverrun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Ring: 8})
@@ -69,7 +69,7 @@ func TestOverrun(t *testing.T) {
 			tap.Put(units.Time(i+1)*us, now[:])
 		}
 		fits := min(n, 4)
-		// The ring is read, and the last instant finds room.
+		// The ring is read, so the last instant has room.
 		c := r.run(newWriter(&bytes.Buffer{}, r.options.Sources, nil))
 		var rows []Sample
 		for c.next(true) {
@@ -98,8 +98,8 @@ func TestOverrun(t *testing.T) {
 	})
 }
 
-// TestTwoThreads: producers and the consumer run beside each other; with Wait
-// nothing is lost although the rings are small, and the rows are in order.
+// TestTwoThreads: producers and the consumer run in parallel; with Wait nothing
+// is lost although the rings are small, and the rows are in order.
 func TestTwoThreads(t *testing.T) {
 	const instants = 3000
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"b:1", ""}}, Ring: 4, Wait: true})
@@ -145,7 +145,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 }
 
 // TestBrokenWriter: when the disk is full the recording ends, and a producer
-// that waits for room does not wait for ever.
+// that waits for room does not wait forever.
 func TestBrokenWriter(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}}, Ring: 16, Wait: true})
 	tap := r.NewTap([]int32{0})
@@ -162,8 +162,8 @@ func TestBrokenWriter(t *testing.T) {
 	}
 }
 
-// TestFull: a file has no more rows than it may, all instants in it are whole,
-// and the summary says where it ends.
+// TestFull: a file does not exceed the maximum number of rows, all its instants
+// are complete, and the summary says where it ends.
 func TestFull(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, MaxRows: 5, Ring: 64})
 	tap := r.NewTap([]int32{0, 1})
@@ -177,7 +177,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestPutDoesNotAllocate holds the engine's thread to its promise.
+// TestPutDoesNotAllocate: Put does not allocate on the engine's thread.
 func TestPutDoesNotAllocate(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Gauges: ofQueues, Ring: 1024})
 	tap, readings, at := r.NewTap([]int32{0, 1}), make([]Reading, 2), us
@@ -190,13 +190,13 @@ func TestPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCheck: what cannot be recorded is refused, with the fix.
+// TestCheck: recordings that are not possible are refused, with the fix.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		queues        int
 		every, length units.Time
 		wall          bool
-		want          string // "" is good
+		want          string // "" if valid
 	}{
 		{10, us, units.Second, false, ""},
 		{10, 100 * us, 0, true, ""},
@@ -219,7 +219,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckMends: the span that a refusal names is one that is taken.
+// TestCheckMends: the span that an error suggests is accepted.
 func TestCheckMends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queues := rapid.IntRange(1, 1e6).Draw(t, "queues")
@@ -242,7 +242,7 @@ func TestCheckMends(t *testing.T) {
 	})
 }
 
-// TestSeconds: times are exact, and read back as they were.
+// TestSeconds: times are exact, and read back unchanged.
 func TestSeconds(t *testing.T) {
 	for at, want := range map[units.Time]string{0: "0", 1: "0.000000000001", units.Second: "1", 1500 * ms: "1.5", 86400*units.Second + 10*us: "86400.00001"} {
 		if got := string(appendSeconds(nil, at)); got != want {
@@ -267,7 +267,7 @@ func TestSeconds(t *testing.T) {
 	})
 }
 
-// TestRate: bytes over a time in bits per second, to the nearest.
+// TestRate: bytes over a time are converted to bits per second, to the nearest.
 func TestRate(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64
@@ -280,7 +280,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// rowWriter notes writes that do not end with a whole row.
+// rowWriter counts writes that do not end with a whole row.
 type rowWriter struct{ writes, torn int }
 
 func (w *rowWriter) Write(p []byte) (int, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Statistics are what the rows of one queue come to.
+// Statistics summarises the rows of one queue.
 type Statistics struct {
 	Port  string     `json:"port"`
 	Class string     `json:"class,omitempty"`
@@ -16,8 +16,8 @@ type Statistics struct {
 	From  units.Time `json:"from"` // beginning of the first interval
 	To    units.Time `json:"to"`   // the last sample
 
-	// Of the samples, each counted once. The maximum is that of the intervals
-	// where it is known.
+	// Of the samples, each counted once. The maximum covers the intervals where
+	// it is known.
 	QueueMean float64     `json:"queue_mean_bytes"`
 	QueueP50  units.Bytes `json:"queue_p50"`
 	QueueP99  units.Bytes `json:"queue_p99"`
@@ -34,30 +34,31 @@ type Statistics struct {
 	Trimmed uint64     `json:"trimmed_packets"`
 	Paused  units.Time `json:"paused"`
 
-	Gauges []Measured `json:"gauges,omitempty"` // those that have columns
+	Gauges []Measured `json:"gauges,omitempty"` // gauges with columns
 
-	Known bool       `json:"-"` // a row knew the quantity asked for
-	Peak  float64    `json:"-"` // the largest of it, at least 0
-	Low   float64    `json:"-"` // the least of it, at most 0
-	Floor float64    `json:"-"` // the least above 0; 0 when there is none
+	Known bool       `json:"-"` // a row had the requested quantity
+	Peak  float64    `json:"-"` // its largest value, at least 0
+	Low   float64    `json:"-"` // its smallest value, at most 0
+	Floor float64    `json:"-"` // its smallest value above 0; 0 if there is none
 	every units.Time // the usual interval
 }
 
-// Fleeting tells that a row's interval, the last of a run, is too short for
-// its rates to mean anything: a frame counts when its first bit leaves.
+// Fleeting reports whether a row's interval, the last of a run, is too short
+// for its rates to mean anything: a frame counts when its first bit leaves.
 func (s *Statistics) Fleeting(r *Row) bool { return 2*r.Interval < s.every }
 
-// Statistician sums rows up by queue.
+// Statistician summarises rows by queue.
 type Statistician struct {
 	quantity Quantity
-	gauges   []Measured // of nothing
+	gauges   []Measured // still empty
 	merger   *Merger
 	order    []*tally
 	queues   map[Source]*tally
 }
 
-// tally is one queue. Queues have few lengths, sums of few sizes of packets, so
-// counting each is exact and takes little memory.
+// tally accumulates the rows of one queue. Queue lengths are sums of a few
+// packet sizes, so they take few values: counting each is exact and takes
+// little memory.
 type tally struct {
 	Statistics
 	seconds units.Time // covered by the intervals
@@ -65,8 +66,8 @@ type tally struct {
 	lengths map[units.Bytes]uint64
 }
 
-// NewStatistician makes one that finds the largest values of a quantity, of
-// rates those over intervals of at least the given length. Gauges are those of the rows.
+// NewStatistician makes a Statistician that finds the largest values of a quantity, for
+// rates over intervals of at least the given length. gauges are the gauges of the rows.
 func NewStatistician(q Quantity, over units.Time, gauges ...Gauge) *Statistician {
 	s := &Statistician{quantity: q, merger: NewMerger(over), queues: map[Source]*tally{}}
 	for _, g := range gauges {
@@ -75,7 +76,7 @@ func NewStatistician(q Quantity, over units.Time, gauges ...Gauge) *Statistician
 	return s
 }
 
-// Add takes one row.
+// Add adds a row.
 func (s *Statistician) Add(r *Row) {
 	t := s.queues[r.Source]
 	if t == nil {
@@ -117,7 +118,7 @@ func (s *Statistician) Add(r *Row) {
 	}
 }
 
-// Statistics gives what was added, by queue in the order of the first rows.
+// Statistics returns the statistics of each queue, in the order of their first rows.
 func (s *Statistician) Statistics() []Statistics {
 	out := make([]Statistics, 0, len(s.order))
 	for _, t := range s.order {
@@ -130,8 +131,8 @@ func (s *Statistician) Statistics() []Statistics {
 	return out
 }
 
-// quantile is the least length that at least the share q of the samples do not
-// exceed.
+// quantile returns the smallest length that at least the share q of the samples
+// do not exceed.
 func (t *tally) quantile(q float64) units.Bytes {
 	lengths := make([]units.Bytes, 0, len(t.lengths))
 	for l := range t.lengths {

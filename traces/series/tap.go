@@ -17,7 +17,8 @@ type Tap struct {
 	ring[Sample]
 }
 
-// NewTap adds a producer of the sources with these indices, which rise.
+// NewTap adds a producer of the sources with these indices, which are in ascending
+// order.
 func (r *Recorder) NewTap(sources []int32) *Tap {
 	t := &Tap{recorder: r, sources: sources, last: make([]Reading, len(sources))}
 	t.sized(max(r.options.Ring, 2*len(sources)))
@@ -39,11 +40,11 @@ func (r *Recorder) NewTap(sources []int32) *Tap {
 }
 
 // Put takes a reading of each of the tap's sources, in their order, at an
-// instant after the one before. It never blocks and never allocates; when the
-// consumer is too far behind, the instant is left out, its samples are counted
-// as overruns, and the next samples stand for both intervals. With Options.Wait
-// it sleeps until there is room instead, which Run makes. After the end of the
-// recording it does nothing.
+// instant later than the previous one. It never blocks and never allocates; if
+// the consumer is too far behind, the instant is left out, its samples are
+// counted as overruns, and the next samples cover both intervals. With
+// Options.Wait it sleeps until there is room instead, which Run makes. After
+// the end of the recording it does nothing.
 func (t *Tap) Put(at units.Time, now []Reading) {
 	n := uint64(len(t.sources))
 	if n == 0 || t.Closed() {
@@ -56,7 +57,7 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 		if !t.recorder.options.Wait {
 			t.overruns.Add(n)
 			for i := range now {
-				// What this interval would have said the next one has to.
+				// The next interval must include the maximum of this one.
 				t.last[i].QueueMax = max(t.last[i].QueueMax, now[i].QueueMax)
 			}
 			t.until.Store(int64(at))
@@ -85,8 +86,8 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 	t.until.Store(int64(at))
 }
 
-// Last is the instant of the last samples that were taken, 0 when none were.
+// Last returns the instant of the last samples taken, 0 if there are none.
 func (t *Tap) Last() units.Time { return t.lastAt }
 
-// Closed reports that the recording has ended, or is about to.
+// Closed reports whether the recording has ended, or is about to.
 func (t *Tap) Closed() bool { return t.recorder.closed.Load() }

@@ -9,8 +9,8 @@ import (
 )
 
 // Columns are the names of the columns that every series of queues has, in their order.
-// Behind them are those of the gauges (Gauge.Column). Times are emulated and exact
-// to the picosecond. What a row does not know is empty.
+// The columns of gauges follow (Gauge.Column). Times are emulated and exact to the
+// picosecond. Unknown values are empty.
 var Columns = [columnCount]string{
 	timeAt: "time_s", interval: "interval_s", portName: "port", className: "class",
 	queueNow: "queue_bytes", queueMost: "queue_max_bytes",
@@ -21,16 +21,16 @@ var Columns = [columnCount]string{
 // The columns. All from txBytes on count over the interval.
 const (
 	timeAt    = iota // of the sample, since the start of the run
-	interval         // since the sample before
+	interval         // since the previous sample
 	portName         // "s1:3"
 	className        // empty for the port as a whole
 	queueNow
-	queueMost // the longest queue over the interval; empty where nobody keeps it
+	queueMost // the longest queue over the interval; empty if this is not tracked
 	txBytes
-	rxBytes // of ports as a whole
+	rxBytes // only for ports as a whole
 	txRate  // in bits per second
 	rxRate
-	dropped // at this port and on the link behind it
+	dropped // at this port and on its link
 	marked
 	trimmed
 	paused // by the peer
@@ -75,7 +75,7 @@ func (w *writer) row(s *Sample) error {
 	return w.end(b, s.Gauges)
 }
 
-// rate gives n bytes over t in bits per second, rounded to the nearest.
+// rate returns n bytes over t in bits per second, rounded to the nearest.
 func rate(n uint64, t units.Time) uint64 {
 	if t <= 0 {
 		return 0
@@ -89,8 +89,8 @@ func rate(n uint64, t units.Time) uint64 {
 	return q
 }
 
-// appendSeconds writes a time, not negative, in seconds with as many decimals
-// as it takes.
+// appendSeconds appends a time, not negative, in seconds with as many decimals
+// as needed.
 func appendSeconds(b []byte, t units.Time) []byte {
 	b = strconv.AppendInt(b, int64(t/units.Second), 10)
 	rest := t % units.Second

@@ -17,24 +17,25 @@ import (
 // Point is a point of a cumulative distribution function.
 type Point struct {
 	Size    units.Bytes
-	Percent float64 // of the flows that are not larger, 0 to 100
+	Percent float64 // percentage of flows that are not larger, 0 to 100
 }
 
 // CDF is a distribution given by points of its cumulative distribution function with
 // straight lines between them: between two points all sizes have the same probability.
-// What is drawn is rounded to the nearest byte, which leaves the mean as it is because
-// points are at whole bytes, and 0 becomes 1.
+// Draws are rounded to the nearest byte, which does not change the mean because points
+// are at whole bytes, and 0 becomes 1.
 //
-// Two points of the same size are a step: so many flows have exactly this size. Two
-// points of the same percentage are a gap: no flow has a size between them.
+// Two points with the same size are a step: that share of flows has exactly this
+// size. Two points with the same percentage are a gap: no flow has a size
+// between them.
 type CDF struct {
 	size  []float64
 	upTo  []float64 // shares, 0 to 1
 	shown []Point
 }
 
-// NewCDF makes a distribution of at least two points; the first has 0%, the last 100%, and
-// neither sizes nor percentages fall.
+// NewCDF makes a distribution from at least two points; the first has 0%, the last 100%,
+// and neither sizes nor percentages decrease.
 func NewCDF(points []Point) (*CDF, error) {
 	b := cdfBuilder{}
 	for i, p := range points {
@@ -46,8 +47,8 @@ func NewCDF(points []Point) (*CDF, error) {
 }
 
 // ReadCDF reads a distribution in the format of HPCC's traffic generator: a line for each
-// point, "BYTES PERCENT", in rising order, from 0 percent to 100. Bytes may be written
-// like 3e+07. Empty lines and what follows a # are skipped. Errors name the line.
+// point, "BYTES PERCENT", in ascending order, from 0 percent to 100. Bytes may be written
+// like 3e+07. Empty lines and text after a # are skipped. Errors name the line.
 func ReadCDF(r io.Reader) (*CDF, error) {
 	b := cdfBuilder{}
 	lines := bufio.NewScanner(r)
@@ -142,11 +143,11 @@ func (b *cdfBuilder) done() (*CDF, error) {
 	return c, nil
 }
 
-// Points are what the distribution is made of; the caller must not change them.
+// Points returns the points of the distribution; the caller must not change them.
 func (c *CDF) Points() []Point { return c.shown }
 
-// Quantile is the size that a share of the flows, 0 to 1, does not exceed, rounded to the
-// nearest byte and at least 1 B.
+// Quantile returns the size that a share of the flows, 0 to 1, does not exceed, rounded
+// to the nearest byte and at least 1 B.
 func (c *CDF) Quantile(share float64) units.Bytes {
 	i := sort.Search(len(c.upTo)-1, func(i int) bool { return c.upTo[i] > share })
 	low, high := c.upTo[i-1], c.upTo[i]
@@ -157,10 +158,10 @@ func (c *CDF) Quantile(share float64) units.Bytes {
 	return whole(math.Floor(x + 0.5))
 }
 
-// Draw gives a size: the quantile of a share that is drawn uniformly.
+// Draw returns a size: the quantile of a uniformly drawn share.
 func (c *CDF) Draw(r *rand.Rand) units.Bytes { return c.Quantile(r.Float64()) }
 
-// Mean is the mean of what Draw gives.
+// Mean returns the mean of Draw.
 func (c *CDF) Mean() float64 {
 	mean := 0.0
 	for i := 1; i < len(c.size); i++ {

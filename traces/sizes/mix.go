@@ -22,12 +22,12 @@ type Mix struct {
 	upTo  []float64 // shares of the parts added up; the last is 1
 }
 
-// slack is by how much shares may miss 100%: 33.3% and 66.7% do not, thirds to 12 digits
-// do.
+// slack is how far the sum of shares may be from 100%: 33.3% and 66.7% are exact,
+// thirds to 12 digits are not.
 const slack = 1e-9
 
-// NewMix mixes parts. Their shares add up to 100%, or rest takes what is left; rest is nil
-// in the first case.
+// NewMix mixes parts. Either their shares add up to 100% and rest is nil, or rest takes
+// the remaining share.
 func NewMix(parts []Part, rest Dist) (*Mix, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("a mix of no sizes")
@@ -67,7 +67,7 @@ func (m *Mix) Draw(r *rand.Rand) units.Bytes {
 	return m.parts[i].Dist.Draw(r)
 }
 
-// Mean is the mean of the parts' means, by their shares.
+// Mean returns the mean of the parts' means, weighted by their shares.
 func (m *Mix) Mean() float64 {
 	mean := 0.0
 	for _, p := range m.parts {

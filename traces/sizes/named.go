@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Known is a distribution that has a name.
+// Known is a named distribution.
 type Known struct {
 	Name   string
-	Origin string // what it describes and where its points are from
+	Origin string // what it describes and the source of its points
 	points func() []Point
 }
 
@@ -69,13 +69,13 @@ var All = []Known{
 	}},
 }
 
-// googleRPC gives the points of GoogleRPC2008.txt. Between the sizes below, mostly powers
-// of two, that file has points at which 1/size falls in equal steps while the percentage
-// rises in equal steps.
+// googleRPC returns the points of GoogleRPC2008.txt. Between the sizes below, mostly
+// powers of two, that file has points at which 1/size falls in equal steps while the
+// percentage rises in equal steps.
 func googleRPC() []Point {
 	knots := []struct {
 		Point
-		steps int // from the knot before it
+		steps int // from the previous knot
 	}{
 		{Point{3, 6.48826}, 1}, {Point{32, 9.73239}, 1}, {Point{64, 15.5271}, 5}, {Point{128, 35.1573}, 6},
 		{Point{256, 49.7901}, 8}, {Point{512, 78.4921}, 11}, {Point{1024, 86.32}, 14}, {Point{2048, 90.8862}, 18},
@@ -111,7 +111,7 @@ var cdfs = sync.OnceValue(func() map[string]*CDF {
 	return made
 })
 
-// Named gives a distribution of All by its name.
+// Named returns a distribution of All by its name.
 func Named(name string) (*CDF, error) {
 	if c := cdfs()[name]; c != nil {
 		return c, nil

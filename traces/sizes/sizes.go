@@ -1,8 +1,7 @@
-// Package sizes draws sizes of flows from distributions as papers have them.
+// Package sizes draws flow sizes from distributions as used in papers.
 //
-// All sizes are whole bytes and at least 1. All randomness comes from the stream that
-// Draw is given, and a distribution has no state: it may be shared by any number of
-// hosts.
+// All sizes are whole bytes and at least 1. All randomness comes from the stream
+// passed to Draw, and a distribution has no state: any number of hosts may share it.
 package sizes
 
 import (
@@ -15,24 +14,24 @@ import (
 
 // Dist is a distribution of sizes.
 type Dist interface {
-	// Draw gives a size, at least 1 B.
+	// Draw returns a size, at least 1 B.
 	Draw(r *rand.Rand) units.Bytes
-	// Mean is the expected value of what Draw gives, in bytes: computed, not measured,
-	// and with rounding and the minimum of 1 B taken into account.
+	// Mean returns the expected value of Draw, in bytes: computed, not measured, and
+	// with rounding and the minimum of 1 B taken into account.
 	Mean() float64
 }
 
 // Fixed is one size; less than 1 B counts as 1 B.
 type Fixed units.Bytes
 
-// Draw gives the size and draws nothing.
+// Draw returns the size and draws nothing.
 func (f Fixed) Draw(*rand.Rand) units.Bytes { return max(units.Bytes(f), 1) }
 
-// Mean is the size.
+// Mean returns the size.
 func (f Fixed) Mean() float64 { return float64(max(f, 1)) }
 
-// Uniform is every whole number of bytes from Min to Max, both included, with the same
-// probability.
+// Uniform is the uniform distribution over all whole numbers of bytes from min to max,
+// both included.
 type Uniform struct{ min, max units.Bytes }
 
 // NewUniform checks that 1 B ≤ lowest ≤ highest.
@@ -45,7 +44,7 @@ func (u Uniform) Draw(r *rand.Rand) units.Bytes {
 	return u.min + units.Bytes(r.Int64N(int64(u.max-u.min)+1))
 }
 
-// Mean is halfway between the bounds.
+// Mean returns the midpoint of the bounds.
 func (u Uniform) Mean() float64 { return (float64(u.min) + float64(u.max)) / 2 }
 
 // Exponential is the exponential distribution in whole bytes: rounded up, that is the
@@ -66,12 +65,12 @@ func (e Exponential) Draw(r *rand.Rand) units.Bytes {
 	return whole(math.Ceil(r.ExpFloat64() * e.scale))
 }
 
-// Mean is the mean that it was made with.
+// Mean returns the mean that it was made with.
 func (e Exponential) Mean() float64 { return e.mean }
 
-// Pareto is the bounded Pareto distribution: the density between the bounds falls with
-// the power -(1+shape). What is drawn is rounded up or down at random, so that the mean
-// stays that of the continuous law.
+// Pareto is the bounded Pareto distribution: between the bounds the density falls with
+// the power -(1+shape). Draws are rounded up or down at random, so that the mean stays
+// that of the continuous law.
 type Pareto struct{ min, max, shape float64 }
 
 // NewPareto checks that 1 B ≤ lowest ≤ highest and that shape is above 0.
@@ -92,7 +91,7 @@ func (p Pareto) Draw(r *rand.Rand) units.Bytes {
 	return whole(math.Floor(x + r.Float64()))
 }
 
-// Mean is that of the continuous law.
+// Mean returns the mean of the continuous law.
 func (p Pareto) Mean() float64 {
 	if p.min == p.max {
 		return p.min
@@ -107,7 +106,7 @@ func (p Pareto) Mean() float64 {
 	return p.min * p.shape * top / -math.Expm1(-p.shape*ln)
 }
 
-// whole makes bytes of a number of bytes, at least 1.
+// whole truncates a number of bytes to whole bytes, at least 1.
 func whole(x float64) units.Bytes { return units.Bytes(max(min(x, math.MaxInt64/2), 1)) }
 
 func bounds(what string, lowest, highest units.Bytes) error {

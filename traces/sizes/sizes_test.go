@@ -12,7 +12,7 @@ import (
 
 func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// must is for distributions that tests make by hand.
+// must returns a distribution that a test knows to be valid.
 func must[T any](d T, err error) T {
 	if err != nil {
 		panic(err)
@@ -29,7 +29,7 @@ func irn() *Mix {
 	}, must(NewUniform(1*units.KB, 200*units.KB))))
 }
 
-// TestMeansAreTrue: the mean of a million draws is that which Mean computes.
+// TestMeansAreTrue: the mean of a million draws is the mean that Mean computes.
 func TestMeansAreTrue(t *testing.T) {
 	for name, d := range map[string]Dist{
 		"fixed":             Fixed(1000),
@@ -77,8 +77,8 @@ func TestMeansAreTrue(t *testing.T) {
 // TestKnownMeans: means computed by hand, or known from elsewhere.
 func TestKnownMeans(t *testing.T) {
 	for name, want := range map[string]float64{
-		"websearch":  1_711_250, // as the CDF's straight lines say, to half a byte
-		"alistorage": 40_869.80, // as HPCC's generator computes it
+		"websearch":  1_711_250, // by the CDF's straight lines, to half a byte
+		"alistorage": 40_869.80, // as computed by HPCC's generator
 		"fb-hadoop":  120_420.75,
 		"google-rpc": 2891.6, // of the points in the file, which have 4 digits
 	} {
@@ -88,7 +88,8 @@ func TestKnownMeans(t *testing.T) {
 	}
 }
 
-// TestDrawFollowsTheCDF: as many draws lie at or below each point as it says.
+// TestDrawFollowsTheCDF: the share of draws at or below each point is the point's
+// percentage.
 func TestDrawFollowsTheCDF(t *testing.T) {
 	const n = 1_000_000
 	for _, k := range All {
@@ -101,11 +102,12 @@ func TestDrawFollowsTheCDF(t *testing.T) {
 			}
 		}
 		for i, p := range c.Points() {
-			// A step has two points of one size; the upper counts.
+			// A step has two points with the same size; the upper one counts.
 			if i+1 < len(below) && c.Points()[i+1].Size == p.Size || p.Percent == 0 {
 				continue
 			}
-			// Four standard errors, and what rounding to whole bytes moves over the point.
+			// Four standard errors, plus the draws that rounding to whole bytes moves
+			// across the point.
 			off := 4*math.Sqrt(n*0.25) + 0.5/float64(max(p.Size, 1))*n
 			if got := float64(below[i]); math.Abs(got-p.Percent/100*n) > off {
 				t.Errorf("%s: %v%% at most %v, want %v%%", k.Name, got/n*100, p.Size, p.Percent)
@@ -216,7 +218,7 @@ func TestBadDistributions(t *testing.T) {
 	bad("Named", err, "there are alistorage, datamining, fb-hadoop")
 }
 
-// TestMixHasItsShares: the parts of IRN's mix come as often as their shares say.
+// TestMixHasItsShares: the parts of IRN's mix are drawn according to their shares.
 func TestMixHasItsShares(t *testing.T) {
 	const n = 1_000_000
 	d, r := irn(), random()
@@ -234,7 +236,8 @@ func TestMixHasItsShares(t *testing.T) {
 	}
 }
 
-// TestDrawsStayInBounds holds for any distribution with bounds, and the mean lies in them.
+// TestDrawsStayInBounds: draws of any distribution with bounds lie within them, and so
+// does the mean.
 func TestDrawsStayInBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := units.Bytes(rapid.Int64Range(1, 1e12).Draw(t, "low"))

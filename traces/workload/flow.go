@@ -1,6 +1,6 @@
-// Package workload makes modelled traffic: packets of modelled hosts, sent by
-// a law of arrivals and received by a sink that keeps the flow's record. It
-// runs under either clock; no real program takes part.
+// Package workload generates modelled traffic: packets of modelled hosts, sent
+// according to a law of arrivals and received by a sink that keeps the flow's
+// record. It runs under either clock; no real program takes part.
 package workload
 
 import "github.com/weftlab/weft/sim/units"
@@ -15,7 +15,7 @@ const (
 	OnOff                  // CBR at Rate during On, silence during Off, in turn
 )
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (p Pattern) String() string { return [...]string{"cbr", "poisson", "on-off"}[p] }
 
 // Flow is one stream of UDP packets from one host to another.
@@ -27,7 +27,7 @@ type Flow struct {
 	Rate    units.Rate  // of UDP payload, as iperf3 -b counts
 	Size    units.Bytes // of UDP payload of each packet, as iperf3 -l counts
 	At      units.Time  // when it starts
-	For     units.Time  // how long it sends; 0 is until the run ends
+	For     units.Time  // how long it sends; 0 means until the run ends
 	On, Off units.Time  // OnOff: mean lengths of the two phases
 
 	Exponential bool  // OnOff: phases drawn from an exponential law, not fixed

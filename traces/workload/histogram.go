@@ -2,10 +2,10 @@ package workload
 
 import "math/bits"
 
-// histogram counts lengths of time in nanoseconds to two significant digits. Its
-// buckets are those of HdrHistogram, but it keeps only those between the shortest and
-// the longest time: delays of a flow lie close together, and files have thousands of
-// flows. The zero histogram is empty.
+// histogram counts lengths of time in nanoseconds to two significant digits. It uses
+// HdrHistogram's buckets, but keeps only those between the shortest and the longest
+// time: delays of a flow lie close together, and files have thousands of flows. The
+// zero histogram is empty.
 type histogram struct {
 	total  uint64
 	first  int // number of the bucket of counts[0]
@@ -13,20 +13,21 @@ type histogram struct {
 }
 
 const (
-	// subBits is such that times below 2<<subBits have a bucket each, and longer ones
-	// 1<<subBits for each doubling: one is at most 1/128 of the time wide.
+	// subBits sets the resolution: times below 2<<subBits have a bucket each, and
+	// longer ones 1<<subBits buckets for each doubling, so a bucket is at most 1/128
+	// of the time wide.
 	subBits = 7
-	// bucketStep is how many buckets a histogram takes at a time.
+	// bucketStep is how many buckets a histogram allocates at a time.
 	bucketStep = 32
 )
 
-// bucketOf is the number of the bucket of a time.
+// bucketOf returns the number of the bucket of a time.
 func bucketOf(ns uint64) int {
 	shift := max(bits.Len64(ns)-subBits-1, 0)
 	return shift<<subBits + int(ns>>shift)
 }
 
-// longestIn is the longest time in a bucket.
+// longestIn returns the longest time in a bucket.
 func longestIn(bucket int) int64 {
 	shift := max(bucket>>subBits-1, 0)
 	return int64(bucket-shift<<subBits+1)<<shift - 1
@@ -42,7 +43,7 @@ func (h *histogram) add(ns int64) {
 	h.total++
 }
 
-// reach makes room for a bucket and gives its place in counts.
+// reach makes room for a bucket and returns its index in counts.
 func (h *histogram) reach(bucket int) int {
 	from := bucket &^ (bucketStep - 1)
 	to := from + bucketStep
@@ -55,13 +56,13 @@ func (h *histogram) reach(bucket int) int {
 	return bucket - from
 }
 
-// at gives a percentile, 0 to 100: the time whose rank is nearest to it.
+// at returns a percentile, 0 to 100: the time whose rank is nearest to it.
 func (h *histogram) at(percent float64) int64 {
 	return h.nth(min(max(uint64(percent/100*float64(h.total)+0.5), 1), h.total))
 }
 
-// nth gives the longest time in the bucket of the time of a rank, from 1 to total; 0 of
-// an empty histogram.
+// nth returns the longest time in the bucket that contains a rank, from 1 to total; 0
+// for an empty histogram.
 func (h *histogram) nth(rank uint64) int64 {
 	for i, n := range h.counts {
 		if rank <= n {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHistogram: percentiles are those of HdrHistogram, whatever comes in which order.
+// TestHistogram: percentiles equal HdrHistogram's, for any values in any order.
 func TestHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h histogram
@@ -30,8 +30,8 @@ func TestHistogram(t *testing.T) {
 	})
 }
 
-// TestHistogramIsSparse: it takes room for the times that there are, and no more when
-// they come again.
+// TestHistogramIsSparse: it takes room for the times that occur, and no more when
+// they recur.
 func TestHistogramIsSparse(t *testing.T) {
 	var h histogram
 	for ns := int64(9000); ns < 18000; ns++ {

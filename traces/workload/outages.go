@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Outage is a time for which a flow or a transfer stood still because links were
-// down: from the last delivery before to the first behind.
+// Outage is a time for which a flow or a transfer stalled because links were
+// down: from the last delivery before to the first one after.
 type Outage struct {
 	Flow   string     `json:"flow,omitempty"`
 	Of     string     `json:"transfer,omitempty"`
@@ -17,16 +17,16 @@ type Outage struct {
 	To     string     `json:"to"`
 	Window int        `json:"window"` // number of the stretch without a link, from 1
 	Start  units.Time `json:"start"`
-	Length units.Time `json:"length"`         // as far as it is known if not Over
-	Over   bool       `json:"over"`           // deliveries have begun again
-	Lost   uint64     `json:"lost,omitempty"` // packets of a flow that were sent meanwhile and had not come when it was over
+	Length units.Time `json:"length"`         // as far as known if not Over
+	Over   bool       `json:"over"`           // deliveries have resumed
+	Lost   uint64     `json:"lost,omitempty"` // packets of a flow sent meanwhile that had not arrived when it was over
 }
 
-// interval is the time from packet to packet while the flow sends.
+// interval returns the time between packets while the flow sends.
 func (r *Record) interval() units.Time { return r.flow.Rate.TimeOf(r.flow.Size) }
 
-// stoodStill notes the gap before a packet that comes now, if packets are missing: a
-// sender that was silent was not kept from anything.
+// stoodStill records the gap before a packet that arrives now, if packets are
+// missing: a sender that was silent was not held up.
 func (r *Record) stoodStill(now units.Time, seq uint32) {
 	missing := int32(seq - r.seen.next)
 	start := r.lastCame
@@ -39,8 +39,8 @@ func (r *Record) stoodStill(now units.Time, seq uint32) {
 	}
 }
 
-// Outages gives the longest outage of the flow in each window, in their order. No
-// engine runs meanwhile.
+// Outages returns the longest outage of the flow in each window, in their order.
+// No engine may run meanwhile.
 func (r *Record) Outages() (all []Outage) {
 	for _, g := range r.gaps.Gaps() {
 		all = append(all, Outage{Flow: r.flow.Name, From: r.from, To: r.to, Window: g.Window, Start: g.Start, Length: g.End - g.Start, Over: true, Lost: g.Lost})
@@ -56,21 +56,21 @@ func (r *Record) Outages() (all []Outage) {
 	return all
 }
 
-// Watch tells the record of the links that go down.
+// Watch tells the record about links that go down.
 func (r *TransferRecord) Watch(w *outage.Window) { r.links = w }
 
-// Gaps sets the gaps in what came in order at the queue pairs so far. It is to be
+// Gaps sets the gaps in in-order arrivals at the queue pairs so far. It must be
 // called before Result and Outages, while no engine runs.
 func (r *TransferRecord) Gaps(gaps []outage.Gap) { r.gaps = gaps }
 
-// pauseFactor is how many times as long as the mean time from packet to packet a gap
-// of a transfer is at least that counts as an outage. Shorter ones are what a queue
-// pair waits for when others send.
+// pauseFactor is the minimum length of a gap that counts as an outage of a transfer,
+// as a multiple of the mean time between packets. A queue pair has shorter gaps
+// while others send.
 const pauseFactor = 10
 
-// Outages gives the longest outage of the transfer in each window, in their order, of
-// that of its queue pairs which it hit most. There are none of a transfer of which
-// nothing was missed: then it waited for something else.
+// Outages returns the longest outage of the transfer in each window, in their order,
+// for the queue pair that was hit most. A transfer that missed nothing has none: it
+// waited for something else.
 func (r *TransferRecord) Outages() (all []Outage) {
 	c := &r.counters
 	if c.Retransmitted+c.NAKs+c.Timeouts+c.OutOfSequence+r.failed == 0 {
@@ -84,7 +84,7 @@ func (r *TransferRecord) Outages() (all []Outage) {
 		return Outage{Of: r.transfer.Name, From: r.from, To: r.to, Window: g.Window, Start: g.Start, Length: g.End - g.Start, Over: over}
 	}
 	for _, g := range r.gaps {
-		g.Start = max(g.Start, r.firstPosted) // of one that begins meanwhile
+		g.Start = max(g.Start, r.firstPosted) // for a transfer that begins meanwhile
 		if i := slices.IndexFunc(all, func(o Outage) bool { return o.Window == g.Window }); i < 0 {
 			all = append(all, of(g, true))
 		} else if g.End-g.Start > all[i].Length {
@@ -93,7 +93,7 @@ func (r *TransferRecord) Outages() (all []Outage) {
 	}
 	all = slices.DeleteFunc(all, func(o Outage) bool { return o.Length < least })
 	slices.SortFunc(all, func(a, b Outage) int { return cmp.Compare(a.Window, b.Window) })
-	// What failed or is under way has not gone on.
+	// A transfer with failed messages or messages under way has not resumed.
 	start := max(r.lastReceived, r.firstPosted)
 	if open := r.posted > r.times.count; open && r.posted > 0 && start <= r.links.To && c.Timeouts+r.failed > 0 {
 		all = append(all, of(outage.Gap{Window: r.links.Number, Start: start, End: max(start, r.lastEnded)}, false))

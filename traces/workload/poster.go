@@ -24,25 +24,25 @@ type Side struct {
 	Address netip.Addr
 }
 
-// Poster carries out a transfer: it makes and connects the queue pairs of both
-// ends, posts the messages and keeps the record.
+// Poster carries out a transfer: it creates and connects the queue pairs of
+// both ends, posts the messages and keeps the record.
 type Poster struct {
 	transfer Transfer
 	record   *TransferRecord
 	posting  *end
 	taking   *end
 	streams  []stream
-	broken   int        // streams that are
+	broken   int        // broken streams
 	mr, far  *nicemu.MR // of the data at the two ends
 	handle   *nicemu.AH // of datagrams
 	wr       transport.SendWR
 	list     [1]memory.SGE
 }
 
-// end is what a transfer has at one of its NICs.
+// end is the state of a transfer at one of its NICs.
 type end struct {
 	Side
-	sends, receives int // what each queue pair has posted at most
+	sends, receives int // most that each queue pair has posted
 	pd              *nicemu.PD
 	cq              *nicemu.CQ
 	qps             []*nicemu.QP
@@ -55,19 +55,19 @@ type end struct {
 // maxBatch is how many completions an end polls at a time.
 const maxBatch = 16
 
-// Fire does what there is to do.
+// Fire does the pending work.
 func (e *end) Fire(now units.Time) { e.work(now) }
 
 // stream is the messages of one queue pair.
 type stream struct {
 	posted int
 	ended  int          // completed or failed
-	at     []units.Time // when those under way were to be posted, a ring
+	at     []units.Time // when the messages under way were due to be posted, a ring
 	broken bool         // no more is posted
 }
 
-// NewPoster sets a transfer up; the first message is posted at Transfer.At. It
-// fails where a NIC has no room for it.
+// NewPoster sets up a transfer; the first message is posted at Transfer.At. It
+// fails if a NIC has no room for it.
 func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
 	p := &Poster{transfer: t, record: r, streams: make([]stream, t.QPs)}
 	p.posting, p.taking = &end{Side: from}, &end{Side: to}
@@ -91,13 +91,13 @@ func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
 	return p, nil
 }
 
-// Name is that of the transfer.
+// Name returns the name of the transfer.
 func (p *Poster) Name() string { return p.transfer.Name }
 
-// QPs are the queue pairs of both ends.
+// QPs returns the queue pairs of both ends.
 func (p *Poster) QPs() []*nicemu.QP { return slices.Concat(p.posting.qps, p.taking.qps) }
 
-// open makes the objects of one end.
+// open creates the objects of one end.
 func (e *end) open(t Transfer) (err error) {
 	e.timer = e.Engine.NewTimer(e)
 	e.events.Notify = func() { e.timer.Arm(e.Engine.Now()) }
@@ -133,11 +133,11 @@ func typeOf(s roce.Service) qp.Type {
 	return qp.UD
 }
 
-// rdAtomic is how many READs a queue pair may have outstanding at most.
+// rdAtomic is the most READs that a queue pair may have outstanding.
 const rdAtomic = 16
 
-// connect joins the queue pairs of both ends, with the regions that data goes from
-// and to.
+// connect connects the queue pairs of both ends, with the regions that data goes
+// from and to.
 func (p *Poster) connect() (err error) {
 	t := &p.transfer
 	room := max(t.Size, 1)
@@ -198,7 +198,7 @@ func mtuOf(n units.Bytes) qp.MTU {
 	return 0
 }
 
-// address makes the address handle of datagrams.
+// address creates the address handle for datagrams.
 func (p *Poster) address() error {
 	e := p.posting
 	index, err := e.Device.GIDIndex(e.Address)
@@ -211,7 +211,7 @@ func (p *Poster) address() error {
 	return err
 }
 
-// post notes what has completed and posts what may be posted.
+// post records completions and posts the messages that may be posted.
 func (p *Poster) post(now units.Time) {
 	p.posting.drain(p.ended)
 	t := &p.transfer
@@ -222,13 +222,13 @@ func (p *Poster) post(now units.Time) {
 	for i := range p.streams {
 		p.fill(now, i, due)
 	}
-	// What has completed while it was posted has armed the timer for now.
+	// Messages that completed while they were posted have armed the timer for now.
 	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.due(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }
 
-// due is how many messages of each queue pair are to be posted by a time at most.
+// due returns the most messages of each queue pair that are to be posted by a time.
 func (p *Poster) due(now units.Time) int {
 	t := &p.transfer
 	n := math.MaxInt
@@ -268,7 +268,7 @@ func (p *Poster) fill(now units.Time, i, due int) {
 	}
 }
 
-// request is the work request of a message.
+// request returns the work request of a message.
 func (p *Poster) request(i int) *transport.SendWR {
 	t := &p.transfer
 	p.list[0] = p.mr.SGE(0, t.Size)
@@ -285,7 +285,7 @@ func (p *Poster) request(i int) *transport.SendWR {
 	return &p.wr
 }
 
-// ended notes the completion of a message.
+// ended records the completion of a message.
 func (p *Poster) ended(now units.Time, c *cq.Completion) {
 	s := &p.streams[c.ID]
 	posted := s.at[s.ended%p.transfer.Depth]
@@ -306,7 +306,7 @@ func (p *Poster) breaks(s *stream) {
 	}
 }
 
-// take posts receives in place of those that have been used.
+// take posts receives to replace those that have been used.
 func (p *Poster) take(units.Time) {
 	p.taking.drain(func(_ units.Time, c *cq.Completion) {
 		if c.Status == cq.Success {
@@ -324,7 +324,7 @@ func (p *Poster) receive(i int) error {
 	return p.taking.qps[i].PostRecv(&qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{p.far.SGE(0, n)}})
 }
 
-// drain gives f what has completed, and asks to be told of more.
+// drain calls f with each completion, and requests a notification of further ones.
 func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
 	now := e.Engine.Now()
 	for q, ok := e.events.Get(); ok; q, ok = e.events.Get() {
@@ -342,7 +342,7 @@ func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
 	}
 }
 
-// Count gives the record what the NICs have counted. No engine runs meanwhile.
+// Count passes the NICs' counters to the record. No engine may run meanwhile.
 func (p *Poster) Count() {
 	var c TransferCounters
 	var gaps []outage.Gap

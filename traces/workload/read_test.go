@@ -34,7 +34,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadErrors: what holds no flow records is refused with the reason.
+// TestReadErrors: files without flow records are refused with the reason.
 func TestReadErrors(t *testing.T) {
 	const head = "flow,sent_packets,received_packets,start_s,end_s,more\n"
 	for text, want := range map[string]string{

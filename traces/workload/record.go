@@ -98,14 +98,14 @@ type Result struct {
 	From       string  `json:"from"`
 	To         string  `json:"to"`
 	Payload    int64   `json:"payload_bytes"` // of one packet
-	Offered    int64   `json:"offered_bps"`   // payload rate asked for
+	Offered    int64   `json:"offered_bps"`   // requested payload rate
 	Sent       uint64  `json:"sent_packets"`
 	Received   uint64  `json:"received_packets"` // without duplicates
 	Lost       uint64  `json:"lost_packets"`     // sent and not received when the run ended
 	LossShare  float64 `json:"loss_share" digits:"6"`
 	Marked     uint64  `json:"marked_packets"`   // received with CE
-	Trimmed    uint64  `json:"trimmed_packets"`  // of those lost, whose headers came
-	Returned   uint64  `json:"returned_packets"` // of those lost, whose headers came back to the sender
+	Trimmed    uint64  `json:"trimmed_packets"`  // of those lost, with headers that arrived
+	Returned   uint64  `json:"returned_packets"` // of those lost, with headers that came back to the sender
 	Duplicated uint64  `json:"duplicated_packets"`
 	Reordered  uint64  `json:"reordered_packets"`
 	Start      float64 `json:"start_s" digits:"9"` // first packet sent
@@ -117,7 +117,7 @@ type Result struct {
 	DelayP99   float64 `json:"delay_p99_us" digits:"3"`
 	DelayMax   float64 `json:"delay_max_us" digits:"3"`
 
-	Outages       uint64  `json:"outages"` // times that it stood still because links were down
+	Outages       uint64  `json:"outages"` // times that it stalled because links were down
 	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWindow compares the window with a set of all numbers seen. Arrivals
-// jump ahead, fall back and repeat, also where numbers begin again at 0.
+// TestWindow compares the window with a set of all numbers seen. Arrivals jump
+// ahead, fall back and repeat, also where numbers wrap around to 0.
 func TestWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.SampledFrom([]int64{0, 1<<32 - 5000, 1<<32 - 3}).Draw(t, "first")
@@ -49,7 +49,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// receive lets a record receive the packets of a script.
+// receive passes the packets of a script to a record.
 func receive(r *Record, script []arrived) {
 	for _, a := range script {
 		r.Receive(a.at, &packet.Packet{Seq: a.seq, Born: a.born, TOS: a.ecn})
@@ -62,8 +62,8 @@ type arrived struct {
 	ecn      uint8
 }
 
-// TestResult works an example: five packets sent, one lost, one twice, one
-// late, one marked.
+// TestResult checks an example: five packets sent, one lost, two duplicates,
+// one late, one marked.
 func TestResult(t *testing.T) {
 	const us = units.Microsecond
 	f := Flow{Name: "f", Pattern: Poisson, Rate: units.Gbps, Size: 1250}
@@ -91,7 +91,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestResultOfLittle: no packets, one that is lost, one that arrives.
+// TestResultOfLittle: no packets, one lost packet, one that arrives.
 func TestResultOfLittle(t *testing.T) {
 	f := Flow{Name: "f", Rate: units.Gbps, Size: 1250}
 	r := NewRecord(f, "h1", "h2")
@@ -112,7 +112,7 @@ func TestResultOfLittle(t *testing.T) {
 	}
 }
 
-// TestDelayDigits: a single delay is right whatever it is.
+// TestDelayDigits: a single delay of any size is reported correctly.
 func TestDelayDigits(t *testing.T) {
 	for delay, want := range map[units.Time]float64{
 		0: 0, 1500: 0.001, units.Nanosecond: 0.001, 12_345_678: 12.345, units.Second: 1e6, 100 * units.Second: 1e8, units.Hour: 3.6e9,
@@ -143,8 +143,8 @@ func TestDelayQuantiles(t *testing.T) {
 	}
 }
 
-// TestRecordAgainstSets plays random loss, copies and disorder and compares
-// the counts with those of sets.
+// TestRecordAgainstSets plays random loss, duplication and reordering and
+// compares the counts with those computed from sets.
 func TestRecordAgainstSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := rapid.IntRange(1, 300).Draw(t, "sent")
@@ -176,8 +176,8 @@ func TestRecordAgainstSets(t *testing.T) {
 	})
 }
 
-// TestGoodputIsTheRate: over a path without loss a flow's goodput is what it
-// offers.
+// TestGoodputIsTheRate: over a path without loss a flow's goodput is its
+// offered rate.
 func TestGoodputIsTheRate(t *testing.T) {
 	f := Flow{Size: 1200, Rate: 9_700_000_001}
 	r := newRig(f, 1)
@@ -188,9 +188,9 @@ func TestGoodputIsTheRate(t *testing.T) {
 	}
 }
 
-// TestOutputs fills every field with a value of its own and reads CSV and
-// JSON back: the columns of CSV are the fields of JSON, in order, with the
-// same values.
+// TestOutputs fills every field with a different value and reads CSV and JSON
+// back: the columns of CSV are the fields of JSON, in order, with the same
+// values.
 func TestOutputs(t *testing.T) {
 	var results [2]Result
 	for k := range results {

@@ -10,14 +10,14 @@ import (
 
 // Sender is the host port from which a flow's packets leave.
 type Sender interface {
-	// Originate is given a packet at the instant the host hands it to its
-	// NIC, and owns it.
+	// Originate takes a packet at the instant the host hands it to its NIC, and
+	// owns it.
 	Originate(now units.Time, p *packet.Packet)
 }
 
-// Source sends one flow. The rate is kept exactly over time: the n-th packet
-// of a constant-rate flow leaves n·Size/Rate after its start, whatever
-// Size/Rate is in picoseconds.
+// Source sends one flow. The rate is kept exactly over time: the n-th packet of
+// a constant-rate flow leaves n·Size/Rate after its start, even if Size/Rate is
+// not a whole number of picoseconds.
 type Source struct {
 	flow     Flow
 	template packet.Packet
@@ -28,14 +28,14 @@ type Source struct {
 	timer    sim.Timer
 
 	seq   uint32
-	begin units.Time  // of the present run of packets
+	begin units.Time  // of the current run of packets
 	sent  units.Bytes // in it
-	on    units.Time  // end of the present On phase
+	on    units.Time  // end of the current On phase
 }
 
-// NewSource makes the source of a flow and arms it for Flow.At. template
-// holds the fields that all its packets share; its Size is that of the frame.
-// record is told what is sent.
+// NewSource makes the source of a flow and arms it for Flow.At. template holds
+// the fields that all its packets share; its Size is the size of the frame.
+// record records what is sent.
 func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, f Flow, template packet.Packet, record *Record, to Sender) *Source {
 	s := &Source{flow: f, template: template, record: record, rand: random, pool: pool, to: to, begin: f.At}
 	s.timer = e.NewTimer(s)
@@ -86,7 +86,7 @@ func (s *Source) gap() units.Time {
 	return units.Time(s.rand.ExpFloat64() * float64(s.flow.Rate.TimeOf(s.flow.Size)))
 }
 
-// phase is the length of a phase with this mean.
+// phase returns the length of a phase with this mean.
 func (s *Source) phase(mean units.Time) units.Time {
 	if s.flow.Exponential {
 		return units.Time(s.rand.ExpFloat64() * float64(mean))

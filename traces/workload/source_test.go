@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// rig runs one source and notes when its packets leave.
+// rig runs one source and records when its packets leave.
 type rig struct {
 	engine sim.Engine
 	pool   packet.Pool
@@ -40,7 +40,7 @@ func newRig(f Flow, seed uint64) *rig {
 	return r
 }
 
-// run runs until the source falls silent or its time comes.
+// run runs until the source falls silent or the limit is reached.
 func (r *rig) run(limit units.Time) []units.Time {
 	r.engine.Run(limit, math.MaxInt)
 	return r.times
@@ -119,7 +119,7 @@ func TestPoisson(t *testing.T) {
 	}
 }
 
-// TestOnOff: the times of fixed phases, one by one.
+// TestOnOff checks the times of packets with fixed phases, one by one.
 func TestOnOff(t *testing.T) {
 	const us = units.Microsecond
 	for _, c := range []struct {
@@ -144,12 +144,12 @@ func TestOnOff(t *testing.T) {
 	}
 }
 
-// TestOnOffDuty: random phases send for the share of the time that their
-// means say, at the full rate, and their lengths are exponential.
+// TestOnOffDuty: with random phases a source sends for the share of time given
+// by their means, at the full rate, and their lengths are exponential.
 func TestOnOffDuty(t *testing.T) {
 	const gap = units.Microsecond
 	f := Flow{Pattern: OnOff, Size: 125, Rate: units.Gbps, On: 200 * gap, Off: 600 * gap, Exponential: true}
-	const length = 800 * gap * 3000 // some 3000 pairs of phases
+	const length = 800 * gap * 3000 // approximately 3000 pairs of phases
 	times := newRig(f, 1).run(length)
 	// Four and a half standard deviations of the share are about 0.014.
 	if share := float64(len(times)) * float64(gap) / float64(length); math.Abs(share-0.25) > 0.015 {
@@ -221,7 +221,7 @@ func TestForWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestPackets: each packet is the template with its own number.
+// TestPackets: each packet is the template with a different number.
 func TestPackets(t *testing.T) {
 	r := newRig(Flow{Size: 100, Rate: units.Gbps}, 1)
 	n := uint32(0)
@@ -243,7 +243,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestSourceDependsOnItsSeed: the same stream, the same times.
+// TestSourceDependsOnItsSeed: the same random stream gives the same times.
 func TestSourceDependsOnItsSeed(t *testing.T) {
 	f := Flow{Name: "f", Pattern: Poisson, Size: 125, Rate: units.Gbps}
 	one := newRig(f, 7).run(units.Millisecond)

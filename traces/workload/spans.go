@@ -7,18 +7,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// fewSpans is how many spans are kept one by one. Labs with thousands of
+// fewSpans is how many spans are kept individually. Labs with thousands of
 // transfers have few messages in each.
 const fewSpans = 128
 
-// spans keeps lengths of time: up to fewSpans of them exactly, more of them
-// with percentiles within 1%. Least, most and mean are exact always.
+// spans collects lengths of time: up to fewSpans of them exactly, more of them
+// with percentiles within 1%. Least, most and mean are always exact.
 type spans struct {
 	count       uint64
 	least, most units.Time
 	sum         float64 // ps; an int64 would overflow with a million spans of 10 s
 	few         []units.Time
-	many        *histogram // nil while few has all
+	many        *histogram // nil while few holds all
 }
 
 func (s *spans) add(t units.Time) {
@@ -42,7 +42,7 @@ func (s *spans) add(t units.Time) {
 	}
 }
 
-// mean is 0 of nothing.
+// mean returns the mean, 0 if there are no spans.
 func (s *spans) mean() units.Time {
 	if s.count == 0 {
 		return 0
@@ -50,8 +50,8 @@ func (s *spans) mean() units.Time {
 	return units.Time(math.Round(s.sum / float64(s.count)))
 }
 
-// at gives percentiles, 0 to 100: the least span that at least so many percent
-// do not exceed; 0 of nothing.
+// at returns percentiles, 0 to 100: for each the smallest span that at least
+// that percentage do not exceed; 0 if there are no spans.
 func (s *spans) at(percents ...float64) []units.Time {
 	out := make([]units.Time, len(percents))
 	if s.count == 0 {

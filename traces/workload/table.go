@@ -13,11 +13,11 @@ import (
 )
 
 // A table is a file of records of one type, a struct. Its columns in CSV are
-// the struct's fields, named like those of JSON; the tag digits says how many
-// digits behind the point a float64 has in CSV.
+// the struct's fields, with the names that they have in JSON; the tag digits
+// says how many decimals a float64 has in CSV.
 
-// columns are the fields of a record's type, those of embedded structs among
-// them.
+// columns returns the fields of a record's type, including fields of embedded
+// structs.
 func columns(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
@@ -68,9 +68,9 @@ func formatField(v reflect.Value, f reflect.StructField) string {
 	return strconv.FormatFloat(v.Float(), 'f', digits, 64)
 }
 
-// readCSV reads what writeCSV has written. Columns are found by their names;
-// others may be there as well, and what is not there is 0, except for those
-// needed. Errors name the line.
+// readCSV reads the output of writeCSV. Columns are found by their names;
+// others may be present as well. Missing columns are 0, except that needed ones
+// are required. Errors name the line.
 func readCSV[T any](r io.Reader, needed []string) ([]T, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -147,8 +147,8 @@ func parseField(v reflect.Value, text string) error {
 	return nil
 }
 
-// readJSON reads a JSON array of records. what they are called, and the name
-// that each of them has, is for errors.
+// readJSON reads a JSON array of records. what says what they are called, and
+// name returns the name of each; both are for errors.
 func readJSON[T any](r io.Reader, what, key string, name func(*T) string) ([]T, error) {
 	var out []T
 	if err := json.NewDecoder(r).Decode(&out); err != nil {

@@ -9,27 +9,26 @@ import (
 )
 
 // IdealTime is the time from posting to completion that a message of a size
-// takes alone on its path. Of RC that is the round trip without queues and the
+// takes alone on its path. For RC that is the round trip without queues and the
 // message with all its headers at the rate of the slowest link. Messages of UC
-// and UD are complete when they are sent, so there it ends with the last packet
-// leaving the NIC.
+// and UD are complete when they are sent, so their time ends when the last
+// packet leaves the NIC.
 type IdealTime func(size units.Bytes) units.Time
 
-// TransferRecord is what became of a transfer: what the posting side notes, which
-// belongs to its engine, and what the NICs of both ends
-// counted.
+// TransferRecord is the record of a transfer: the posting side's part, which
+// belongs to its engine, and the counters of the NICs of both ends.
 type TransferRecord struct {
 	transfer Transfer
 	from, to string
-	ideal    units.Time // of a message; 0 is not known
+	ideal    units.Time // of a message; 0 means not known
 
-	// What the posting side's engine notes.
+	// Recorded by the posting side's engine.
 	posted, failed         uint64
 	firstPosted, lastEnded units.Time
 	failure                string
 	times                  spans // of completed messages
 
-	// What the NICs have counted.
+	// Counted by the NICs.
 	received     units.Bytes
 	lastReceived units.Time
 	links        *outage.Window
@@ -47,8 +46,8 @@ func NewTransferRecord(t Transfer, from, to string, ideal IdealTime) *TransferRe
 	return r
 }
 
-// Posted notes that a message was posted. It is for the engine of the host that
-// posts.
+// Posted records that a message was posted. Only the engine of the posting host
+// calls it.
 func (r *TransferRecord) Posted(now units.Time) {
 	if r.posted == 0 {
 		r.firstPosted = now
@@ -56,16 +55,16 @@ func (r *TransferRecord) Posted(now units.Time) {
 	r.posted++
 }
 
-// Completed notes that a message that was posted at that time has completed
-// successfully. It is for the engine of the host that posts.
+// Completed records that a message posted at that time has completed
+// successfully. Only the engine of the posting host calls it.
 func (r *TransferRecord) Completed(now, posted units.Time) {
 	r.lastEnded = now
 	r.times.add(now - posted)
 }
 
-// Failed notes that a message has completed with an error. status is its name
-// in ibv_wc_status; that of the first is kept, since those behind it are flushed.
-// It is for the engine of the host that posts.
+// Failed records that a message has completed with an error. status is the
+// error's name in ibv_wc_status; the first one is kept, since later messages are
+// flushed. Only the engine of the posting host calls it.
 func (r *TransferRecord) Failed(now units.Time, status string) {
 	r.lastEnded = now
 	if r.failed == 0 {
@@ -74,18 +73,18 @@ func (r *TransferRecord) Failed(now units.Time, status string) {
 	r.failed++
 }
 
-// Received sets how much payload has come so far where the data goes, which is to
-// Transfer.To or with READ to Transfer.From, and when the last of it came. What
-// comes twice counts once. Like Count it is to be called before Result.
+// Received sets how much payload has arrived so far at the data's destination,
+// which is Transfer.To or with READ Transfer.From, and when the last of it
+// arrived. Duplicates count once. Like Count it must be called before Result.
 func (r *TransferRecord) Received(last units.Time, n units.Bytes) {
 	r.received, r.lastReceived = n, last
 }
 
-// Count sets what the NICs have counted so far. It is to be called before
-// Result, while no engine runs.
+// Count sets the NICs' counters so far. It must be called before Result, while
+// no engine runs.
 func (r *TransferRecord) Count(c TransferCounters) { r.counters = c }
 
-// Result gives the record so far. It is to be called while no engine runs.
+// Result returns the record so far. It must be called while no engine runs.
 func (r *TransferRecord) Result() TransferResult {
 	t, s := &r.transfer, &r.times
 	x := TransferResult{
@@ -124,8 +123,9 @@ func (r *TransferRecord) Result() TransferResult {
 	return x
 }
 
-// arrivalsCount tells whether goodput is what has come: of services that
-// complete what they have only sent, and as long as no message has ended.
+// arrivalsCount reports whether goodput counts received payload: for services
+// whose messages complete when they are only sent, and while no message has
+// ended.
 func (r *TransferRecord) arrivalsCount() bool {
 	return r.transfer.Service != roce.RC || r.times.count+r.failed == 0
 }

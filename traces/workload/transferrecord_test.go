@@ -17,20 +17,20 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// atRate is the ideal of a path of 1 Gb/s with a round trip of 10 us.
+// atRate returns the ideal time on a path of 1 Gb/s with a round trip of 10 us.
 func atRate(size units.Bytes) units.Time {
 	return 10*units.Microsecond + units.Gbps.TimeOf(size)
 }
 
-// allOf says that all messages took a time, in microseconds.
+// allOf sets the completion time of all messages, in microseconds.
 func allOf(x *TransferResult, us, slowdown float64) {
 	x.CompletionMin, x.CompletionMean, x.CompletionP25, x.CompletionP50, x.CompletionP75 = us, us, us, us, us
 	x.CompletionP90, x.CompletionP95, x.CompletionP99, x.CompletionP999, x.CompletionMax = us, us, us, us, us
 	x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = slowdown, slowdown, slowdown, slowdown
 }
 
-// TestTransferResult works examples: what a driver and a receiver say, and the
-// result.
+// TestTransferResult checks examples: what a driver and a receiver report, and
+// the result.
 func TestTransferResult(t *testing.T) {
 	const us = units.Microsecond
 	whole := Transfer{Name: "t", Verb: Write, Service: roce.RC, Size: 1250, QPs: 2, Count: 2}
@@ -105,7 +105,7 @@ func TestTransferResult(t *testing.T) {
 	}
 }
 
-// TestTransferWithoutIdeal: where the ideal is not known there is no slowdown.
+// TestTransferWithoutIdeal: if the ideal time is not known there is no slowdown.
 func TestTransferWithoutIdeal(t *testing.T) {
 	r := NewTransferRecord(Transfer{Size: 10}, "h1", "h2", nil)
 	r.Posted(0)
@@ -152,7 +152,7 @@ func TestSpans(t *testing.T) {
 	})
 }
 
-// TestSpansBeyond: hours do not upset it.
+// TestSpansBeyond: spans of hours work.
 func TestSpansBeyond(t *testing.T) {
 	var s spans
 	for range fewSpans + 1 {
@@ -163,8 +163,9 @@ func TestSpansBeyond(t *testing.T) {
 	}
 }
 
-// TestARecordIsSmall: thousands of transfers with few messages each take no
-// histograms, and one with many takes one of a bounded size.
+// TestARecordIsSmall: transfers with few messages each, of which there are
+// thousands, take no histogram, and one with many messages takes one of bounded
+// size.
 func TestARecordIsSmall(t *testing.T) {
 	var s spans
 	for i := range 100_000 {
@@ -181,7 +182,7 @@ func TestARecordIsSmall(t *testing.T) {
 	}
 }
 
-// transferResults draws results as they may be, with numbers that CSV keeps.
+// transferResults draws valid results, with numbers that CSV preserves.
 func transferResults() *rapid.Generator[[]TransferResult] {
 	one := rapid.Custom(func(t *rapid.T) TransferResult {
 		text := func(name string) string { return rapid.StringMatching(`[a-z ,"\n]{0,6}`).Draw(t, name) }
@@ -206,8 +207,8 @@ func transferResults() *rapid.Generator[[]TransferResult] {
 	return rapid.SliceOfN(one, 0, 4)
 }
 
-// TestTransfersReadBack: what is written is read back, in both forms, and both
-// have the same columns.
+// TestTransfersReadBack: results are read back as written, in both forms, and
+// both have the same columns.
 func TestTransfersReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := transferResults().Draw(t, "results")
@@ -250,7 +251,7 @@ func TestTransfersReadBack(t *testing.T) {
 	})
 }
 
-// TestTransfersHeader holds the columns to what is documented.
+// TestTransfersHeader checks the columns against the documentation.
 func TestTransfersHeader(t *testing.T) {
 	const want = "transfer,verb,service,from,to,message_bytes,qps,posted_messages,completed_messages,failed_messages,first_failure," +
 		"payload_bytes,received_bytes,start_s,end_s,goodput_bps,ideal_us," +
@@ -268,8 +269,8 @@ func TestTransfersHeader(t *testing.T) {
 	}
 }
 
-// TestReadTransfersErrors: what holds no records of transfers is refused with
-// the reason.
+// TestReadTransfersErrors: files without transfer records are refused with the
+// reason.
 func TestReadTransfersErrors(t *testing.T) {
 	const head = "transfer,message_bytes,posted_messages,completed_messages,start_s,end_s\n"
 	for text, want := range map[string]string{

@@ -2,17 +2,17 @@ package workload
 
 import "io"
 
-// TransferCounters are what the NICs count of a transfer's queue pairs, those of
-// both ends together. Packets are those with the messages' data, and READ
-// requests; acknowledgements and CNPs are not among them.
+// TransferCounters are the NICs' counters of a transfer's queue pairs, at both
+// ends together. Packets are the packets with the messages' data, and READ
+// requests; acknowledgements and CNPs are not included.
 type TransferCounters struct {
-	Packets       uint64 `json:"sent_packets"`          // the first time or again
-	Retransmitted uint64 `json:"retransmitted_packets"` // of those, sent again
-	Bytes         uint64 `json:"sent_bytes"`            // of those packets: frames without FCS, as ports count
-	NAKs          uint64 `json:"naks"`                  // that asked for packets again (PSN sequence error)
+	Packets       uint64 `json:"sent_packets"`          // including retransmissions
+	Retransmitted uint64 `json:"retransmitted_packets"` // of those, retransmissions
+	Bytes         uint64 `json:"sent_bytes"`            // of those packets: frames without FCS, as ports count them
+	NAKs          uint64 `json:"naks"`                  // that requested retransmission (PSN sequence error)
 	RNRNAKs       uint64 `json:"rnr_naks"`              // receiver not ready
 	Timeouts      uint64 `json:"timeouts"`              // of the local ACK timer
-	CNPs          uint64 `json:"cnps"`                  // that a rate control was told of
+	CNPs          uint64 `json:"cnps"`                  // passed to a rate control
 	Marked        uint64 `json:"marked_packets"`        // received with CE
 	OutOfSequence uint64 `json:"out_of_sequence_packets"`
 }
@@ -31,9 +31,10 @@ func (c *TransferCounters) Add(d TransferCounters) {
 }
 
 // TransferResult is a transfer's record in the form in which it is written.
-// Times are emulated. A completion time is that from posting a message to its
-// completion, a slowdown that time over the ideal one. Percentiles are those of
-// the messages that completed: exact of up to 128 of them, else within 1%.
+// Times are emulated. A completion time is the time from posting a message to
+// its completion, a slowdown is that time over the ideal one. Percentiles are
+// of the messages that completed: exact for up to 128 of them, otherwise within
+// 1%.
 type TransferResult struct {
 	Transfer     string  `json:"transfer"`
 	Verb         string  `json:"verb"`    // write, read, send
@@ -41,17 +42,17 @@ type TransferResult struct {
 	From         string  `json:"from"`    // host that posts
 	To           string  `json:"to"`
 	MessageSize  int64   `json:"message_bytes"`
-	QPs          int64   `json:"qps"` // queue pairs side by side
+	QPs          int64   `json:"qps"` // queue pairs in parallel
 	Posted       uint64  `json:"posted_messages"`
-	Completed    uint64  `json:"completed_messages"` // successfully; those posted that neither completed nor failed were under way
+	Completed    uint64  `json:"completed_messages"` // successfully; posted messages that neither completed nor failed were under way
 	Failed       uint64  `json:"failed_messages"`
 	FirstFailure string  `json:"first_failure"`       // status of the first that failed: IBV_WC_...
 	Payload      int64   `json:"payload_bytes"`       // of completed messages
-	Received     int64   `json:"received_bytes"`      // payload that came where the data goes
+	Received     int64   `json:"received_bytes"`      // payload that arrived at the data's destination
 	Start        float64 `json:"start_s" digits:"9"`  // first message posted
 	End          float64 `json:"end_s" digits:"9"`    // last completion; with UC and UD, or if there is none, last arrival
 	Goodput      int64   `json:"goodput_bps"`         // Payload over the time from Start to End; with UC and UD, or if nothing ended, Received
-	Ideal        float64 `json:"ideal_us" digits:"6"` // completion time of a message that has its path alone; 0: not known
+	Ideal        float64 `json:"ideal_us" digits:"6"` // completion time of a message alone on its path; 0: not known
 
 	CompletionMin  float64 `json:"completion_min_us" digits:"3"`
 	CompletionMean float64 `json:"completion_mean_us" digits:"3"`
@@ -71,7 +72,7 @@ type TransferResult struct {
 	TransferCounters
 	RetransmittedShare float64 `json:"retransmitted_share" digits:"6"` // of sent packets
 
-	Outages       uint64  `json:"outages"` // times that it stood still because links were down
+	Outages       uint64  `json:"outages"` // times that it stalled because links were down
 	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 

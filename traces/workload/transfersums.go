@@ -2,7 +2,7 @@ package workload
 
 import "math"
 
-// TransferSums is what several transfers did together.
+// TransferSums is the total of several transfers.
 type TransferSums struct {
 	Transfers    int    `json:"transfers"`
 	Posted       uint64 `json:"posted_messages"`
@@ -13,13 +13,13 @@ type TransferSums struct {
 	Payload      int64  `json:"payload_bytes"`
 	Received     int64  `json:"received_bytes"`
 
-	// Goodput is what the transfers' goodputs stand for, over the time from the
-	// first start to the last end.
+	// Goodput is the total of the payload that the transfers' goodputs count,
+	// over the time from the first start to the last end.
 	Goodput int64 `json:"goodput_bps"`
 	// Fairness is Jain's index of the transfers' goodputs (Jain, Chiu and Hawe
 	// 1984): 1 if all are equal, 1/n if one of n has everything. Transfers that
 	// posted nothing or whose messages are empty do not count; 0 if none counts,
-	// or none got anything.
+	// or all goodputs are 0.
 	Fairness float64 `json:"fairness"`
 
 	TransferCounters

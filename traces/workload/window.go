@@ -3,15 +3,15 @@ package workload
 // windowBits is how far back a window remembers, in packets.
 const windowBits = 4096
 
-// window tells new packets from late ones and from duplicates by their
-// sequence numbers, which may begin again at 0. A packet that is late by
-// windowBits or more counts as a duplicate.
+// window tells new packets from late ones and from duplicates by their sequence
+// numbers, which may wrap around to 0. A packet that is late by windowBits or
+// more counts as a duplicate.
 type window struct {
-	next uint32 // one beyond the highest number seen
+	next uint32 // one above the highest number seen
 	bits [windowBits / 64]uint64
 }
 
-// arrival is what a packet is to those that came before it.
+// arrival says how a packet relates to earlier ones.
 type arrival uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 
 func (w *window) add(seq uint32) arrival {
 	if int32(seq-w.next) >= 0 { // RFC 1982: also across the wrap to 0
-		// The numbers skipped have not been seen: clear their bits.
+		// The skipped numbers have not been seen: clear their bits.
 		from := w.next
 		if seq-from >= windowBits {
 			w.bits = [windowBits / 64]uint64{}
