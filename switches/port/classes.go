@@ -343,7 +343,12 @@ func (q *classQueue) pop() *packet.Packet {
 	if q.fair != nil {
 		return q.fair.Pop()
 	}
-	return q.packets.Pop()
+	p := q.packets.Pop()
+	if next := q.packets.First(); next != nil {
+		// It has waited, and has left the cache.
+		next.Prefetch(packet.Forwarded)
+	}
+	return p
 }
 
 // startClasses puts packets on the link that may be sent now.
