@@ -32,7 +32,7 @@ func (execForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 }
 
 type execFile struct {
-	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
+	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: text for /bin/sh, or a program and its arguments"`
 	Ready *readyFile                     `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before the host's next command starts and before the lab counts as up; default none"`
 	Env   yamlfile.Dict[yamlfile.Scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables, in addition to weft's"`
 }

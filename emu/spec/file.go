@@ -104,7 +104,7 @@ type nodeFile struct {
 	Offload    *offload                       `yaml:"offload,omitempty" jsonschema_description:"host: whether it sends up to 64 KB at once, which the emulator splits, and receives runs of packets joined; default on"`
 	JoinWindow *units.Time                    `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet to the host waits to be joined with others, at most 1ms; default 20us"`
 	MAC        *mac                           `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default numbered from 02:00:00:00:00:01"`
-	Routes     []routeFile                    `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
+	Routes     []routeFile                    `yaml:"routes,omitempty" jsonschema_description:"static routes: for a host via addresses, for a switch via ports"`
 	Sysctls    yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
 	Private    yamlfile.OneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"host: private directories, empty at first, such as /tmp; added to those of the kind"`
 	Interfaces yamlfile.Dict[interfaceFile]   `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
@@ -223,7 +223,7 @@ type constantFile struct {
 	Rate units.Rate                 `yaml:"rate" jsonschema_description:"rate of UDP payload while the flow sends"`
 	Size units.Bytes                `yaml:"size" jsonschema_description:"UDP payload of each packet"`
 	At   units.Time                 `yaml:"at,omitempty" jsonschema_description:"start time; default 0"`
-	For  *units.Time                `yaml:"for,omitempty" jsonschema_description:"sending time; default until the run ends"`
+	For  *units.Time                `yaml:"for,omitempty" jsonschema_description:"how long the flow sends; default until the run ends"`
 	ECT  bool                       `yaml:"ect,omitempty" jsonschema_description:"whether packets are ECN-capable, ECT(0); default false"`
 	DSCP dscp                       `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
 	IP   *ipVersion                 `yaml:"ip,omitempty" jsonschema_description:"IP version; default 4 where both hosts have an IPv4 address, otherwise 6"`
