@@ -17,7 +17,7 @@ func (e *NameError) Error() string { return e.Msg + ": " + e.Hint }
 func SplitEndpoint(name string) (node, port string, err *NameError) {
 	node, port, ok := strings.Cut(name, ":")
 	if !ok || node == "" || port == "" {
-		return "", "", &NameError{fmt.Sprintf("%q does not name a port", name), "write node:port, such as h1:eth0 or s1:1"}
+		return "", "", &NameError{fmt.Sprintf("%q is not a port", name), "write node:port, such as h1:eth0 or s1:1"}
 	}
 	return node, port, nil
 }

@@ -20,17 +20,17 @@ import (
 type LinkPatch struct {
 	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
 	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`
-	MTU                *MTU                `yaml:"mtu,omitempty" json:"mtu,omitempty" jsonschema_description:"largest layer-3 packet in bytes, 576 to 9216; default 1500"`
-	Loss               *units.Fraction     `yaml:"loss,omitempty" json:"loss,omitempty" jsonschema_description:"share of packets lost, independently"`
+	MTU                *MTU                `yaml:"mtu,omitempty" json:"mtu,omitempty" jsonschema_description:"maximum size of a layer-3 packet in bytes, 576 to 9216; default 1500"`
+	Loss               *units.Fraction     `yaml:"loss,omitempty" json:"loss,omitempty" jsonschema_description:"share of packets lost, each independently"`
 	Corrupt            *units.Fraction     `yaml:"corrupt,omitempty" json:"corrupt,omitempty" jsonschema_description:"share of packets damaged, which the receiver's FCS check drops"`
 	Duplicate          *units.Fraction     `yaml:"duplicate,omitempty" json:"duplicate,omitempty" jsonschema_description:"share of packets delivered twice"`
 	Reorder            *units.Fraction     `yaml:"reorder,omitempty" json:"reorder,omitempty" jsonschema_description:"share of packets held back by reorder-by"`
 	ReorderBy          *units.Time         `yaml:"reorder-by,omitempty" json:"reorder-by,omitempty" jsonschema_description:"how long a reordered packet is held back"`
 	Jitter             *units.Time         `yaml:"jitter,omitempty" json:"jitter,omitempty" jsonschema_description:"scale of the random extra delay; default 0"`
-	JitterDistribution *links.Distribution `yaml:"jitter-distribution,omitempty" json:"jitter-distribution,omitempty" jsonschema_description:"law of the random extra delay; default uniform"`
+	JitterDistribution *links.Distribution `yaml:"jitter-distribution,omitempty" json:"jitter-distribution,omitempty" jsonschema_description:"distribution of the random extra delay; default uniform"`
 	JitterReorder      *bool               `yaml:"jitter-reorder,omitempty" json:"jitter-reorder,omitempty" jsonschema_description:"whether jitter lets packets overtake each other; default false"`
 	DropMatch          *links.Match        `yaml:"drop-match,omitempty" json:"drop-match,omitempty" jsonschema_description:"packets dropped by their IPv4 identification, such as ip-id=0x*fff; default none"`
-	State              *State              `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down loses everything; default up"`
+	State              *State              `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down drops all packets; default up"`
 }
 
 // MTU is the largest layer-3 packet in bytes. As in ip(8), the unit may be left out.
@@ -81,7 +81,7 @@ func (s *State) UnmarshalText(b []byte) error {
 	case "down":
 		*s = Down
 	default:
-		return fmt.Errorf("%q is none of up, down", b)
+		return fmt.Errorf("%q must be one of up, down", b)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
 		return s, &SettingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, MinMTU, MaxMTU)}
 	case s.Reorder > 0 && s.ReorderBy == 0:
 		if p.ReorderBy != nil {
-			return s, &SettingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
+			return s, &SettingError{p.ReorderBy, "reorder-by 0s would not reorder anything: write reorder: 0 to turn reordering off"}
 		}
 		return s, &SettingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
 	case s.Reorder == 0 && p.ReorderBy != nil && p.Reorder == nil:
@@ -225,7 +225,7 @@ func parseSetting(ptr any, text string) error {
 		*p = text == "true"
 		return nil
 	}
-	panic(fmt.Sprintf("plan: no way to read a %T", ptr))
+	panic(fmt.Sprintf("plan: cannot read a %T", ptr))
 }
 
 // String returns p in the form that ParseAssignments reads, with the arguments

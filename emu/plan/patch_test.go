@@ -76,7 +76,7 @@ func TestBadAssignments(t *testing.T) {
 		"loss":                      `"loss" sets nothing: write setting=value, such as loss=1%`,
 		"rate=10":                   `rate: "10" has no unit`,
 		"mtu=big":                   `mtu: "big" does not begin with a number`,
-		"state=sideways":            `state: "sideways" is none of up, down`,
+		"state=sideways":            `state: "sideways" must be one of up, down`,
 		"jitter-reorder=maybe":      `jitter-reorder: "maybe" is neither true nor false`,
 		"loss=1":                    `loss: "1" may mean 1% or 100%: write one of them`,
 		"corrupt=1":                 `corrupt: "1" may mean 1% or 100%`,

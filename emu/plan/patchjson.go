@@ -24,7 +24,7 @@ func ReadPatch(r io.Reader) (LinkPatch, error) {
 		return LinkPatch{}, notJSON(err, d)
 	}
 	if t != json.Delim('{') {
-		return LinkPatch{}, fmt.Errorf("%s is not a change of a link: %s", nameToken(t), patchForm)
+		return LinkPatch{}, fmt.Errorf("%s cannot change a link: %s", nameToken(t), patchForm)
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -43,7 +43,7 @@ func ReadPatch(r io.Reader) (LinkPatch, error) {
 		return LinkPatch{}, notJSON(err, d)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return LinkPatch{}, errors.New("something follows the object of settings: send one object, and nothing else")
+		return LinkPatch{}, errors.New("unexpected data after the object of settings: send a single object")
 	}
 	return p, nil
 }
@@ -70,7 +70,7 @@ func nameToken(t json.Token) string {
 		}
 		return "an object"
 	case string:
-		return "a text"
+		return "a string"
 	case json.Number:
 		return "a number"
 	case bool:
@@ -84,11 +84,11 @@ func notJSON(err error, d *json.Decoder) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF) && d.InputOffset() == 0:
-		return errors.New("there is nothing: " + patchForm)
+		return errors.New("empty input: " + patchForm)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the JSON ends before its object does")
+		return errors.New("the JSON object is incomplete")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("this is not JSON, at byte %d: %w", syntax.Offset, err)
+		return fmt.Errorf("invalid JSON at byte %d: %w", syntax.Offset, err)
 	}
 	return err
 }

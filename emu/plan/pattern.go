@@ -41,7 +41,7 @@ func (t *Traffic) Check() error {
 		}
 	}
 	if given != 1 {
-		return errors.New("it needs exactly one carrier: RDMA, UDP, TCP or NDP")
+		return errors.New("exactly one carrier is required: RDMA, UDP, TCP or NDP")
 	}
 	switch {
 	case t.RDMA != nil:

@@ -175,7 +175,7 @@ func (n *Node) Encapsulates() bool {
 
 // FixedMTU is the message that a link's MTU cannot be changed, with the service and the
 // interface.
-const FixedMTU = "%s at %s keeps the mtu that its link has as the run begins: both ends of a tunnel count in packets of that size"
+const FixedMTU = "%s at %s keeps the mtu that its link has when the run begins: both ends of a tunnel assume packets of that size"
 
 // DeviceMTU returns the MTU of a host's interface on a link with the given MTU.
 func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {

@@ -43,7 +43,7 @@ func (p *Plan) MatchPorts(patterns []string) ([]End, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no port of a switch to sample: name ports of hosts, such as h1:eth0")
+		return nil, errors.New("no switch port to sample: name ports of hosts, such as h1:eth0")
 	}
 	return all, nil
 }

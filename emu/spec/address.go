@@ -47,7 +47,7 @@ func (v *resolver) addresses() {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.Fail(family.file, "", "%s is of the other version of IP", prefix)
+			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
 			continue
 		}
 		if len(routers) > 0 {
@@ -77,7 +77,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			return
 		}
 		if other, ok := takenMAC[*m]; ok {
-			v.Fail(m, "every interface needs its own", "the Ethernet address %v is taken on line %d", m, v.Line(other))
+			v.Fail(m, "every interface needs its own", "the Ethernet address %v is already used on line %d", m, v.Line(other))
 			return
 		}
 		takenMAC[*m] = m
@@ -110,10 +110,10 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 				continue // portSettings has reported it
 			}
 			if end.Port == 0 && len(file.Address) > 0 && len(e.Value.Address) > 0 {
-				v.Fail(&e.Value.Address, "the address of the node is that of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
+				v.Fail(&e.Value.Address, "the node's address is the address of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
 			}
 			if end.Port == 0 && file.MAC != nil && e.Value.MAC != nil {
-				v.Fail(e.Value.MAC, "the mac of the node is that of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
+				v.Fail(e.Value.MAC, "the node's mac is the mac of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
 			}
 			give(&n.Ports[end.Port], prefixes(e.Value.Address))
 			giveMAC(&n.Ports[end.Port], e.Value.MAC)
@@ -138,7 +138,7 @@ func prefixes(list yamlfile.OneOrMore[address]) (out []placed) {
 // take records that an address is in use, unless it is already taken.
 func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
-		v.Fail(a.at, "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.Line(other))
+		v.Fail(a.at, "every interface needs its own", "the address %s is already used on line %d", a.Addr(), v.Line(other))
 		return false
 	}
 	taken[a.Addr()] = a.at
@@ -192,7 +192,7 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 			if !ip.IsValid() {
 				hint := "write a larger pool under addressing:, or none"
 				if !pools[p].IsValid() {
-					hint = "there is no pool of equal size behind it for further interfaces"
+					hint = "there is no pool of the same size after it for other interfaces"
 				}
 				v.Fail(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
 				return
@@ -274,12 +274,12 @@ func (v *resolver) routes() {
 			}
 			switch {
 			case route.To.Addr().Is6() != route.Via.Is6():
-				v.Fail(&f.Via, "", "%s is not of the same version of IP as %s", route.Via, route.To)
+				v.Fail(&f.Via, "", "%s and %s have different IP versions", route.Via, route.To)
 			case hasRoute(n.Routes, route.To):
-				v.Fail(&f.To, "", "%s has a route to %s already", n.Name, route.To)
+				v.Fail(&f.To, "", "%s already has a route to %s", n.Name, route.To)
 			case !v.onLink(i, route.Via):
-				v.Fail(&f.Via, "a gateway is in the prefix of one of the host's addresses, or of a host on the same links",
-					"%s does not reach the gateway %s", n.Name, route.Via)
+				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses, or of a host on the same links",
+					"%s cannot reach the gateway %s", n.Name, route.Via)
 			}
 			n.Routes = append(n.Routes, route)
 		}

@@ -9,15 +9,15 @@ import (
 // arrivalsFile configures flows that arrive at random times.
 type arrivalsFile struct {
 	patternFile `yaml:",inline"`
-	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? for any letters; default all, by rdma all with a NIC"`
-	To          *destinationsForm          `yaml:"to,omitempty" jsonschema_description:"to whom: random is any other of hosts for each flow, permutation one for the whole run that the seed draws; default random"`
-	Load        *units.Fraction            `yaml:"load,omitempty" jsonschema_description:"payload that all senders together offer, as a share of the sum of what of says"`
-	Of          *units.Rate                `yaml:"of,omitempty" jsonschema_description:"capacity of each sender that load is a share of; default the rate of its link"`
-	Rate        *units.Rate                `yaml:"rate,omitempty" jsonschema_description:"in place of load: payload that each sender offers on average"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? as wildcards; default all, by rdma all with a NIC"`
+	To          *destinationsForm          `yaml:"to,omitempty" jsonschema_description:"receivers: random draws another of hosts for each flow, permutation draws one for the whole run; default random"`
+	Load        *units.Fraction            `yaml:"load,omitempty" jsonschema_description:"payload that all senders together offer, as a share of the sum of their capacities (of)"`
+	Of          *units.Rate                `yaml:"of,omitempty" jsonschema_description:"capacity of each sender to which load refers; default the rate of its link"`
+	Rate        *units.Rate                `yaml:"rate,omitempty" jsonschema_description:"in place of load: mean payload rate of each sender"`
 	Sizes       sizesForm                  `yaml:"sizes" jsonschema_description:"sizes of flows: a name such as websearch, a size, or a distribution"`
-	Gaps        *lawForm                   `yaml:"gaps,omitempty" jsonschema_description:"law of the times between the flows of a sender; default poisson"`
+	Gaps        *lawForm                   `yaml:"gaps,omitempty" jsonschema_description:"distribution of the times between a sender's flows; default poisson"`
 	spanFile    `yaml:",inline"`
-	Count       *amount `yaml:"count,omitempty" jsonschema_description:"flows in all; default no limit"`
+	Count       *amount `yaml:"count,omitempty" jsonschema_description:"total number of flows; default no limit"`
 }
 
 func (f *arrivalsFile) resolve(e *patternEntry) maker {
@@ -35,21 +35,21 @@ func (f *arrivalsFile) resolve(e *patternEntry) maker {
 func (f *arrivalsFile) offered(e *patternEntry, hosts []int) units.Rate {
 	switch {
 	case (f.Load == nil) == (f.Rate == nil):
-		e.Fail(e.Some(f.Rate, e.place), "write for example load: 50%, or rate: 10Gbps for each sender", "it takes either load or rate")
+		e.Fail(e.Some(f.Rate, e.place), "write for example load: 50%, or rate: 10Gbps for each sender", "exactly one of load and rate is required")
 		return 0
 	case f.Rate != nil && f.Of != nil:
-		e.Fail(f.Of, "leave it out", "of is what load is a share of, and has no effect on rate")
+		e.Fail(f.Of, "leave it out", "of is the capacity that load refers to, and has no effect on rate")
 		return 0
 	case f.Rate != nil:
 		if *f.Rate == 0 {
-			e.Fail(f.Rate, "write for example rate: 10Gbps", "senders without a limit to their rate")
+			e.Fail(f.Rate, "write for example rate: 10Gbps", "rate must not be unlimited")
 		}
 		return *f.Rate
 	case *f.Load == 0:
-		e.Fail(f.Load, "write for example load: 50%", "a load of nothing")
+		e.Fail(f.Load, "write for example load: 50%", "load must be above 0")
 		return 0
 	case f.Of != nil && *f.Of == 0:
-		e.Fail(f.Of, "write for example of: 100Gbps", "a capacity without a limit has no share")
+		e.Fail(f.Of, "write for example of: 100Gbps", "the capacity (of) must not be unlimited")
 		return 0
 	}
 	var capacity units.Rate
@@ -64,7 +64,7 @@ func (f *arrivalsFile) offered(e *patternEntry, hosts []int) units.Rate {
 // capacity returns the link rate of the hosts, which must all have the same; load is where
 // the file asks for it. It returns 0 after a fault.
 func (e *patternEntry) capacity(load *units.Fraction, hosts []int) (rate units.Rate) {
-	const hint = "write of: with the capacity of each sender that load is a share of, or an entry for each group of hosts"
+	const hint = "write of: with the capacity of each sender, or an entry for each group of hosts"
 	for _, h := range hosts {
 		p := e.firstPort(h)
 		if p == nil {
@@ -76,7 +76,7 @@ func (e *patternEntry) capacity(load *units.Fraction, hosts []int) (rate units.R
 			e.Fail(load, hint, "the link of %s has no rate", e.plan.Nodes[h].Name)
 			return 0
 		case rate != 0 && r != rate:
-			e.Fail(load, hint, "the senders' links differ: that of %s has %v, that of %s %v", e.plan.Nodes[hosts[0]].Name, rate, e.plan.Nodes[h].Name, r)
+			e.Fail(load, hint, "the senders' links differ in rate: %s has %v, %s has %v", e.plan.Nodes[hosts[0]].Name, rate, e.plan.Nodes[h].Name, r)
 			return 0
 		}
 		rate = r

@@ -74,12 +74,12 @@ func (v *resolver) memory(node int) (memory, bool) {
 	place := v.Some(file.Size, file.Preset, file)
 	switch {
 	case file.Size != nil && (*file.Size == 0 || *file.Size > maxMemory):
-		v.Fail(place, "leave the buffer out for as much as all ports want", "a buffer of %v is not between 1B and %v", *file.Size, maxMemory)
+		v.Fail(place, "leave the buffer out for unlimited memory", "buffer size %v is outside 1B to %v", *file.Size, maxMemory)
 		return m, false
 	case m.part > 0 && file.Alpha != nil:
-		v.Fail(file.Alpha, "", "the shares of per-port are static: they have no alpha")
+		v.Fail(file.Alpha, "", "alpha has no effect: the shares of per-port are static")
 	case m.size == 0 && file.Preset != nil:
-		v.Fail(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and there is none with a rate")
+		v.Fail(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and no host's link has a rate")
 		return m, false
 	case m.size == 0:
 		v.Fail(place, "write for example buffer: {size: 12MB}, or a preset", "the buffer lacks size")
@@ -141,18 +141,18 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	}
 	if d.lossless(file) {
 		c.Ingress.Reserve = m.ingressReserve
-		hint := "a pause holds it off: see xoff and alpha of pfc"
+		hint := "pauses limit it: see xoff and alpha of pfc"
 		if file.Credits.settings() != nil {
-			hint = "credits hold it off: see buffer of credits"
+			hint = "credits limit it: see buffer of credits"
 			if ingress.Reserve != nil {
-				v.Fail(ingress.Reserve, hint, "what comes in of the class %s with credits has no reserve", file.name)
+				v.Fail(ingress.Reserve, hint, "ingress of the class %s with credits has no reserve", file.name)
 			}
 		}
 		if ingress.Limit != nil {
-			v.Fail(ingress.Limit, hint, "what comes in of the lossless class %s has no limit", file.name)
+			v.Fail(ingress.Limit, hint, "ingress of the lossless class %s has no limit", file.name)
 		}
 		if ingress.Alpha != nil {
-			v.Fail(ingress.Alpha, hint, "what comes in of the lossless class %s has no alpha", file.name)
+			v.Fail(ingress.Alpha, hint, "ingress of the lossless class %s has no alpha", file.name)
 		}
 	} else {
 		c.Alpha, c.Reserve = m.lossy, m.queueReserve
@@ -167,7 +167,7 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	set(&c.Ingress.Limit, ingress.Limit)
 	set((*alpha)(&c.Ingress.Alpha), ingress.Alpha)
 	if ingress.Limit != nil && *ingress.Limit == 0 {
-		v.Fail(ingress.Limit, "leave it out for no limit", "a limit of 0")
+		v.Fail(ingress.Limit, "leave it out for no limit", "limit must be above 0")
 	}
 	for _, key := range []struct {
 		name  string
@@ -179,7 +179,7 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	} {
 		place := v.Some(key.bytes, key.alpha)
 		if place != nil && m.size == 0 {
-			v.Fail(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, and there is none", key.name, file.name)
+			v.Fail(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, but the switch has no buffer", key.name, file.name)
 		}
 		v.checkMemory(key.bytes, key.name)
 	}
@@ -188,7 +188,7 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 // checkMemory checks an amount in the file, which may be nil.
 func (v *resolver) checkMemory(b *units.Bytes, what string) {
 	if b != nil && *b > maxMemory {
-		v.Fail(b, "", "%s %v is more than %v", what, *b, maxMemory)
+		v.Fail(b, "", "%s %v exceeds %v", what, *b, maxMemory)
 	}
 }
 
@@ -209,7 +209,7 @@ func (v *resolver) fill(node int, m *memory) {
 	if m.size > 0 && shared <= 0 {
 		buffer := d.Buffer.settings()
 		v.Fail(v.Some(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
-			"the headroom of %s takes %v and its reserves %v, together %v of a buffer of %v", n.Name, headroom, reserve, headroom+reserve, m.size)
+			"the headroom of %s takes %v and its reserves %v: %v of a buffer of %v", n.Name, headroom, reserve, headroom+reserve, m.size)
 		return
 	}
 	for p := range n.Ports {

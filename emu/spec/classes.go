@@ -146,8 +146,8 @@ func (v *resolver) setClasses(node int, d *depth) {
 			continue
 		}
 		if other := holder[c.priority]; other != nil {
-			v.Fail(v.Some(c.Priority, other.Priority, c.at, other.at), "every class has its own, 0 to 7; the class default has 0 unless it says another",
-				"the classes %s and %s have the priority %d", other.name, c.name, c.priority)
+			v.Fail(v.Some(c.Priority, other.Priority, c.at, other.at), "every class needs its own priority, 0 to 7; the class default has 0 unless it sets another",
+				"the classes %s and %s both have priority %d", other.name, c.name, c.priority)
 			continue
 		}
 		holder[c.priority] = c
@@ -197,7 +197,7 @@ func (v *resolver) classMap(d *depth) (m class.Map) {
 			v.give(&c.PCP[i], "pcp", c.PCP[i].span, c, pcps[:], m.PCP[:])
 		}
 		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
-			v.Fail(c.at, "write for example dscp: 26", "no packet is of the class %s: it has neither dscp nor pcp", c.name)
+			v.Fail(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
 		}
 	}
 	return m
@@ -207,7 +207,7 @@ func (v *resolver) classMap(d *depth) (m class.Map) {
 func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.low; p <= s.high; p++ {
 		if other := holders[p]; other != nil {
-			v.Fail(place, "a packet is of one class", "%s %d is of the classes %s and %s", what, p, other.name, c.name)
+			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
 			return
 		}
 		holders[p], m[p] = c, c.priority
@@ -240,7 +240,7 @@ func (v *resolver) takeOver(host int) {
 			n.Deep = &plan.Deep{Map: v.plan.Nodes[at].Deep.Map}
 		case n.Deep.Map != v.plan.Nodes[at].Deep.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
 			v.Fail(v.Some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
-				"%s is at %s and at %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
+				"%s is connected to %s and %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
 			return
 		}
 	}

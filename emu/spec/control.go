@@ -42,7 +42,7 @@ func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 		rate := v.settingsOf(&p, 0).Rate
 		if rate == 0 {
 			v.FailOnce(v.Some(c, place), "write rate: for the link, in links, in the generator or in link under kinds",
-				"%s goes by the rate of the link, and that of %s:%s is unlimited", c.name, n.Name, p.Name)
+				"%s needs the rate of the link, and the rate of %s:%s is unlimited", c.name, n.Name, p.Name)
 			return cc.Choice{}
 		}
 		slowest = min(slowest, rate)
@@ -68,7 +68,7 @@ func (v *resolver) checkUnlimited(from plan.End, place any) {
 	}
 	for _, c := range all {
 		if c.Settings != nil {
-			v.Fail(place, "", "%s goes by the rate of the link, and that of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
+			v.Fail(place, "", "%s needs the rate of the link, and the rate of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 // delaysFile holds the delays between a NIC and its host.
 type delaysFile struct {
-	Preset     *delaysPreset `yaml:"preset,omitempty" jsonschema_description:"what a known NIC takes"`
-	Doorbell   *delay        `yaml:"doorbell,omitempty" jsonschema_description:"from a post to a send queue until the NIC begins with it; default the preset's, or 0"`
-	DMA        *delay        `yaml:"dma,omitempty" jsonschema_description:"a read or a write of the host's memory by the NIC: before the first packet of a message or READ response that has payload, and before the completion of what has brought some; default the preset's, or 0"`
-	Completion *delay        `yaml:"completion,omitempty" jsonschema_description:"from when the NIC makes a completion until a program can see it; default the preset's, or 0"`
+	Preset     *delaysPreset `yaml:"preset,omitempty" jsonschema_description:"delays of a known NIC"`
+	Doorbell   *delay        `yaml:"doorbell,omitempty" jsonschema_description:"time from a post to a send queue until the NIC begins to process it; default the preset's, or 0"`
+	DMA        *delay        `yaml:"dma,omitempty" jsonschema_description:"time of a read or write of the host's memory by the NIC: before the first packet of a message or READ response with payload, and before the completion of one that brought payload; default the preset's, or 0"`
+	Completion *delay        `yaml:"completion,omitempty" jsonschema_description:"time from when the NIC makes a completion until a program can see it; default the preset's, or 0"`
 }
 
 func (d *delaysFile) byName() any { d.Preset = new(delaysPreset); return d.Preset }
@@ -49,7 +49,7 @@ type delay units.Time
 func (d *delay) UnmarshalText(b []byte) error {
 	t, err := units.ParseTime(string(b))
 	if err == nil && (t < 0 || t > nicemu.MaxDelay) {
-		err = fmt.Errorf("%v is not within 0 to %v", t, nicemu.MaxDelay)
+		err = fmt.Errorf("%v is outside 0 to %v", t, nicemu.MaxDelay)
 	}
 	*d = delay(t)
 	return err

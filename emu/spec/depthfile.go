@@ -22,15 +22,15 @@ import (
 
 // switchFile holds the keys that make a node a switch in depth.
 type switchFile struct {
-	Buffer     *orNone[bufferFile] `yaml:"buffer,omitempty" jsonschema_description:"switch: memory that all its ports share; default as much as they want"`
+	Buffer     *orNone[bufferFile] `yaml:"buffer,omitempty" jsonschema_description:"switch: memory shared by all its ports; default unlimited"`
 	Pause      *orNone[pfcFile]    `yaml:"pause,omitempty" jsonschema_description:"switch: global PAUSE (IEEE 802.3 annex 31B) of its ports, in place of PFC by class; default none"`
-	CutThrough *bool               `yaml:"cut-through,omitempty" jsonschema_description:"switch: whether it sends on a packet as soon as its header has come; default false"`
+	CutThrough *bool               `yaml:"cut-through,omitempty" jsonschema_description:"switch: whether it forwards a packet as soon as the header has arrived; default false"`
 }
 
 type bufferFile struct {
 	Preset *bufferPreset `yaml:"preset,omitempty" jsonschema_description:"sizes and thresholds of a known buffer"`
-	Size   *units.Bytes  `yaml:"size,omitempty" jsonschema_description:"all of it; with per-port, of each class at each port; default the preset's"`
-	Alpha  *alpha        `yaml:"alpha,omitempty" jsonschema_description:"alpha of the classes that name none; default the preset's, or 1"`
+	Size   *units.Bytes  `yaml:"size,omitempty" jsonschema_description:"total size; with per-port, the size for each class at each port; default the preset's"`
+	Alpha  *alpha        `yaml:"alpha,omitempty" jsonschema_description:"alpha of classes that do not set one; default the preset's, or 1"`
 }
 
 func (b *bufferFile) byName() any { b.Preset = new(bufferPreset); return b.Preset }
@@ -38,50 +38,50 @@ func (b *bufferFile) byName() any { b.Preset = new(bufferPreset); return b.Prese
 type classFile struct {
 	DSCP     yamlfile.OneOrMore[dscpRange] `yaml:"dscp,omitempty" jsonschema_description:"DSCPs of its IP packets: numbers and ranges, such as [26, 32-39]"`
 	PCP      yamlfile.OneOrMore[pcpRange]  `yaml:"pcp,omitempty" jsonschema_description:"802.1Q priority code points of its tagged packets that are not IP"`
-	Priority *priority                     `yaml:"priority,omitempty" jsonschema_description:"its queue, and the class that PFC pauses; must be there but for the class default, whose is 0"`
-	Weight   *weight                       `yaml:"weight,omitempty" jsonschema_description:"its share among the classes with a weight (DWRR); default strict priority"`
-	Order    *order                        `yaml:"order,omitempty" jsonschema_description:"packets leave as they came, or flows take turns; default fifo"`
-	Limit    *units.Bytes                  `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait at a port"`
-	Reserve  *units.Bytes                  `yaml:"reserve,omitempty" jsonschema_description:"switch: of the buffer, kept for its queue at each port; default 0"`
-	Alpha    *alpha                        `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc or credits"`
-	Mark     *markFile                     `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default that of queue"`
-	Ingress  *ingressFile                  `yaml:"ingress,omitempty" jsonschema_description:"switch: what packets that came in through one port may take of the buffer"`
+	Priority *priority                     `yaml:"priority,omitempty" jsonschema_description:"its queue, and the class that PFC pauses; required except for the class default, which has 0"`
+	Weight   *weight                       `yaml:"weight,omitempty" jsonschema_description:"its share among classes with a weight (DWRR); default strict priority"`
+	Order    *order                        `yaml:"order,omitempty" jsonschema_description:"packets leave in the order of arrival, or flows take turns; default fifo"`
+	Limit    *units.Bytes                  `yaml:"limit,omitempty" jsonschema_description:"maximum queue length at a port in bytes"`
+	Reserve  *units.Bytes                  `yaml:"reserve,omitempty" jsonschema_description:"switch: part of the buffer reserved for its queue at each port; default 0"`
+	Alpha    *alpha                        `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times the free part of the buffer, or none; default the buffer's, none with pfc or credits"`
+	Mark     *markFile                     `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default the mark of queue"`
+	Ingress  *ingressFile                  `yaml:"ingress,omitempty" jsonschema_description:"switch: part of the buffer that packets from one ingress port may take"`
 	PFC      *orNone[pfcFile]              `yaml:"pfc,omitempty" jsonschema_description:"switch: priority flow control, which makes the class lossless; default none"`
-	Credits  *orNone[creditsFile]          `yaml:"credits,omitempty" jsonschema_description:"switch: credits as of InfiniBand in place of pfc, which make the class lossless without headroom; default none"`
-	Trim     *orNone[trimFile]             `yaml:"trim,omitempty" jsonschema_description:"switch: packets are cut down to their headers in place of drops; default none"`
+	Credits  *orNone[creditsFile]          `yaml:"credits,omitempty" jsonschema_description:"switch: credits as in InfiniBand in place of pfc, which make the class lossless without headroom; default none"`
+	Trim     *orNone[trimFile]             `yaml:"trim,omitempty" jsonschema_description:"switch: trimming of packets to their headers instead of drops; default none"`
 }
 
 type ingressFile struct {
-	Reserve *units.Bytes `yaml:"reserve,omitempty" jsonschema_description:"kept for each port; default 0"`
-	Limit   *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"most beyond the reserve; default none"`
-	Alpha   *alpha       `yaml:"alpha,omitempty" jsonschema_description:"times what is free of the buffer, or none; default none"`
+	Reserve *units.Bytes `yaml:"reserve,omitempty" jsonschema_description:"part of the buffer reserved for each port; default 0"`
+	Limit   *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"maximum beyond the reserve; default none"`
+	Alpha   *alpha       `yaml:"alpha,omitempty" jsonschema_description:"factor of the free part of the buffer, or none; default none"`
 }
 
 // pfcFile is how a class, or with PAUSE a port, pauses its senders.
 type pfcFile struct {
-	Xoff     *units.Bytes  `yaml:"xoff,omitempty" jsonschema_description:"a pause begins when this much waits that came in through one port"`
-	Xon      *units.Bytes  `yaml:"xon,omitempty" jsonschema_description:"a pause ends when it has fallen to this; default xoff less offset"`
-	Alpha    *alpha        `yaml:"alpha,omitempty" jsonschema_description:"instead of xoff: a pause begins at alpha times what is free of the buffer; default the buffer's"`
-	Offset   *units.Bytes  `yaml:"offset,omitempty" jsonschema_description:"a pause ends this far below where it begins; default two packets of the MTU"`
-	Headroom *units.Bytes  `yaml:"headroom,omitempty" jsonschema_description:"of the buffer, kept at each port for what comes before a pause takes effect; default from the link's rate, delay and MTU"`
-	Quanta   *quanta       `yaml:"quanta,omitempty" jsonschema_description:"how long a pause frame holds, in 512 bit times; default 65535"`
-	Refresh  *units.Time   `yaml:"refresh,omitempty" jsonschema_description:"how long after a pause frame the next is sent; default half the time that it holds"`
+	Xoff     *units.Bytes  `yaml:"xoff,omitempty" jsonschema_description:"a pause begins when the queued bytes from one ingress port reach this"`
+	Xon      *units.Bytes  `yaml:"xon,omitempty" jsonschema_description:"a pause ends when they have fallen to this; default xoff less offset"`
+	Alpha    *alpha        `yaml:"alpha,omitempty" jsonschema_description:"instead of xoff: a pause begins at alpha times the free part of the buffer; default the buffer's"`
+	Offset   *units.Bytes  `yaml:"offset,omitempty" jsonschema_description:"a pause ends this far below the threshold at which it begins; default two packets of the MTU"`
+	Headroom *units.Bytes  `yaml:"headroom,omitempty" jsonschema_description:"part of the buffer reserved at each port for packets that arrive before a pause takes effect; default from the link's rate, delay and MTU"`
+	Quanta   *quanta       `yaml:"quanta,omitempty" jsonschema_description:"pause time of a pause frame, in units of 512 bit times; default 65535"`
+	Refresh  *units.Time   `yaml:"refresh,omitempty" jsonschema_description:"interval between pause frames; default half the pause time"`
 	Watchdog *watchdogFile `yaml:"watchdog,omitempty" jsonschema_description:"ends pauses that last too long; default none"`
 }
 
 type watchdogFile struct {
-	Detect  *units.Time `yaml:"detect,omitempty" jsonschema_description:"how long a queue may be held off; default 200ms"`
-	Restore *units.Time `yaml:"restore,omitempty" jsonschema_description:"how long the peer must have asked for no pause; default 200ms"`
-	Action  *pfc.Action `yaml:"action,omitempty" jsonschema_description:"what becomes of its packets in between; default drop"`
+	Detect  *units.Time `yaml:"detect,omitempty" jsonschema_description:"how long a queue may stay paused; default 200ms"`
+	Restore *units.Time `yaml:"restore,omitempty" jsonschema_description:"time without a pause request from the peer before the queue recovers; default 200ms"`
+	Action  *pfc.Action `yaml:"action,omitempty" jsonschema_description:"what happens to its packets in between; default drop"`
 }
 
 type trimFile struct {
-	Preset    *trimPreset     `yaml:"preset,omitempty" jsonschema_description:"how NDP or Ultra Ethernet trims; default uec"`
-	Keep      *units.Bytes    `yaml:"keep,omitempty" jsonschema_description:"what is left behind the IP header; default 24B, ndp 26B"`
-	DSCP      *dscp           `yaml:"dscp,omitempty" jsonschema_description:"of trimmed packets, which gives them their class; must be there"`
-	Tail      *units.Fraction `yaml:"tail,omitempty" jsonschema_description:"how often the last packet of the queue is trimmed in place of the one that comes; default 0%, ndp 50%"`
-	Return    *bool           `yaml:"return,omitempty" jsonschema_description:"whether trimmed packets that find no room go back to their sender; default false, ndp true"`
-	FixLength *bool           `yaml:"fix-length,omitempty" jsonschema_description:"whether the length in the IP header becomes that of what is left; default false"`
+	Preset    *trimPreset     `yaml:"preset,omitempty" jsonschema_description:"trimming as in NDP or Ultra Ethernet; default uec"`
+	Keep      *units.Bytes    `yaml:"keep,omitempty" jsonschema_description:"bytes kept behind the IP header; default 24B, ndp 26B"`
+	DSCP      *dscp           `yaml:"dscp,omitempty" jsonschema_description:"DSCP of trimmed packets, which selects their class; required"`
+	Tail      *units.Fraction `yaml:"tail,omitempty" jsonschema_description:"how often the last packet of the queue is trimmed instead of the arriving one; default 0%, ndp 50%"`
+	Return    *bool           `yaml:"return,omitempty" jsonschema_description:"whether trimmed packets that find no room are returned to their sender; default false, ndp true"`
+	FixLength *bool           `yaml:"fix-length,omitempty" jsonschema_description:"whether the length in the IP header is set to the trimmed length; default false"`
 }
 
 func (t *trimFile) byName() any { t.Preset = new(trimPreset); return t.Preset }
@@ -220,7 +220,7 @@ func (a *alpha) UnmarshalText(b []byte) error {
 		return fmt.Errorf("%q is not a factor: write for example 0.125 or 1/8, or none", text)
 	}
 	if v <= 0 || v > maxAlpha {
-		return fmt.Errorf("%s is not above 0 and at most %d: write none for no dynamic threshold", text, maxAlpha)
+		return fmt.Errorf("%s must be above 0 and at most %d: write none for no dynamic threshold", text, maxAlpha)
 	}
 	*a = alpha(v)
 	return nil
@@ -248,7 +248,7 @@ func (s *span) read(b []byte, most int) error {
 	}
 	high, err := yamlfile.ParseInt([]byte(strings.TrimSpace(last)), low, most)
 	if err != nil {
-		return fmt.Errorf("%q is not a range: it goes from the smaller number to the greater, at most %d", b, most)
+		return fmt.Errorf("%q is not a range: write the smaller number first, and at most %d", b, most)
 	}
 	*s = span{uint8(low), uint8(high)}
 	return nil

@@ -125,7 +125,7 @@ func (v *resolver) tunnelMTUs() {
 			for d := range 2 {
 				if mtu := v.settingsOf(p, d).MTU; mtu != want {
 					v.FailOnce(v.linkPlaces[p.Link], "give the links of all hosts with "+n.Edge.Name+" the same mtu, in both directions",
-						"%s: the link of %s has an mtu of %d, and that of %s %d: tunnels need the same everywhere", n.Edge.Name, name, mtu, v.plan.PortName(at.Node, at.Port), want)
+						"%s: the link of %s has an mtu of %d, the link of %s %d: tunnels need the same everywhere", n.Edge.Name, name, mtu, v.plan.PortName(at.Node, at.Port), want)
 					break
 				}
 			}

@@ -24,7 +24,7 @@ func (v *resolver) events() {
 			name = f.From
 		}
 		if name == nil || f.Link != nil && f.From != nil {
-			v.Fail(f, "link changes both directions, from the one that leaves the endpoint", "an event has one of link and from")
+			v.Fail(f, "link changes both directions, from only the one that leaves the endpoint", "an event needs exactly one of link and from")
 			continue
 		}
 		if f.Set == (plan.LinkPatch{}) {

@@ -40,7 +40,7 @@ func (v *resolver) program(form *execForm) plan.Program {
 	for i := range f.Env {
 		e := &f.Env[i]
 		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.ContainsRune(string(e.Value), 0) {
-			v.FailOnce(&e.Name, "write for example env: {LANG: C}", "%q is no name of an environment variable", e.Name)
+			v.FailOnce(&e.Name, "write for example env: {LANG: C}", "%q is not a valid name for an environment variable", e.Name)
 		}
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
@@ -70,17 +70,17 @@ func (f *readyFile) Resolve(v *yamlfile.Reader) plan.Ready {
 	if f.File != nil {
 		count++
 		if r.File = *f.File; !strings.HasPrefix(r.File, "/") || strings.ContainsRune(r.File, 0) {
-			v.FailOnce(f.File, "the commands of a host need not start where the lab file is", "file %q is no absolute path", r.File)
+			v.FailOnce(f.File, "a host's commands may start in another directory than the lab file's", "file %q is not an absolute path", r.File)
 		}
 	}
 	if f.Exit != nil {
 		count++
 		if r.Exit = *f.Exit; !r.Exit {
-			v.FailOnce(f.Exit, "leave ready out for a command that is not waited for", "exit: false says nothing")
+			v.FailOnce(f.Exit, "leave ready out to not wait for the command", "exit: false has no effect")
 		}
 	}
 	if count != 1 {
-		v.FailOnce(f, "", "ready has one of port, output, file and exit")
+		v.FailOnce(f, "", "ready needs exactly one of port, output, file and exit")
 	}
 	if t := f.Within; t != nil {
 		if *t < minWithin || *t > maxWithin {

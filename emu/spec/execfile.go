@@ -32,9 +32,9 @@ func (execForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 }
 
 type execFile struct {
-	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
-	Ready *readyFile                     `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
-	Env   yamlfile.Dict[yamlfile.Scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables beside those of weft"`
+	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: text for /bin/sh, or a program and its arguments"`
+	Ready *readyFile                     `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before the host's next command starts and before the lab counts as up; default none"`
+	Env   yamlfile.Dict[yamlfile.Scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables, in addition to weft's"`
 }
 
 func (execFile) Noun() string { return "a command" }
@@ -46,9 +46,9 @@ type ReadyFile = readyFile
 type readyFile struct {
 	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
 	Output *string     `yaml:"output,omitempty" jsonschema_description:"a line of the command's output matches this regular expression (RE2)"`
-	File   *string     `yaml:"file,omitempty" jsonschema_description:"this file is there in the host"`
+	File   *string     `yaml:"file,omitempty" jsonschema_description:"this file exists in the host"`
 	Exit   *bool       `yaml:"exit,omitempty" jsonschema_description:"the command has ended, with exit code 0"`
-	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"how long that may take, 1ms to 1h; default 1min"`
+	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"maximum time to wait, 1ms to 1h; default 1min"`
 }
 
 // Noun names the type in messages.
@@ -81,7 +81,7 @@ func (c *commandLine) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 		return
 	}
 	if _, ok := n.(*ast.SequenceNode); !ok {
-		r.Wrong(n, what, "a text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
+		r.Wrong(n, what, "text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
 		return
 	}
 	var list []yamlfile.Scalar

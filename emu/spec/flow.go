@@ -19,7 +19,7 @@ const (
 func (v *resolver) flows(f *workloadFile) *string {
 	flow, file := v.flow(f)
 	if flow.For == 0 && v.lab.Duration == nil {
-		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
+		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and the run has no end")
 	}
 	from, ok1 := v.hosts(file.From, &file.From, false)
 	to, ok2 := v.hosts(file.To, &file.To, false)
@@ -55,13 +55,13 @@ func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 	flow.ECT, flow.DSCP = file.ECT, uint8(file.DSCP)
 	set(&flow.For, file.For)
 	if file.Rate == 0 {
-		v.Fail(&file.Rate, "write for example rate: 10Mbps", "a flow without a limit to its rate")
+		v.Fail(&file.Rate, "write for example rate: 10Mbps", "rate must not be unlimited")
 	}
 	if file.Size == 0 {
-		v.Fail(&file.Size, "write for example size: 1200B", "packets without payload")
+		v.Fail(&file.Size, "write for example size: 1200B", "size must be above 0")
 	}
 	if file.For != nil && *file.For == 0 {
-		v.Fail(file.For, "leave for out to send until the run ends", "a flow of no duration")
+		v.Fail(file.For, "leave for out to send until the run ends", "for must be above 0")
 	}
 	if file.Name != nil {
 		v.checkName(file.Name, "a flow's name", *file.Name, maxNodeName)
@@ -73,7 +73,7 @@ func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 
 func (v *resolver) checkPhase(t *units.Time, what string) {
 	if *t == 0 {
-		v.Fail(t, "a flow without phases is cbr", "a phase of no duration")
+		v.Fail(t, "for a flow without phases, use cbr", "a phase must be longer than 0")
 	}
 	v.checkTime(t, what, maxTime)
 }

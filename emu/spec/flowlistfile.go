@@ -14,8 +14,8 @@ type flowListFile struct {
 	patternFile `yaml:",inline"`
 	HPCC        *textFile                  `yaml:"hpcc,omitempty" jsonschema_description:"flow file of HPCC's simulator"`
 	Htsim       *textFile                  `yaml:"htsim,omitempty" jsonschema_description:"connection matrix of htsim, with its triggers"`
-	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"what the file's numbers of hosts stand for, from 0, with * and ? for any letters; default all hosts in the lab's order, by rdma all with a NIC"`
-	Offset      *units.Time                `yaml:"offset,omitempty" jsonschema_description:"added to the times of the file; may be negative; default 0"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that the file's numbers refer to, from 0, with * and ? as wildcards; default all hosts in the lab's order, by rdma all with a NIC"`
+	Offset      *units.Time                `yaml:"offset,omitempty" jsonschema_description:"time added to the file's times; may be negative; default 0"`
 }
 
 func (f *flowListFile) resolve(e *patternEntry) maker {
@@ -25,7 +25,7 @@ func (f *flowListFile) resolve(e *patternEntry) maker {
 		file, read = f.Htsim, flowfile.ReadHtsim
 	}
 	if (f.HPCC == nil) == (f.Htsim == nil) {
-		e.Fail(e.Some(f.Htsim, e.place), "write hpcc: or htsim: with the name of the file", "it takes either an hpcc or an htsim file")
+		e.Fail(e.Some(f.Htsim, e.place), "write hpcc: or htsim: with the name of the file", "exactly one of hpcc and htsim is required")
 		return nil
 	}
 	return f.read(e, hosts, file, read)
@@ -43,7 +43,7 @@ func (f *flowListFile) read(e *patternEntry, hosts []int, file *textFile, read f
 		return nil
 	}
 	if flows.Nodes > len(hosts) {
-		e.Fail(e.Some(&f.Hosts, file), "give the lab more hosts, or name them all in hosts:", "%s is for %d hosts, and there are %d", name, flows.Nodes, len(hosts))
+		e.Fail(e.Some(&f.Hosts, file), "give the lab more hosts, or name them all in hosts:", "%s is for %d hosts, but there are %d", name, flows.Nodes, len(hosts))
 		return nil
 	}
 	l := flows.List(hosts)

@@ -66,7 +66,7 @@ type rerouteFile struct {
 }
 
 type rerouteTime struct {
-	After units.Time `yaml:"after" jsonschema_description:"time from a link's change to new tables at all switches"`
+	After units.Time `yaml:"after" jsonschema_description:"time from a link's change until all switches have new tables"`
 }
 
 func (f *rerouteFile) Decode(r *yamlfile.Reader, n ast.Node, what string) {

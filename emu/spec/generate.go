@@ -50,7 +50,7 @@ func (g *star) build(b *builder) {
 type dumbbell struct {
 	Left           count          `yaml:"left" jsonschema_description:"number of hosts at s1"`
 	Right          count          `yaml:"right" jsonschema_description:"number of hosts at s2"`
-	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the link between the switches; default those of the hosts' links"`
+	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the link between the switches; default the settings of the hosts' links"`
 	plan.LinkPatch `yaml:",inline"`
 }
 
@@ -71,7 +71,7 @@ func (g *dumbbell) build(b *builder) {
 // bottleneck i from 1, h(2i+1) is at s(i) and h(2i+2) is at s(i+1).
 type parkingLot struct {
 	Hops           count          `yaml:"hops" jsonschema_description:"number of bottleneck links"`
-	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
+	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the links between switches; default the settings of the hosts' links"`
 	plan.LinkPatch `yaml:",inline"`
 }
 
@@ -100,7 +100,7 @@ type leafSpine struct {
 	Spines         count          `yaml:"spines" jsonschema_description:"number of spines"`
 	Leaves         count          `yaml:"leaves" jsonschema_description:"number of leaves"`
 	HostsPerLeaf   count          `yaml:"hosts-per-leaf" jsonschema_description:"number of hosts at each leaf"`
-	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between leaves and spines; default those of the hosts' links"`
+	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between leaves and spines; default the settings of the hosts' links"`
 	plan.LinkPatch `yaml:",inline"`
 }
 
@@ -129,7 +129,7 @@ func (g *leafSpine) build(b *builder) {
 // core switches.
 type fatTree struct {
 	K              radix          `yaml:"k" jsonschema_description:"number of ports of each switch, even; makes k*k*k/4 hosts"`
-	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
+	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between switches; default the settings of the hosts' links"`
 	plan.LinkPatch `yaml:",inline"`
 }
 

@@ -83,7 +83,7 @@ func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Byte
 		return
 	}
 	if n.Kind == plan.Host && !atHosts(place) {
-		v.Fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
+		v.Fail(place, "mark at the switch that the host's link leads to", "%s cannot be used at the queue of a host", c.Name)
 		return
 	}
 	reportSystem(v.Reader, c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)

@@ -10,16 +10,16 @@ import (
 type ndpFlowsFile struct {
 	DSCP        dscp            `yaml:"dscp,omitempty" jsonschema_description:"DSCP of data packets, 0 to 63; default 0"`
 	ControlDSCP *dscp           `yaml:"control-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NACKs and PULLs, 0 to 63; default 46"`
-	IP          *ipVersion      `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
-	MTU         *units.Bytes    `yaml:"mtu,omitempty" jsonschema_description:"longest packet with its IP header; default the smallest mtu of the hosts' links"`
-	Window      *int            `yaml:"window,omitempty" jsonschema_description:"packets that a flow pushes before it is pulled, 1 to 16384; default the bandwidth-delay product of its path without queues and 16 more"`
-	Paths       *int            `yaml:"paths,omitempty" jsonschema_description:"how many path IDs a flow uses by turns, as UDP source ports from 49152 on, 1 to 4096; default 256"`
-	PathPenalty *bool           `yaml:"path-penalty,omitempty" jsonschema_description:"whether paths with much more NACKs or losses than others are left out for some turns; default false"`
-	RTO         *units.Time     `yaml:"rto,omitempty" jsonschema_description:"least retransmission timeout; default 1ms"`
-	MaxRTO      *units.Time     `yaml:"max-rto,omitempty" jsonschema_description:"longest timeout, with its doubling; default 100ms"`
-	Retries     *int            `yaml:"retries,omitempty" jsonschema_description:"timeouts in a row after which a flow fails, 1 to 30; default 15"`
+	IP          *ipVersion      `yaml:"ip,omitempty" jsonschema_description:"IP version; default 4 where all hosts have an IPv4 address, otherwise 6"`
+	MTU         *units.Bytes    `yaml:"mtu,omitempty" jsonschema_description:"largest packet, including its IP header; default the smallest mtu of the hosts' links"`
+	Window      *int            `yaml:"window,omitempty" jsonschema_description:"packets that a flow sends before it waits for PULLs, 1 to 16384; default the bandwidth-delay product of its path without queues, plus 16"`
+	Paths       *int            `yaml:"paths,omitempty" jsonschema_description:"number of path IDs that a flow uses in turn, as UDP source ports from 49152 on, 1 to 4096; default 256"`
+	PathPenalty *bool           `yaml:"path-penalty,omitempty" jsonschema_description:"whether a flow skips paths with many more NACKs or losses than others for some turns; default false"`
+	RTO         *units.Time     `yaml:"rto,omitempty" jsonschema_description:"minimum retransmission timeout; default 1ms"`
+	MaxRTO      *units.Time     `yaml:"max-rto,omitempty" jsonschema_description:"maximum timeout after doubling; default 100ms"`
+	Retries     *int            `yaml:"retries,omitempty" jsonschema_description:"consecutive timeouts after which a flow fails, 1 to 30; default 15"`
 	PullShare   *units.Fraction `yaml:"pull-share,omitempty" jsonschema_description:"share of a receiver's link at which PULLs ask for data, 1% to 100%; default 99%"`
-	Priority    *int            `yaml:"priority,omitempty" jsonschema_description:"rank of PULLs at a receiver: the highest goes first, 0 to 255; default 0"`
+	Priority    *int            `yaml:"priority,omitempty" jsonschema_description:"priority of PULLs at a receiver, highest first, 0 to 255; default 0"`
 }
 
 // defaultControlDSCP is the DSCP of packets that should not wait: Expedited Forwarding
@@ -34,7 +34,7 @@ func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
 	c.IPv6 = e.version(hosts, f.IP)
 	c.MTU = e.packetMTU(hosts, f.MTU, c.IPv6)
 	if f.Window != nil && *f.Window < 1 {
-		e.Fail(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window is %d: it can be 1 to 16384", *f.Window)
+		e.Fail(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window %d is outside 1 to 16384", *f.Window)
 	}
 	set(&c.Window, f.Window)
 	set(&c.Paths, f.Paths)
@@ -63,7 +63,7 @@ func (e *patternEntry) samePulls(c *carrier.NDP, hosts []int) {
 		}
 		for _, h := range t.Pattern.Hosts() {
 			if mine[h] {
-				e.Fail(e.file.By, "give both the same mtu and pull-share", "flows by NDP to one host share its pull queue: those of %s to %s have another mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
+				e.Fail(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have another mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
 				return
 			}
 		}

@@ -58,8 +58,8 @@ func (v *resolver) nics() {
 		v.recovery(n, f.Recovery, place)
 		traits := n.NIC.Control.Traits()
 		if traits.NeedsDelivery {
-			v.FailOnce(v.Some(f.Control, place), "it can be the cc of flows by TCP: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
-				"%s goes by samples of the delivery rate, which NICs do not take", n.NIC.Control)
+			v.FailOnce(v.Some(f.Control, place), "it can be the cc of TCP flows: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
+				"%s needs delivery rate samples, which NICs do not take", n.NIC.Control)
 		}
 		if f.AskEvery == nil && traits.AskEvery > 0 {
 			n.NIC.AskEvery = traits.AskEvery
@@ -103,7 +103,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 	if n.NIC.MTU > fits {
 		packet := units.Bytes(n.NIC.MTU.Bytes()) + over
 		v.FailOnce(v.Some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
-			"a path MTU of %d makes packets of %dB with the headers of RoCEv2 and IPv6, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, least, at)
+			"with RoCEv2 and IPv6 headers, a path MTU of %d makes packets of %dB, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, least, at)
 	}
 }
 

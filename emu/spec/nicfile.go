@@ -38,7 +38,7 @@ func (f *nicForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	case text == "roce":
 		f.plain = true
 	default:
-		r.FailAt(n, "settings are a mapping: write for example nic: {cc: dcqcn}", "%s: %q is none of roce, none", what, text)
+		r.FailAt(n, "settings are a mapping: write for example nic: {cc: dcqcn}", "%s: %q must be one of roce, none", what, text)
 	}
 }
 
@@ -67,18 +67,18 @@ type nicFile struct {
 	Control     *controlFile             `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
 	Recovery    *recoveryFile            `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair: its name, or {name: {settings}}; default go-back-n"`
 	MTU         *pathMTU                 `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
-	DSCP        *dscp                    `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
-	AckDSCP     *dscp                    `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and responses of atomics, 0 to 63, and so their class; default what the rate control needs, or that of the data"`
-	AckEvery    *psnInterval             `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
-	AskEvery    *psnInterval             `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, as at the end of messages; 0 is never; default what the rate control needs, or 64"`
+	DSCP        *dscp                    `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector has no traffic class, 0 to 63; default 0"`
+	AckDSCP     *dscp                    `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and atomic responses, 0 to 63, which selects their class; default the one that the rate control needs, or the data's"`
+	AckEvery    *psnInterval             `yaml:"ack-every,omitempty" jsonschema_description:"number of packets after which a responder acknowledges unasked, 0 for never; default 0"`
+	AskEvery    *psnInterval             `yaml:"ask-every,omitempty" jsonschema_description:"number of packets after which a requester asks for an acknowledgement, as it does at the end of messages; 0 for never; default the number that the rate control needs, or 64"`
 	Timeout     *ackTimeout              `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`
-	Retries     *retries                 `yaml:"retries,omitempty" jsonschema_description:"how often modelled transfers try again after a timeout or a NAK, 0 to 7; default 7"`
-	RNRRetries  *rnrRetries              `yaml:"rnr-retries,omitempty" jsonschema_description:"how often they do after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
+	Retries     *retries                 `yaml:"retries,omitempty" jsonschema_description:"retries of modelled transfers after a timeout or a NAK, 0 to 7; default 7"`
+	RNRRetries  *rnrRetries              `yaml:"rnr-retries,omitempty" jsonschema_description:"retries of modelled transfers after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
 	RNRTimer    *rnrTimer                `yaml:"rnr-timer,omitempty" jsonschema_description:"wait that RNR NAKs of modelled transfers ask for, rounded up to one of IBTA's 32; default 640us"`
-	Delays      *orNone[delaysFile]      `yaml:"delays,omitempty" jsonschema_description:"what the way between NIC and host takes: times, a preset, or none; default none"`
-	RateLimiter *orNone[rateLimiterFile] `yaml:"rate-limiter,omitempty" jsonschema_description:"what its rate limiters are like (ibv_modify_qp_rate_limit): how many and how slow, a preset, or none for one a queue pair that is in force at once; default none"`
+	Delays      *orNone[delaysFile]      `yaml:"delays,omitempty" jsonschema_description:"delays between NIC and host: times, a preset, or none; default none"`
+	RateLimiter *orNone[rateLimiterFile] `yaml:"rate-limiter,omitempty" jsonschema_description:"rate limiters (ibv_modify_qp_rate_limit): number and range, a preset, or none for one per queue pair that takes effect at once; default none"`
 	Layer       *layerFile               `yaml:"layer,omitempty" jsonschema_description:"software between programs and RC and UC queue pairs: its name, {name: {settings}}, or none; default none"`
-	Limits      *limitsFile              `yaml:"limits,omitempty" jsonschema_description:"what the device can do, by the names of ibv_device_attr; default a ConnectX-5's"`
+	Limits      *limitsFile              `yaml:"limits,omitempty" jsonschema_description:"limits of the device, by the names of ibv_device_attr; default a ConnectX-5's"`
 }
 
 // join returns f with missing keys taken from base.
@@ -95,7 +95,7 @@ func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 
 // Moved returns hints for keys that belong elsewhere in the file.
 func (nicFile) Moved() map[string]string {
-	hint := "settings of a rate control stand behind its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
+	hint := "write the settings of a rate control under its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
 	hints := map[string]string{"preset": hint}
 	for _, name := range cc.Methods.Names() {
 		hints[name] = hint
@@ -118,7 +118,7 @@ type limitsFile struct {
 	Inline       *units.Bytes `yaml:"max_inline_data,omitempty" jsonschema_description:"data in a work request itself; default 512B"`
 	QPRdAtom     *limit       `yaml:"max_qp_rd_atom,omitempty" jsonschema_description:"READs and atomics that a peer may have outstanding, 0 to 255; default 16"`
 	QPInitRdAtom *limit       `yaml:"max_qp_init_rd_atom,omitempty" jsonschema_description:"READs and atomics that a queue pair may have outstanding, 0 to 255; default 16"`
-	Atomics      *atomics     `yaml:"atomics,omitempty" jsonschema_description:"whether there are atomic operations; default on"`
+	Atomics      *atomics     `yaml:"atomics,omitempty" jsonschema_description:"whether atomic operations are supported; default on"`
 	SRQ          *limit       `yaml:"max_srq,omitempty" jsonschema_description:"shared receive queues; default 8388608"`
 	SRQWR        *limit       `yaml:"max_srq_wr,omitempty" jsonschema_description:"work requests of a shared receive queue; default 32767"`
 	SRQSGE       *limit       `yaml:"max_srq_sge,omitempty" jsonschema_description:"elements of a list of a shared receive queue; default 31"`
@@ -146,7 +146,7 @@ type atomics bool
 // UnmarshalText reads on or off.
 func (a *atomics) UnmarshalText(b []byte) error {
 	if s := string(b); s != "on" && s != "off" {
-		return fmt.Errorf("%q is none of on, off", b)
+		return fmt.Errorf("%q must be one of on, off", b)
 	}
 	*a = string(b) == "on"
 	return nil
@@ -167,7 +167,7 @@ func (m *pathMTU) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is none of 256, 512, 1024, 2048, 4096", b)
+	return fmt.Errorf("%q must be one of 256, 512, 1024, 2048, 4096", b)
 }
 
 func (pathMTU) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
@@ -211,7 +211,7 @@ func (t *ackTimeout) UnmarshalText(b []byte) error {
 	case err != nil:
 		return err
 	case span <= 0 || span > transport.AckTimeout(last):
-		return fmt.Errorf("%v is not above 0 and at most 4.096us times 2^%d, about 2.4h: write none for no timeout", span, last)
+		return fmt.Errorf("%v must be above 0 and at most 4.096us times 2^%d, about 2.4h: write none for no timeout", span, last)
 	}
 	for *t = 1; transport.AckTimeout(uint8(*t)) < span; {
 		*t++
@@ -273,7 +273,7 @@ func (t *rnrTimer) UnmarshalText(b []byte) error {
 	case err != nil:
 		return err
 	case span <= 0 || span > longest:
-		return fmt.Errorf("%v is not above 0 and at most %v", span, longest)
+		return fmt.Errorf("%v must be above 0 and at most %v", span, longest)
 	}
 	*t = rnrTimer(roce.RNRCode(span))
 	return nil

@@ -46,7 +46,7 @@ func parsePatched(r *yamlfile.Reader, doc ast.Node, seed uint64, patches []Patch
 	}
 	text = r.Canonical(doc)
 	if yamlfile.TooLong(text) {
-		r.FailAt(doc, "the files that a lab names become part of it, so that it can run elsewhere: use shorter ones", "the lab and its files are longer than a lab file can be")
+		r.FailAt(doc, "files named by a lab become part of it, so that it can run elsewhere: use shorter ones", "the lab and its files exceed the size limit of a lab file")
 		return nil, "", r.Err()
 	}
 	return p, text, nil

@@ -69,7 +69,7 @@ func (v *resolver) patterns(names map[string]int) {
 		name := form.common().Name
 		v.checkName(name, "a pattern's name", *name, maxNodeName)
 		if names[*name] > 0 {
-			v.Fail(name, "every flow, every transfer and every pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
+			v.Fail(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
 		}
 		names[*name] = 1
 	}
@@ -133,12 +133,12 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 			}
 		}
 		if len(hosts) == 0 && e.rdma {
-			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: ndp, or by: udp", "no host has a NIC, and flows go by RDMA")
+			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: ndp, or by: udp", "the flows use RDMA, and no host has a NIC")
 			return nil
 		}
 	}
 	if len(hosts) < least {
-		e.FailOnce(e.Some(place, e.place), "all hosts take part, by rdma all with a NIC, unless hosts: says which", "it takes at least %d hosts, not %d", least, len(hosts))
+		e.FailOnce(e.Some(place, e.place), "without hosts: all hosts take part, by rdma all with a NIC", "at least %d hosts are needed, not %d", least, len(hosts))
 		return nil
 	}
 	return hosts
@@ -149,7 +149,7 @@ func (e *patternEntry) span(f *spanFile) (start, stop units.Time) {
 	e.checkTime(&f.Start, "start", maxTime)
 	e.checkTime(f.Stop, "stop", maxTime)
 	if f.Stop != nil && *f.Stop <= f.Start {
-		e.Fail(f.Stop, "leave it out to go on until the run or its window ends", "it stops at %v, and starts at %v", *f.Stop, f.Start)
+		e.Fail(f.Stop, "leave it out to continue until the run or its window ends", "stop %v is not after start %v", *f.Stop, f.Start)
 	}
 	set(&stop, f.Stop)
 	return f.Start, stop
@@ -159,7 +159,7 @@ func (e *patternEntry) span(f *spanFile) (start, stop units.Time) {
 func (e *patternEntry) ends(itself bool, keys string) {
 	windowed := e.lab.Window != nil && e.lab.Window.End != nil
 	if !itself && !windowed && e.lab.Duration == nil {
-		e.Fail(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows go on until the run ends, and nothing says when that is")
+		e.Fail(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows continue until the run ends, and the run has no end")
 	}
 }
 
@@ -189,7 +189,7 @@ func (e *patternEntry) stride(f *amount, n int) int {
 		return 0
 	}
 	if n > 0 && int(*f) >= n {
-		e.Fail(f, "it must be less than the number of hosts", "a stride of %d among %d hosts", *f, n)
+		e.Fail(f, "it must be less than the number of hosts", "stride %d is too large for %d hosts", *f, n)
 	}
 	return int(*f)
 }
@@ -200,7 +200,7 @@ func (e *patternEntry) destinations(f *destinationsForm, hosts []int) pattern.De
 	case f != nil && e.Place(&f.Value.Hosts) != nil:
 		among := e.hosts(f.Value.Hosts, &f.Value.Hosts, 1)
 		if len(among) == 1 && slices.Contains(hosts, among[0]) {
-			e.Fail(&f.Value.Hosts, "leave it out of hosts:", "%s does not send to itself", e.plan.Nodes[among[0]].Name)
+			e.Fail(&f.Value.Hosts, "leave it out of hosts:", "%s cannot send to itself", e.plan.Nodes[among[0]].Name)
 		}
 		return pattern.AnyOther{Among: among}
 	case f != nil && f.Value.Matrix != nil:
@@ -226,7 +226,7 @@ func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
 		}
 		var err error
 		if rows, err = readMatrix(text); err != nil {
-			e.Fail(f.file, "a line has a number for each host that receives", "%s: %v", name, err)
+			e.Fail(f.file, "a line needs a number for each receiving host", "%s: %v", name, err)
 			return nil
 		}
 	}
@@ -237,9 +237,9 @@ func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
 		}
 		rows = append(rows, row)
 	}
-	const hint = "a row for each of hosts, in their order, and a number in it for each of them"
+	const hint = "write a row for each of hosts, in their order, with a number for each of them"
 	if len(rows) != len(hosts) && len(hosts) > 0 {
-		e.Fail(f, hint, "a matrix of %d rows for %d hosts", len(rows), len(hosts))
+		e.Fail(f, hint, "the matrix has %d rows for %d hosts", len(rows), len(hosts))
 		return nil
 	}
 	for i, row := range rows {
@@ -248,7 +248,7 @@ func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
 			e.Fail(f, hint, "row %d of the matrix has %d numbers for %d hosts", i+1, len(row), len(hosts))
 			return nil
 		case row[i] != 0:
-			e.Fail(f, "write 0 there", "row %d, column %d of the matrix: %s does not send to itself", i+1, i+1, e.plan.Nodes[hosts[i]].Name)
+			e.Fail(f, "write 0 there", "row %d, column %d of the matrix: %s cannot send to itself", i+1, i+1, e.plan.Nodes[hosts[i]].Name)
 			return nil
 		}
 	}
@@ -301,7 +301,7 @@ func (e *patternEntry) version(hosts []int, file *ipVersion) (ipv6 bool) {
 		}
 		return *file == 6
 	case without4 >= 0 && without6 >= 0:
-		e.Fail(e.place, "", "%s has no IPv4 address and %s no IPv6 address: the hosts have no version of IP in common",
+		e.Fail(e.place, "", "%s has no IPv4 address and %s no IPv6 address: the hosts have no IP version in common",
 			e.plan.Nodes[hosts[without4]].Name, e.plan.Nodes[hosts[without6]].Name)
 	}
 	return without4 >= 0
@@ -328,11 +328,11 @@ func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 	}
 	c := &carrier.RDMA{Verb: f.Verb, IPv6: e.version(hosts, f.IP)}
 	if f.Verb == workload.Read {
-		e.Fail(&f.Verb, "read: in the workload has READs", "flows of a pattern are sent by the host that has the data: write or send")
+		e.Fail(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
 	}
 	set(&c.Chunk, f.Chunk)
 	if c.Chunk > maxMessage || f.Chunk != nil && *f.Chunk == 0 {
-		e.Fail(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "a longest message of %dB", *f.Chunk)
+		e.Fail(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
 	}
 	set((*pathMTU)(&c.MTU), f.MTU)
 	set((*dscp)(&c.DSCP), f.DSCP)
@@ -351,13 +351,13 @@ func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 			continue
 		}
 		if i > 0 && n.NIC.DSCP != c.DSCP {
-			e.FailOnce(place, "write by: {rdma: {dscp: ...}}", "the NICs of %s and %s have different dscp, %d and %d", e.plan.Nodes[hosts[0]].Name, n.Name, c.DSCP, n.NIC.DSCP)
+			e.FailOnce(place, "write by: {rdma: {dscp: ...}}", "the NICs of %s and %s have different dscps, %d and %d", e.plan.Nodes[hosts[0]].Name, n.Name, c.DSCP, n.NIC.DSCP)
 		}
 		c.DSCP = n.NIC.DSCP
 	}
 	for _, h := range hosts {
 		if p := e.firstPort(h); p != nil && e.settingsOf(p, 0).Rate == 0 {
-			e.FailOnce(place, "give links a rate: under kinds, in the generator or in the link", "the link of %s has no rate, which a NIC needs to pace flows", e.plan.Nodes[h].Name)
+			e.FailOnce(place, "give links a rate: under kinds, in the generator or in the link", "the link of %s has no rate, and a NIC needs it to pace flows", e.plan.Nodes[h].Name)
 		}
 	}
 	e.checkPaths(hosts, c.IPv6)
@@ -370,7 +370,7 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: e.version(hosts, f.IP)}
 	set(&c.Rate, f.Rate)
 	if f.Rate != nil && *f.Rate == 0 {
-		e.Fail(f.Rate, "leave it out for the rate of the sender's link", "a flow without a limit to its rate")
+		e.Fail(f.Rate, "leave it out for the rate of the sender's link", "rate must not be unlimited")
 	}
 	over := overIPv4
 	if c.IPv6 {
@@ -384,12 +384,12 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 		}
 		c.Size = min(c.Size, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-over-e.plan.Nodes[h].EdgeOverhead(c.IPv6))
 		if c.Rate == 0 && e.settingsOf(p, 0).Rate == 0 {
-			e.FailOnce(e.file.By, "write by: {udp: {rate: ...}}", "the link of %s has no rate, and nothing says how fast a flow is", e.plan.Nodes[h].Name)
+			e.FailOnce(e.file.By, "write by: {udp: {rate: ...}}", "the link of %s has no rate, and neither have the flows", e.plan.Nodes[h].Name)
 		}
 	}
 	if f.Size != nil {
 		if *f.Size == 0 || *f.Size > c.Size {
-			e.Fail(f.Size, fmt.Sprintf("the largest payload is %v", c.Size), "packets with a payload of %v on links with an mtu of %v", *f.Size, c.Size+over)
+			e.Fail(f.Size, fmt.Sprintf("the largest payload is %v", c.Size), "size %v is out of range for an mtu of %v", *f.Size, c.Size+over)
 		}
 		c.Size = *f.Size
 	}

@@ -107,7 +107,7 @@ func TestFilesAreRelative(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "sizes.txt"), []byte("0 0\n1 100\n"+strings.Repeat("#\n", 1<<20)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ParsePatched(path, src, 1, patches); err == nil || !strings.Contains(err.Error(), "longer than a lab file can be") {
+	if _, _, err := ParsePatched(path, src, 1, patches); err == nil || !strings.Contains(err.Error(), "exceed the size limit of a lab file") {
 		t.Errorf("a lab that could not be read again: %v", err)
 	}
 }

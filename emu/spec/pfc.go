@@ -93,13 +93,13 @@ func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extr
 		return
 	}
 	if d := v.deep[at.Node]; d.Pause.settings() != nil {
-		v.Fail(file.PFC, "leave one of them out; none takes away what the kind says", "pause holds off all classes of a port, and the class %s also has pfc", file.name)
+		v.Fail(file.PFC, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has pfc", file.name)
 		return
 	}
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
 	peer := v.plan.Links[port.Link].Ends[1-port.End]
 	if theirs := v.deep[peer.Node]; theirs != nil && !hasPriority(theirs, file.priority) {
-		v.FailOnce(file.PFC, "give it a class with this priority", "%s asks %s for pauses of priority %d, and it has no such class",
+		v.FailOnce(file.PFC, "give it a class with this priority", "%s asks %s for pauses of priority %d, which has no class there",
 			v.plan.PortName(at.Node, at.Port), v.plan.Nodes[peer.Node].Name, file.priority)
 		return
 	}
@@ -157,11 +157,11 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 	out, in := reach[port.Link][port.End], reach[port.Link][1-port.End]
 	peer := v.plan.Links[port.Link].Ends[1-port.End].Node
 	if out.slowest == 0 || in.slowest == 0 {
-		v.FailOnce(f, "write rate: in the link, or in link: under kinds", "%s needs links with a rate, as a pause is counted in bit times: that of %s is unlimited", what, name)
+		v.FailOnce(f, "write rate: in the link, or in link: under kinds", "%s needs links with a rate, as pauses are counted in bit times: the link of %s is unlimited", what, name)
 		return c, 0, false
 	}
 	if v.deep[peer] == nil {
-		v.FailOnce(f, "give it classes too", "%s of %s has no effect: %s has a plain queue, which nobody can pause", what, name, v.plan.Nodes[peer].Name)
+		v.FailOnce(f, "give it classes too", "%s of %s has no effect: %s has a plain queue, which cannot be paused", what, name, v.plan.Nodes[peer].Name)
 		return c, 0, false
 	}
 	v.checkMemory(f.Headroom, "headroom")
@@ -170,7 +170,7 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 
 	v.threshold(&c, f, what, m, out.fastest, m.part-reserve-room)
 	if m.part > 0 && c.Xoff < 0 {
-		v.FailOnce(f, "enlarge size of the buffer, or say headroom", "%s has %v for a class, less than the headroom %v and the reserve %v", name, m.part, room, reserve)
+		v.FailOnce(f, "enlarge size of the buffer, or set headroom", "%s has %v for a class, less than the headroom %v and the reserve %v", name, m.part, room, reserve)
 	}
 	v.offset(&c, f, what, m, in.mtu)
 
@@ -179,10 +179,10 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 	set(&c.Refresh, f.Refresh)
 	const quantum = 512 / 8 // IEEE 802.3 §31B.2
 	if lasts := in.fastest.TimeOf(units.Bytes(c.Quanta) * quantum); f.Refresh != nil && *f.Refresh >= lasts {
-		v.FailOnce(f.Refresh, "shorten refresh, or leave it out for half of that", "a refresh of %v comes too late: at %s a pause of %d quanta lasts %v", *f.Refresh, name, c.Quanta, lasts)
+		v.FailOnce(f.Refresh, "shorten refresh, or leave it out for half of that", "refresh %v is too late: at %s a pause of %d quanta lasts %v", *f.Refresh, name, c.Quanta, lasts)
 	}
 	if f.Refresh != nil && *f.Refresh == 0 {
-		v.Fail(f.Refresh, "leave it out for half of the pause time", "a refresh of 0")
+		v.Fail(f.Refresh, "leave it out for half of the pause time", "refresh must be above 0")
 	}
 	if w := f.Watchdog; w != nil {
 		c.Watchdog = pfc.Watchdog{Detect: watchdogDetect, Restore: watchdogRestore}
@@ -192,7 +192,7 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 		v.checkTime(w.Detect, "detect", maxTime)
 		v.checkTime(w.Restore, "restore", maxTime)
 		if c.Watchdog.Detect == 0 {
-			v.Fail(w.Detect, "200ms is the default", "a watchdog that steps in at once")
+			v.Fail(w.Detect, "200ms is the default", "detect must be above 0")
 		}
 	}
 	return c, room, v.Faults() == before
@@ -203,16 +203,16 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, rate units.Rate, part units.Bytes) {
 	switch {
 	case f.Xoff != nil && f.Alpha != nil:
-		v.Fail(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has xoff and alpha", what)
+		v.Fail(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has both xoff and alpha", what)
 	case f.Xoff != nil && *f.Xoff == 0:
-		v.Fail(f.Xoff, "write for example xoff: 500KB", "an xoff of 0 pauses for ever")
+		v.Fail(f.Xoff, "write for example xoff: 500KB", "xoff 0B would pause forever")
 	case f.Xoff != nil && m.part > 0 && *f.Xoff > part:
-		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has %v", *f.Xoff, max(part, 0))
+		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has only %v", *f.Xoff, max(part, 0))
 	case f.Xoff != nil:
 		v.checkMemory(f.Xoff, "xoff")
 		c.Xoff = *f.Xoff
 	case f.Alpha != nil && m.size == 0:
-		v.Fail(f.Alpha, "write for example buffer: {size: 12MB} in the switch, or xoff in place of alpha", "alpha of %s is a share of the buffer, and there is none", what)
+		v.Fail(f.Alpha, "write for example buffer: {size: 12MB} in the switch, or xoff in place of alpha", "alpha of %s is a share of the buffer, but the switch has no buffer", what)
 	case f.Alpha != nil && *f.Alpha > 0:
 		c.Alpha = float64(*f.Alpha)
 	case m.part > 0 && f.Alpha == nil:
@@ -223,7 +223,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 	case m.pause > 0 && f.Alpha == nil:
 		c.Alpha = m.pauseAt(rate)
 	default:
-		v.Fail(v.Some(f.Alpha, f), "write for example xoff: 500KB, or give the switch a buffer with an alpha", "%s lacks xoff, at which a pause begins", what)
+		v.Fail(v.Some(f.Alpha, f), "write for example xoff: 500KB, or give the switch a buffer with an alpha", "%s lacks xoff, the threshold at which a pause begins", what)
 	}
 }
 
@@ -231,7 +231,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 func (v *resolver) offset(c *pfc.Config, f *pfcFile, what string, m *memory, mtu units.Bytes) {
 	switch {
 	case f.Xon != nil && f.Offset != nil:
-		v.Fail(f.Offset, "xon is xoff less offset", "%s has xon and offset", what)
+		v.Fail(f.Offset, "xon is xoff less offset", "%s has both xon and offset", what)
 	case f.Xon != nil && c.Alpha > 0:
 		v.Fail(f.Xon, "write offset: how far below the threshold a pause ends", "xon needs xoff: a dynamic threshold has no fixed xon")
 	case f.Xon != nil && c.Xoff > 0 && *f.Xon > c.Xoff:

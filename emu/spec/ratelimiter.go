@@ -12,11 +12,11 @@ import (
 
 // rateLimiterFile describes the rate limiters of a NIC.
 type rateLimiterFile struct {
-	Preset   *rateLimiterPreset `yaml:"preset,omitempty" jsonschema_description:"those of a known NIC"`
-	Limiters *limiters          `yaml:"limiters,omitempty" jsonschema_description:"how many queue pairs can have a limit at a time, 0 for all; default the preset's, or 0"`
-	Min      *units.Rate        `yaml:"min,omitempty" jsonschema_description:"lowest rate that a limit can have; default unlimited, which is any"`
-	Max      *units.Rate        `yaml:"max,omitempty" jsonschema_description:"highest rate that a limit can have; default unlimited, which is any"`
-	Lag      *limiterLag        `yaml:"lag,omitempty" jsonschema_description:"what a queue pair still sends, on the wire, until a new limit is in force; default the preset's, or 0"`
+	Preset   *rateLimiterPreset `yaml:"preset,omitempty" jsonschema_description:"limiters of a known NIC"`
+	Limiters *limiters          `yaml:"limiters,omitempty" jsonschema_description:"number of queue pairs that can have a limit at a time, 0 for all; default the preset's, or 0"`
+	Min      *units.Rate        `yaml:"min,omitempty" jsonschema_description:"minimum rate of a limit; default unlimited, which means any"`
+	Max      *units.Rate        `yaml:"max,omitempty" jsonschema_description:"maximum rate of a limit; default unlimited, which means any"`
+	Lag      *limiterLag        `yaml:"lag,omitempty" jsonschema_description:"bytes on the wire that a queue pair still sends before a new limit takes effect; default the preset's, or 0"`
 }
 
 func (f *rateLimiterFile) byName() any { f.Preset = new(rateLimiterPreset); return f.Preset }
@@ -68,7 +68,7 @@ type limiterLag units.Bytes
 func (n *limiterLag) UnmarshalText(b []byte) error {
 	v, err := units.ParseBytes(string(b))
 	if err == nil && (v < 0 || v > 1e9) {
-		err = fmt.Errorf("%v is not within 0 to 1GB", v)
+		err = fmt.Errorf("%v is outside 0 to 1GB", v)
 	}
 	*n = limiterLag(v)
 	return err

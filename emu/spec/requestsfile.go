@@ -10,19 +10,19 @@ import (
 // traffic.
 type requestsFile struct {
 	patternFile `yaml:",inline"`
-	Aggregators yamlfile.OneOrMore[string] `yaml:"aggregators,omitempty" jsonschema_description:"hosts that ask, with * and ? for any letters; default all, by rdma all with a NIC"`
-	Workers     yamlfile.OneOrMore[string] `yaml:"workers,omitempty" jsonschema_description:"hosts that answer, likewise; nobody works for itself; default all"`
-	Fanout      *amount                    `yaml:"fanout,omitempty" jsonschema_description:"workers of a request, drawn for each; default all"`
-	Request     *sizesForm                 `yaml:"request,omitempty" jsonschema_description:"sizes of the message to each worker; default none, where every is given: workers answer when requests are made"`
+	Aggregators yamlfile.OneOrMore[string] `yaml:"aggregators,omitempty" jsonschema_description:"hosts that send requests, with * and ? as wildcards; default all, by rdma all with a NIC"`
+	Workers     yamlfile.OneOrMore[string] `yaml:"workers,omitempty" jsonschema_description:"hosts that answer, likewise; no host is its own worker; default all"`
+	Fanout      *amount                    `yaml:"fanout,omitempty" jsonschema_description:"number of workers of a request, drawn at random for each; default all"`
+	Request     *sizesForm                 `yaml:"request,omitempty" jsonschema_description:"sizes of the message to each worker; default none if every is set: workers then answer at the times of the requests"`
 	Response    *sizesForm                 `yaml:"response,omitempty" jsonschema_description:"sizes of each worker's answer"`
-	Total       *sizesForm                 `yaml:"total,omitempty" jsonschema_description:"in place of response: sizes of all answers to a request together, which is cut into equal parts"`
-	Every       *units.Time                `yaml:"every,omitempty" jsonschema_description:"mean time between the requests of an aggregator, which wait for nothing; default a closed loop: the next comes when all answers have"`
-	Roaming     bool                       `yaml:"roaming,omitempty" jsonschema_description:"with every: requests come from one process, and the aggregator of each is drawn; default false"`
+	Total       *sizesForm                 `yaml:"total,omitempty" jsonschema_description:"in place of response: total size of the answers to a request, divided equally among the workers"`
+	Every       *units.Time                `yaml:"every,omitempty" jsonschema_description:"mean time between the requests of an aggregator, which do not wait for answers; default a closed loop: the next request follows the last answer"`
+	Roaming     bool                       `yaml:"roaming,omitempty" jsonschema_description:"with every: one process makes all requests and draws an aggregator for each; default false"`
 	Think       *units.Time                `yaml:"think,omitempty" jsonschema_description:"closed loop: mean time from the last answer to the next request; default 0"`
-	Outstanding *amount                    `yaml:"outstanding,omitempty" jsonschema_description:"closed loop: requests that an aggregator has under way; default 1"`
-	Times       *lawForm                   `yaml:"times,omitempty" jsonschema_description:"law of every or think; default constant"`
+	Outstanding *amount                    `yaml:"outstanding,omitempty" jsonschema_description:"closed loop: outstanding requests of an aggregator; default 1"`
+	Times       *lawForm                   `yaml:"times,omitempty" jsonschema_description:"distribution of every or think; default constant"`
 	spanFile    `yaml:",inline"`
-	Count       *amount `yaml:"count,omitempty" jsonschema_description:"requests of each aggregator, in all if roaming; default no limit"`
+	Count       *amount `yaml:"count,omitempty" jsonschema_description:"requests of each aggregator, or of all together if roaming; default no limit"`
 }
 
 func (f *requestsFile) resolve(e *patternEntry) maker {
@@ -45,7 +45,7 @@ func (f *requestsFile) resolve(e *patternEntry) maker {
 	}
 	switch {
 	case (f.Response == nil) == (f.Total == nil):
-		e.Fail(e.Some(f.Total, e.place), "write response: with the size of each worker's answer, or total: with that of all answers to a request", "it takes either response or total")
+		e.Fail(e.Some(f.Total, e.place), "write response: with the size of each worker's answer, or total: with the total size of a request's answers", "exactly one of response and total is required")
 	case f.Total != nil:
 		q.Response, q.Total = e.sizes(f.Total), true
 	default:
@@ -58,17 +58,17 @@ func (f *requestsFile) resolve(e *patternEntry) maker {
 func (f *requestsFile) checkLoop(e *patternEntry) {
 	switch {
 	case f.Every != nil && *f.Every == 0:
-		e.Fail(f.Every, "leave it out for a closed loop", "requests without a time between them")
+		e.Fail(f.Every, "leave it out for a closed loop", "every must be above 0")
 	case f.Every != nil && f.Think != nil:
-		e.Fail(f.Think, "leave out think, or every", "requests at times of their own (every) wait for no answer")
+		e.Fail(f.Think, "leave out think, or every", "requests with every: do not wait for answers")
 	case f.Every != nil && f.Outstanding != nil:
-		e.Fail(f.Outstanding, "leave out outstanding, or every", "requests at times of their own (every) wait for no answer")
+		e.Fail(f.Outstanding, "leave out outstanding, or every", "requests with every: do not wait for answers")
 	case f.Every == nil && f.Request == nil:
-		e.Fail(e.place, "write request: with its size, such as 100B, or every: for requests at times that workers know", "a closed loop needs the message that asks")
+		e.Fail(e.place, "write request: with its size, such as 100B, or every: for requests at times that workers know", "a closed loop needs a request message")
 	case f.Every == nil && f.Roaming:
-		e.Fail(&f.Roaming, "write every: too", "a closed loop is each aggregator's own and does not roam")
+		e.Fail(&f.Roaming, "write every: too", "each aggregator has its own closed loop, which cannot roam")
 	case f.Every == nil && f.Think == nil && f.Times != nil:
-		e.Fail(f.Times, "write every: or think: too", "times is the law of every or think, and has no effect without either")
+		e.Fail(f.Times, "write every: or think: too", "times is the distribution of every or think, and has no effect without either")
 	}
 }
 
@@ -87,7 +87,7 @@ func (f *requestsFile) checkWorkers(e *patternEntry, q *pattern.Requests) {
 		switch {
 		case n < 0 || len(q.Workers) == 0: // reported
 		case n == 0:
-			e.FailOnce(e.Some(&f.Workers, e.place), "nobody works for itself", "%s has no worker but itself", name)
+			e.FailOnce(e.Some(&f.Workers, e.place), "no host is its own worker", "%s has no worker but itself", name)
 		case q.Fanout > n:
 			e.FailOnce(f.Fanout, "", "a request goes to %d workers, and %s has only %d", q.Fanout, name, n)
 		}

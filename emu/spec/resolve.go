@@ -120,14 +120,14 @@ func (v *resolver) header() {
 		base := filepath.Base(v.File())
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
 		if !namePattern.MatchString(p.Name) || len(p.Name) > maxLabName {
-			v.Fail(lab, "say name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's", base)
+			v.Fail(lab, "write name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's name", base)
 		}
 	}
 	p.Seed = 1
 	set(&p.Seed, lab.Seed)
 	set(&p.Duration, lab.Duration)
 	if lab.Duration != nil && *lab.Duration == 0 {
-		v.Fail(lab.Duration, "leave it out to run until the last flow ends", "a run of no duration")
+		v.Fail(lab.Duration, "leave it out to run until the last flow ends", "duration must be above 0")
 	}
 	v.checkTime(lab.Duration, "duration", maxTime)
 
@@ -139,7 +139,7 @@ func (v *resolver) header() {
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
-		v.Fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
+		v.Fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "limit must be above 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
 	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
@@ -207,7 +207,7 @@ func (v *resolver) namedNodes() {
 		case generated:
 			if made := v.plan.Nodes[i].Kind; file.Kind != nil && file.Kind.plan() != made {
 				v.Fail(file.Kind, "choose another name, or leave kind out to add settings to it",
-					"the generator makes %s, and it is a %v", *name, made)
+					"the generator makes %s as a %v", *name, made)
 			}
 		case file.Kind == nil:
 			v.Fail(name, v.kindHint(*name), "%s lacks kind", *name)
@@ -306,7 +306,7 @@ func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
 			hint = fmt.Sprintf("it joins %s and %s (line %d)", v.plan.PortName(ends[0].Node, ends[0].Port),
 				v.plan.PortName(ends[1].Node, ends[1].Port), v.Line(v.linkPlaces[link]))
 		}
-		v.Fail(name, hint, "%s has a link already", *name)
+		v.Fail(name, hint, "%s already has a link", *name)
 		return plan.End{}, false
 	}
 	if v.plan.Nodes[node].Kind == plan.Host {
@@ -314,7 +314,7 @@ func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
 			return plan.End{}, false
 		}
 		if slices.Contains(reservedInterfaces, portName) {
-			v.Fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
+			v.Fail(name, "write for example "+nodeName+":eth0", "the kernel reserves the name %q", portName)
 			return plan.End{}, false
 		}
 	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {

@@ -13,10 +13,10 @@ import (
 // flowPermutationFile is consecutive flows from each host to one other.
 type flowPermutationFile struct {
 	patternFile `yaml:",inline"`
-	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all, by rdma all with a NIC"`
-	Stride      *amount                    `yaml:"stride,omitempty" jsonschema_description:"how far a host's partner is behind it in the list of hosts, which is taken as a ring; default a permutation that the seed draws"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? as wildcards; default all, by rdma all with a NIC"`
+	Stride      *amount                    `yaml:"stride,omitempty" jsonschema_description:"distance from a host to its partner in the list of hosts, which is treated as a ring; default a permutation drawn from the seed"`
 	Sizes       sizesForm                  `yaml:"sizes" jsonschema_description:"sizes of flows: a name such as websearch, a size, or a distribution"`
-	Count       *amount                    `yaml:"count,omitempty" jsonschema_description:"flows of each host, one after the other; default no limit"`
+	Count       *amount                    `yaml:"count,omitempty" jsonschema_description:"number of flows of each host, one after the other; default no limit"`
 	spanFile    `yaml:",inline"`
 }
 
@@ -33,10 +33,10 @@ func (f *flowPermutationFile) resolve(e *patternEntry) maker {
 // flowAllToAllFile is one flow from each host to every other.
 type flowAllToAllFile struct {
 	patternFile `yaml:",inline"`
-	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all, by rdma all with a NIC"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? as wildcards; default all, by rdma all with a NIC"`
 	Sizes       sizesForm                  `yaml:"sizes" jsonschema_description:"sizes of flows: a name such as websearch, a size, or a distribution"`
-	Window      *amount                    `yaml:"window,omitempty" jsonschema_description:"flows of a host that are under way at a time; default all"`
-	Start       units.Time                 `yaml:"start,omitempty" jsonschema_description:"when it begins; default 0"`
+	Window      *amount                    `yaml:"window,omitempty" jsonschema_description:"maximum number of concurrent flows of a host; default all"`
+	Start       units.Time                 `yaml:"start,omitempty" jsonschema_description:"start time; default 0"`
 }
 
 func (f *flowAllToAllFile) resolve(e *patternEntry) maker {
@@ -50,12 +50,12 @@ func (f *flowAllToAllFile) resolve(e *patternEntry) maker {
 // collectiveFile configures collective communication.
 type collectiveFile struct {
 	patternFile `yaml:",inline"`
-	Operation   operation                  `yaml:"operation" jsonschema_description:"what it does: all-reduce, reduce-scatter and all-gather on a ring, all-to-all in rounds"`
-	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"ranks in the order of the ring, with * and ? for any letters; default all, by rdma all with a NIC"`
-	Size        units.Bytes                `yaml:"size" jsonschema_description:"of the buffer of each rank; at least 1B for each rank"`
-	Iterations  *amount                    `yaml:"iterations,omitempty" jsonschema_description:"how often; default no limit"`
-	Compute     *units.Time                `yaml:"compute,omitempty" jsonschema_description:"mean time between a rank's end of an iteration and its next; default 0"`
-	Computing   *lawForm                   `yaml:"computing,omitempty" jsonschema_description:"law of compute, drawn by each rank; default constant"`
+	Operation   operation                  `yaml:"operation" jsonschema_description:"operation: all-reduce, reduce-scatter and all-gather on a ring, all-to-all in rounds"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"ranks in the order of the ring, with * and ? as wildcards; default all, by rdma all with a NIC"`
+	Size        units.Bytes                `yaml:"size" jsonschema_description:"size of each rank's buffer; at least 1B for each rank"`
+	Iterations  *amount                    `yaml:"iterations,omitempty" jsonschema_description:"number of iterations; default no limit"`
+	Compute     *units.Time                `yaml:"compute,omitempty" jsonschema_description:"mean time between the end of a rank's iteration and its next one; default 0"`
+	Computing   *lawForm                   `yaml:"computing,omitempty" jsonschema_description:"distribution of compute, drawn by each rank; default constant"`
 	spanFile    `yaml:",inline"`
 }
 
@@ -69,9 +69,9 @@ func (f *collectiveFile) resolve(e *patternEntry) maker {
 	e.checkTime(f.Compute, "compute", maxTime)
 	switch n := units.Bytes(len(c.Hosts)); {
 	case f.Size < n:
-		e.Fail(&f.Size, fmt.Sprintf("write at least %v", n), "a buffer of %v among %d ranks: the chunk of each needs at least 1B", f.Size, n)
+		e.Fail(&f.Size, fmt.Sprintf("write at least %v", n), "size %v is too small for %d ranks: each chunk needs at least 1B", f.Size, n)
 	case f.Computing != nil && f.Compute == nil:
-		e.Fail(f.Computing, "write compute: too", "computing is the law of compute, and has no effect without it")
+		e.Fail(f.Computing, "write compute: too", "computing is the distribution of compute, and has no effect without it")
 	}
 	return c
 }

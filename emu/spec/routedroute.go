@@ -28,12 +28,12 @@ func (v *resolver) checkRoutedTo(node int, l *located) bool {
 		}
 	}
 	if len(l.Prefixes) > 0 && !v.somebodyIn(node, l.Prefixes) {
-		v.Fail(&l.file.To, "", "nobody else in the lab has an address in %s", l.To)
+		v.Fail(&l.file.To, "", "no other node in the lab has an address in %s", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
 		if len(l.Prefixes) == 0 && len(v.plan.Nodes[s.Node].Ports[s.Port].Addresses) == 0 {
-			v.Fail(&l.file.To, "", "%s has no address that a router could go by", v.plan.PortName(s.Node, s.Port))
+			v.Fail(&l.file.To, "", "%s has no address that a router could route to", v.plan.PortName(s.Node, s.Port))
 			return false
 		}
 	}
@@ -75,8 +75,8 @@ func (v *resolver) checkRouted(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if v.domain[s.Node][s.Port] != domain {
-					v.Fail(&l.file.Via[k], "a way to others leads through a port with a router behind it",
-						"behind the port %s is no router, and the route is to %s, who is elsewhere", v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(s.Node, s.Port))
+					v.Fail(&l.file.Via[k], "a route to another broadcast domain needs a port with a router behind it",
+						"the port %s has no router behind it, and %s is in another broadcast domain", v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(s.Node, s.Port))
 					break
 				}
 			}

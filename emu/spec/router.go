@@ -32,7 +32,7 @@ func (v *resolver) routers() (routers []int) {
 				continue
 			}
 			if len(file.Address) > 0 && !is {
-				v.Fail(&port.Address, "leave address: none out, or this", "%s has address: none, and an address at a port makes it a router", n.Name)
+				v.Fail(&port.Address, "leave out either address: none or this", "%s has address: none, but an address at a port makes it a router", n.Name)
 			}
 			is = true
 		}
@@ -50,13 +50,13 @@ func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []pl
 		a := &list[i]
 		switch {
 		case a.word != "":
-			v.Fail(a, "leave address out, and the host gets one from the pools", "address: %s is for switches", a.word)
+			v.Fail(a, "leave address out to get one from the pools", "address: %s is for switches", a.word)
 		case a.bare:
 			ip, length := a.prefix.Addr(), 24
 			if ip.Is6() {
 				length = 64
 			}
-			v.Fail(a, "", "the address %s lacks the length of its prefix: write for example %s/%d", ip, ip, length)
+			v.Fail(a, "", "the address %s lacks its prefix length: write for example %s/%d", ip, ip, length)
 		default:
 			out = append(out, placed{a.prefix, a})
 		}
@@ -70,11 +70,11 @@ func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []
 		a := &list[i]
 		switch {
 		case a.word != "" && len(list) > 1:
-			v.Fail(a, "what is not said comes from the pools", "%s stands alone", a.word)
+			v.Fail(a, "missing addresses come from the pools", "%s must be the only entry", a.word)
 		case a.word != "":
 		case a.prefix.Bits() < a.prefix.Addr().BitLen():
 			v.Fail(a, "write it under ports: to give it to a port",
-				"the router's own address has no subnet: write %s", a.prefix.Addr())
+				"the router's own address must not have a prefix length: write %s", a.prefix.Addr())
 		default:
 			out = append(out, placed{a.prefix, a})
 		}
@@ -103,7 +103,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.Fail(family.file, "", "%s is of the other version of IP", prefix)
+			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
 			continue
 		}
 		spare := uint64(len(routers))

@@ -38,7 +38,7 @@ func (d *dilation) UnmarshalText(b []byte) error {
 func ParseDilation(s string) (int, error) {
 	n, err := yamlfile.ParseInt([]byte(s), 1, plan.MaxDilation)
 	if err != nil {
-		return n, fmt.Errorf("%w: a dilation says how many seconds of real time one second of the lab takes", err)
+		return n, fmt.Errorf("%w: dilation is the number of seconds of real time that one second of the lab takes", err)
 	}
 	return n, nil
 }
@@ -77,7 +77,7 @@ func (v *ipVersion) UnmarshalText(b []byte) error {
 	case "6":
 		*v = 6
 	default:
-		return fmt.Errorf("%q is none of 4, 6", b)
+		return fmt.Errorf("%q must be one of 4, 6", b)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (a *address) UnmarshalText(b []byte) error {
 		if ip.Is6() {
 			length = 64
 		}
-		return fmt.Errorf("%q lacks the length of its prefix: write for example %s/%d", text, text, length)
+		return fmt.Errorf("%q lacks its prefix length: write for example %s/%d", text, text, length)
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p.Addr().Is4In6() {
@@ -102,9 +102,9 @@ func (a *address) UnmarshalText(b []byte) error {
 	ip := p.Addr()
 	switch {
 	case !isUnicast(ip):
-		return fmt.Errorf("%s is not the address of a host", ip)
+		return fmt.Errorf("%s is not a host address", ip)
 	case p.Bits() < ip.BitLen()-1 && ip == p.Masked().Addr():
-		return fmt.Errorf("%s is the address of the network %s itself: write for example %s/%d", ip, p, ip.Next(), p.Bits())
+		return fmt.Errorf("%s is the network address of %s: write for example %s/%d", ip, p, ip.Next(), p.Bits())
 	case ip.Is4() && p.Bits() < 31 && ip == lastOf(p):
 		return fmt.Errorf("%s is the broadcast address of %s: write for example %s/%d", ip, p.Masked(), ip.Prev(), p.Bits())
 	}
@@ -129,7 +129,7 @@ func (a *nodeAddress) UnmarshalText(b []byte) error {
 	}
 	if ip, err := netip.ParseAddr(string(b)); err == nil && ip.Zone() == "" && !ip.Is4In6() {
 		if !isUnicast(ip) {
-			return fmt.Errorf("%s is not the address of a host", ip)
+			return fmt.Errorf("%s is not a host address", ip)
 		}
 		*a = nodeAddress{prefix: netip.PrefixFrom(ip, ip.BitLen()), bare: true}
 		return nil
@@ -151,7 +151,7 @@ func (a *autoAddress) UnmarshalText(b []byte) error {
 	case "none":
 		*a = false
 	default:
-		return fmt.Errorf("%q is none of auto, none: an address of one router stands at its node", b)
+		return fmt.Errorf("%q must be one of auto, none: write the address of a single router at its node", b)
 	}
 	return nil
 }
@@ -177,10 +177,10 @@ func (p *pool) UnmarshalText(b []byte) error {
 		return fmt.Errorf("%q is not a pool of addresses: write for example 10.0.0.0/16 or fd00::/64, or none", text)
 	}
 	if prefix.Masked() != prefix {
-		return fmt.Errorf("%s does not begin its network: write %s", text, prefix.Masked())
+		return fmt.Errorf("%s is not the start of its network: write %s", text, prefix.Masked())
 	}
 	if !isUnicast(prefix.Addr()) {
-		return fmt.Errorf("%s has no addresses of hosts", text)
+		return fmt.Errorf("%s has no host addresses", text)
 	}
 	*p = pool(prefix)
 	return nil
@@ -207,7 +207,7 @@ func (d *destination) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if p.Masked() != p {
-		return fmt.Errorf("%s does not begin its network: write %s", p, p.Masked())
+		return fmt.Errorf("%s is not the start of its network: write %s", p, p.Masked())
 	}
 	*d = destination{prefix: p}
 	return nil
@@ -228,7 +228,7 @@ func (d destination) String() string {
 func parseGateway(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Is4In6() || ip.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q is not the address of a gateway: write for example 10.0.0.254", text)
+		return netip.Addr{}, fmt.Errorf("%q is not a gateway address: write for example 10.0.0.254", text)
 	}
 	return ip, nil
 }
@@ -244,7 +244,7 @@ func (m *mac) UnmarshalText(b []byte) error {
 	}
 	*m = mac(hw)
 	if m[0]&1 != 0 || *m == (mac{}) {
-		return fmt.Errorf("%s is not the address of one interface: its first byte must be even, and not all may be 0", hw)
+		return fmt.Errorf("%s is not the address of an interface: its first byte must be even, and not all bytes may be 0", hw)
 	}
 	return nil
 }
@@ -270,10 +270,10 @@ func checkSysctl(key, value string) error {
 		}
 	}
 	if parts[0] != "net" || len(parts) < 3 {
-		return fmt.Errorf("%q does not belong to one host: only sysctls that begin with net. do, such as net.ipv4.tcp_ecn", key)
+		return fmt.Errorf("%q is not specific to a host: only sysctls that begin with net. are, such as net.ipv4.tcp_ecn", key)
 	}
 	if value == "" || len(value) > 256 || strings.ContainsAny(value, "\n\x00") {
-		return errors.New("the value of a sysctl is one line of at most 256 characters")
+		return errors.New("the value of a sysctl must be one line of at most 256 characters")
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 const maxPatterns = 100
 
 type seriesFile struct {
-	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, under the wall clock 100us; default 1ms"`
-	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? for any letters; default all ports of switches"`
+	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, or 100us in wall-clock time; default 1ms"`
+	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? as wildcards; default all ports of switches"`
 }
 
 func (seriesFile) Noun() string { return "series" }
@@ -29,7 +29,7 @@ func (v *resolver) series() {
 		v.Fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
 	}
 	if n := len(file.Ports); n > maxPatterns {
-		v.Fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns, more than %d", n, maxPatterns)
+		v.Fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns exceed the limit of %d", n, maxPatterns)
 		return
 	}
 	for i := range file.Ports {

@@ -59,7 +59,7 @@ func (v *resolver) settings() {
 			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
 		} {
 			if key.set {
-				v.Fail(key.at, "attach: tap or attach: tun gives it one", "%s of %s has no effect: the host has no device", key.name, n.Name)
+				v.Fail(key.at, "set attach: tap or attach: tun", "%s of %s has no effect: the host has no device", key.name, n.Name)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
 	} {
 		if k := kindOf(n); key.set && k != key.kind && k != key.also {
-			v.Fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
+			v.Fail(key.at, "", "%s is a setting of a %v, but %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 		n := &v.plan.Nodes[end.Node]
 		if over := n.EdgeOverhead(true); s.MTU-over < plan.MinMTU6 && plan.HasFamily(n.Ports[end.Port].Addresses, true) {
 			v.Fail(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", plan.MinMTU6+over),
-				"mtu %d leaves %d within the tunnels of %s, less than the %d that IPv6 needs, and %s has an IPv6 address",
+				"mtu %d leaves %d inside the tunnels of %s, less than the %d that IPv6 needs, and %s has an IPv6 address",
 				s.MTU, s.MTU-over, n.Edge.Name, plan.MinMTU6, v.plan.PortName(end.Node, end.Port))
 			return
 		}

@@ -33,7 +33,7 @@ func (f *sizesForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 func readSizes(r *yamlfile.Reader, n ast.Node, what, text string) sizes.Dist {
 	if b, err := units.ParseBytes(text); err == nil {
 		if b < 1 {
-			r.FailAt(n, "a flow has at least 1B", "%s: flows of %v", what, b)
+			r.FailAt(n, "a flow needs at least 1B", "%s must not be %v", what, b)
 		}
 		return sizes.Fixed(b)
 	}
@@ -57,10 +57,10 @@ func (sizesForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 
 // lawSizesFile is a distribution given by its law or its points.
 type lawSizesFile struct {
-	Uniform     []units.Bytes `yaml:"uniform,omitempty" jsonschema_description:"[smallest, largest]: every size between them with the same probability" jsonschema:"minItems=2,maxItems=2"`
+	Uniform     []units.Bytes `yaml:"uniform,omitempty" jsonschema_description:"[smallest, largest]: every size between them is equally likely" jsonschema:"minItems=2,maxItems=2"`
 	Exponential *units.Bytes  `yaml:"exponential,omitempty" jsonschema_description:"exponential distribution with this mean"`
 	Pareto      *paretoFile   `yaml:"pareto,omitempty" jsonschema_description:"bounded Pareto distribution"`
-	CDF         *cdfForm      `yaml:"cdf,omitempty" jsonschema_description:"points of the cumulative distribution, with straight lines between them: a list of [size, percent], or a file with a line BYTES PERCENT for each, as HPCC has them"`
+	CDF         *cdfForm      `yaml:"cdf,omitempty" jsonschema_description:"points of the cumulative distribution, interpolated linearly: a list of [size, percent], or a file with a line BYTES PERCENT for each, as in HPCC"`
 }
 
 type sizesFile struct {
@@ -70,15 +70,15 @@ type sizesFile struct {
 }
 
 type paretoFile struct {
-	Shape float64     `yaml:"shape" jsonschema_description:"above 0, such as 1.05; the smaller, the heavier the tail"`
+	Shape float64     `yaml:"shape" jsonschema_description:"shape, above 0, such as 1.05; a smaller shape has a heavier tail"`
 	Min   units.Bytes `yaml:"min" jsonschema_description:"smallest size"`
 	Max   units.Bytes `yaml:"max" jsonschema_description:"largest size"`
 }
 
 // mixFile is one distribution of a mix.
 type mixFile struct {
-	Share *units.Fraction `yaml:"share,omitempty" jsonschema_description:"share of the flows; one entry may leave it out and has the rest"`
-	Sizes partSizesForm   `yaml:"sizes" jsonschema_description:"their sizes: anything but another mix"`
+	Share *units.Fraction `yaml:"share,omitempty" jsonschema_description:"share of the flows; one entry may omit it and gets the rest"`
+	Sizes partSizesForm   `yaml:"sizes" jsonschema_description:"sizes of these flows: anything but another mix"`
 }
 
 func (mixFile) Noun() string { return "an entry of mix" }
@@ -118,7 +118,7 @@ type cdfPoint struct {
 func (p *cdfPoint) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok || len(list.Values) != 2 {
-		r.FailAt(n, "write for example [10KB, 15%]", "a point is a size and a percentage")
+		r.FailAt(n, "write for example [10KB, 15%]", "a point must be a size and a percentage")
 		return
 	}
 	r.Read(&p.size, list.Values[0], "the size of a point")
@@ -168,7 +168,7 @@ func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 	case v.Place(&f.Uniform) != nil:
 		place = &f.Uniform
 		if len(f.Uniform) != 2 {
-			v.Fail(place, "write for example uniform: [32B, 1KB]", "it takes the smallest and the largest size, not %d sizes", len(f.Uniform))
+			v.Fail(place, "write for example uniform: [32B, 1KB]", "uniform needs the smallest and the largest size, not %d sizes", len(f.Uniform))
 			return nil
 		}
 		d, err = sizes.NewUniform(f.Uniform[0], f.Uniform[1])
@@ -236,7 +236,7 @@ func (v *resolver) mix(files []mixFile, place any) sizes.Dist {
 		case f.Share != nil:
 			parts = append(parts, sizes.Part{Share: *f.Share, Dist: d})
 		case rest != nil:
-			v.Fail(f, "write share: in all entries but one", "two entries of the mix have the rest")
+			v.Fail(f, "write share: in all entries but one", "two entries of the mix have no share")
 			good = false
 		default:
 			rest = d
@@ -247,7 +247,7 @@ func (v *resolver) mix(files []mixFile, place any) sizes.Dist {
 	}
 	m, err := sizes.NewMix(parts, rest)
 	if err != nil {
-		v.Fail(place, "an entry without share: has the rest", "%v", err)
+		v.Fail(place, "an entry without share: gets the rest", "%v", err)
 		return nil
 	}
 	return m

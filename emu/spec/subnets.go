@@ -73,8 +73,8 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 	}
 	parts, ok := carve(pool, bits, reserved)
 	if !ok {
-		v.Fail(place, "write a larger pool under addressing:, or shorter subnets where the file gives addresses",
-			"the pool %v has no room for a subnet for each of %d broadcast domains", pool, len(carved))
+		v.Fail(place, "write a larger pool under addressing:, or smaller subnets where the file gives addresses",
+			"the pool %v is too small for subnets for %d broadcast domains", pool, len(carved))
 		return
 	}
 	for i, s := range carved {
@@ -272,6 +272,6 @@ func (v *resolver) overlap(p netip.Prefix, name string, address netip.Addr, in n
 	if place == nil {
 		place = &v.lab.Addressing
 	}
-	v.Fail(place, "what a router separates needs subnets of its own: write other addresses, or a longer prefix",
+	v.Fail(place, "broadcast domains need separate subnets: write other addresses, or a longer prefix",
 		"%v of %s lies in %v of %s, which is another broadcast domain", p, name, in, other)
 }

@@ -29,7 +29,7 @@ type routeStep struct {
 // weightedPort is a routeStep that is not a single value.
 type weightedPort struct {
 	Port   portName `yaml:"port" jsonschema_description:"port of the switch"`
-	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"its share beside the other ports, 1 to 1000; default 1"`
+	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"weight of the port relative to the others, 1 to 1000; default 1"`
 }
 
 // portName is the name of a port, which is often a number.
@@ -59,7 +59,7 @@ func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
 	}
 	if len(f.Via) != 1 || !f.Via[0].plain {
-		v.Fail(&f.Via, "write for example via: 10.0.0.254", "the route of a host leads via one address")
+		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
 		return netip.Addr{}, false
 	}
 	ip, err := parseGateway(string(f.Via[0].Port))
@@ -112,7 +112,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 			l.Prefixes = f.To.prefixes()
 		}
 		if _, twice := ranks[l.To]; twice {
-			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s has a route to %s already", n.Name, l.To)
+			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s already has a route to %s", n.Name, l.To)
 			continue
 		}
 		var hasPort, ok bool
@@ -145,12 +145,12 @@ func (v *resolver) checkTo(node int, l *located) bool {
 	case n.Router != nil:
 		return v.checkRoutedTo(node, l)
 	case len(l.Stations) == 0:
-		v.Fail(&l.file.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
+		v.Fail(&l.file.To, "a prefix does not cover hosts at the switch itself: name them", "%s matches no host elsewhere in the lab", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
 		if !v.sees(node, s) {
-			v.Fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s has to do only with frames to that", v.plan.PortName(s.Node, s.Port), n.Name)
+			v.Fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s only sees frames to that router", v.plan.PortName(s.Node, s.Port), n.Name)
 			return false
 		}
 	}
@@ -189,7 +189,7 @@ func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasP
 
 func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok bool) {
 	if ip, err := netip.ParseAddr(to.name); err == nil {
-		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
+		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.name)
 		return nil, false, false
 	}
 	if _, _, err := plan.SplitEndpoint(to.name); err == nil {
@@ -214,7 +214,7 @@ func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok
 func (v *resolver) isHost(place *destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
-		v.Fail(place, "a route is to hosts: name one, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
+		v.Fail(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
 	}
 	return n.Kind == plan.Host
 }
@@ -233,7 +233,7 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 			ok = false
 			continue
 		case slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Port == end.Port }):
-			v.Fail(s, `give it more than others by a weight: {port: "`+name+`", weight: 2}`, "the port %s is there twice", name)
+			v.Fail(s, `to give it a larger share, write a weight: {port: "`+name+`", weight: 2}`, "the port %s is listed twice", name)
 			ok = false
 		}
 		ways = append(ways, plan.Way{Port: end.Port, Weight: int(s.Weight)})
@@ -241,10 +241,10 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 	}
 	switch {
 	case len(f.Via) == 0:
-		v.Fail(&f.Via, `write for example via: "3"`, "the route leads via no port")
+		v.Fail(&f.Via, `write for example via: "3"`, "the route has no port")
 		return nil, false
 	case sum > maxWeights:
-		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights sum up to %d, more than %d", sum, maxWeights)
+		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights add up to %d, more than %d", sum, maxWeights)
 		return nil, false
 	}
 	return ways, ok
@@ -262,8 +262,8 @@ func (v *resolver) checkStatic(node int, routes []located) {
 			other := best[s]
 			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
 				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
-				v.Fail(&l.file.To, "a switch takes all that goes to an interface the same way: name the host, with its port if need be",
-					"%s and %s are both prefixes of %s and lead different ways", other.To, l.To, v.plan.PortName(s.Node, s.Port))
+				v.Fail(&l.file.To, "a switch uses one route for all packets to an interface: name the host, with its port if needed",
+					"%s and %s are both prefixes of %s but have different ports", other.To, l.To, v.plan.PortName(s.Node, s.Port))
 				return
 			}
 			best[s] = l
@@ -278,7 +278,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if s != host {
-					v.Fail(&l.file.Via[k], "a host does not send on what is not for it", "the port %s leads to %s, and the route is to %s as well",
+					v.Fail(&l.file.Via[k], "a host does not forward packets", "the port %s leads to %s, but the route is also to %s",
 						v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(host.Node, host.Port), v.plan.PortName(s.Node, s.Port))
 					break
 				}

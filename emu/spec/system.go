@@ -72,10 +72,10 @@ func (f *systemFile[S]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	entries, ok := r.Entries(n)
 	switch {
 	case !ok:
-		r.Wrong(n, what, "the name of "+s.oneOf()+", or one with its settings", "write for example "+s.example())
+		r.Wrong(n, what, "the name of "+s.oneOf()+", or a name with settings", "write for example "+s.example())
 		return
 	case len(entries) != 1:
-		r.FailAt(n, "write for example "+s.example(), "%s has %d keys, not one", what, len(entries))
+		r.FailAt(n, "write for example "+s.example(), "%s must have one key, not %d", what, len(entries))
 		return
 	}
 	f.choose(r, entries[0].At, entries[0].Key, entries[0].Value)
@@ -86,7 +86,7 @@ func (f *systemFile[S]) choose(r *yamlfile.Reader, at ast.Node, name string, set
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.FailAt(at, suggest.Hint(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
+		r.FailAt(at, suggest.Hint(name, "known are", f.words()), "%q is not %s", name, s.oneOf())
 		return
 	}
 	f.name, f.values = name, found.blank()
@@ -103,7 +103,7 @@ func (f *systemFile[S]) choose(r *yamlfile.Reader, at ast.Node, name string, set
 		f.preset = nil
 	}
 	if f.preset != nil && !slices.Contains(found.presets, *f.preset) {
-		r.Fail(f.preset, "", "%q is not a preset of %s (there are %s)", *f.preset, name, strings.Join(found.presets, ", "))
+		r.Fail(f.preset, "", "%q is not a preset of %s (known are %s)", *f.preset, name, strings.Join(found.presets, ", "))
 		f.preset = nil
 	}
 	if found.check != nil && r.Faults() == before {
@@ -124,7 +124,7 @@ func (f systemFile[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 		settings := m.Of(reflect.TypeOf(found.blank()).Elem())
 		if d := m.Definition(settings); d != nil && found.presets != nil {
 			preset := yamlfile.Enum(found.presets...)
-			preset.Description = "whose parameters hold where none stands here; default " + found.presets[0]
+			preset.Description = "preset for parameters that are not set here; default " + found.presets[0]
 			d.Properties.Set("preset", preset)
 		}
 		one := &jsonschema.Schema{Type: "object", Description: found.summary, Properties: jsonschema.NewProperties(), Required: []string{name}}

@@ -14,19 +14,19 @@ import (
 type tcpFlowsFile struct {
 	Control    *controlFile `yaml:"cc,omitempty" jsonschema_description:"rate control of each flow; default cubic"`
 	DSCP       dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
-	IP         *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
-	MTU        *units.Bytes `yaml:"mtu,omitempty" jsonschema_description:"longest packet with its IP header; default the smallest mtu of the hosts' links"`
-	Window     *units.Bytes `yaml:"receive-window,omitempty" jsonschema_description:"the receiver's buffer: most that a flow has under way; default 3MiB"`
+	IP         *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"IP version; default 4 where all hosts have an IPv4 address, otherwise 6"`
+	MTU        *units.Bytes `yaml:"mtu,omitempty" jsonschema_description:"largest packet, including its IP header; default the smallest mtu of the hosts' links"`
+	Window     *units.Bytes `yaml:"receive-window,omitempty" jsonschema_description:"the receiver's buffer: maximum of a flow's bytes in flight; default 3MiB"`
 	Timestamps *bool        `yaml:"timestamps,omitempty" jsonschema_description:"whether segments carry timestamps; default true"`
-	InitialRTO *units.Time  `yaml:"initial-rto,omitempty" jsonschema_description:"retransmission timeout before there is an RTT; default 1s"`
-	MinRTO     *units.Time  `yaml:"min-rto,omitempty" jsonschema_description:"what the timeout is longer than the smoothed RTT, at least; default 200ms"`
-	MaxRTO     *units.Time  `yaml:"max-rto,omitempty" jsonschema_description:"longest timeout, with its backoff; default 120s"`
-	Retries    *int         `yaml:"retries,omitempty" jsonschema_description:"timeouts in a row after which a flow fails, 1 to 30; default 15"`
-	TailProbes *bool        `yaml:"tail-probes,omitempty" jsonschema_description:"whether a probe goes before the timeout (TLP); default true"`
-	AckEvery   *int         `yaml:"ack-every,omitempty" jsonschema_description:"full segments for which an acknowledgement waits at most, 1 to 1000; default 2"`
-	QuickAcks  *int         `yaml:"quick-acks,omitempty" jsonschema_description:"first acknowledgements of a flow that do not wait, 0 to 32768; default 16"`
-	SACKDelay  *units.Time  `yaml:"sack-delay,omitempty" jsonschema_description:"how long an acknowledgement of segments out of order waits for more at most, and no longer than 5% of the RTT; default 1ms"`
-	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"how long an acknowledgement waits at most; default 40ms"`
+	InitialRTO *units.Time  `yaml:"initial-rto,omitempty" jsonschema_description:"retransmission timeout before the first RTT sample; default 1s"`
+	MinRTO     *units.Time  `yaml:"min-rto,omitempty" jsonschema_description:"minimum margin of the timeout over the smoothed RTT; default 200ms"`
+	MaxRTO     *units.Time  `yaml:"max-rto,omitempty" jsonschema_description:"maximum timeout after backoff; default 120s"`
+	Retries    *int         `yaml:"retries,omitempty" jsonschema_description:"consecutive timeouts after which a flow fails, 1 to 30; default 15"`
+	TailProbes *bool        `yaml:"tail-probes,omitempty" jsonschema_description:"whether to send a tail loss probe (TLP) before the timeout; default true"`
+	AckEvery   *int         `yaml:"ack-every,omitempty" jsonschema_description:"maximum number of full segments before an acknowledgement is sent, 1 to 1000; default 2"`
+	QuickAcks  *int         `yaml:"quick-acks,omitempty" jsonschema_description:"number of acknowledgements at the start of a flow that are not delayed, 0 to 32768; default 16"`
+	SACKDelay  *units.Time  `yaml:"sack-delay,omitempty" jsonschema_description:"maximum delay of an acknowledgement of out-of-order segments, at most 5% of the RTT; default 1ms"`
+	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"maximum delay of an acknowledgement; default 40ms"`
 }
 
 // byTCP resolves the settings of flows that use TCP.
@@ -66,7 +66,7 @@ func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) uni
 		return least
 	}
 	if *given > least {
-		e.Fail(given, "leave it out for the smallest mtu of the hosts' links", "packets of %v on links with an mtu of %v", *given, least)
+		e.Fail(given, "leave it out for the smallest mtu of the hosts' links", "mtu %v is larger than the links' mtu %v", *given, least)
 	}
 	return *given
 }
@@ -82,7 +82,7 @@ func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choi
 		file = &controlFile{name: defaultTCPControl, values: blank(m.Preset(m.Presets[0], units.Gbps))}
 	}
 	if file.name == "" {
-		e.Fail(f.Control, "leave it out for cubic", "flows by TCP need a rate control")
+		e.Fail(f.Control, "leave it out for cubic", "TCP flows need a rate control")
 		return cc.Choice{}
 	}
 	for i, h := range hosts {
@@ -94,18 +94,18 @@ func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choi
 			control = c
 		case !reflect.DeepEqual(c, control):
 			e.FailOnce(e.Some(f.Control, e.file.By), "write an entry for each group of hosts",
-				"the parameters of %s go by the rate of a host's link, and those of %s and %s differ", c, e.plan.Nodes[hosts[0]].Name, e.plan.Nodes[h].Name)
+				"the parameters of %s depend on the rate of a host's link, and the links of %s and %s differ", c, e.plan.Nodes[hosts[0]].Name, e.plan.Nodes[h].Name)
 			return cc.Choice{}
 		}
 	}
 	if err := carrier.Controls(control); err != nil {
-		e.Fail(e.Some(f.Control, e.file.By), "choose one that goes by acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
+		e.Fail(e.Some(f.Control, e.file.By), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
 	}
 	for _, h := range hosts {
 		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.Hearer)
 		if m := control.Feedback(); ok && m != nil && m == s.Hears() {
-			e.FailOnce(e.Some(f.Control, e.file.By), "leave cc out here, as the edge limits these flows too, or leave out edge",
-				"flows by TCP have %s, and so has the edge service of %s: messages of both would be about the same flows", control, e.plan.Nodes[h].Name)
+			e.FailOnce(e.Some(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
+				"TCP flows have %s, and so has the edge service of %s: both would send messages about the same flows", control, e.plan.Nodes[h].Name)
 			break
 		}
 	}

@@ -32,6 +32,6 @@ func (v *resolver) checkTelemetryRate(from plan.End, rate units.Rate, place any)
 	for _, r := range telemetry.Rates() {
 		known = append(known, r.String())
 	}
-	v.FailOnce(place, fmt.Sprintf("give it one of %s, or the NICs a rate control that goes without telemetry", strings.Join(known, ", ")),
+	v.FailOnce(place, fmt.Sprintf("give it one of %s, or the NICs a rate control without telemetry", strings.Join(known, ", ")),
 		"in-band telemetry has no code for the rate %v of %s", rate, v.plan.PortName(from.Node, from.Port))
 }

@@ -28,7 +28,7 @@ func (v *resolver) text(f *textFile, what string) (name, text string, ok bool) {
 	}
 	src, err := readText(path)
 	if err != nil {
-		v.Fail(f, "a path is relative to the file in which it is written", "%s cannot be read: %v", name, err)
+		v.Fail(f, "paths are relative to the file that contains them", "%s cannot be read: %v", name, err)
 		return name, "", false
 	}
 	text = string(src)
@@ -46,7 +46,7 @@ func readText(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > maxText:
 		return nil, fmt.Errorf("%s is longer than %d MiB", path, maxText>>20)
 	}

@@ -105,7 +105,7 @@ func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 		}
 	}
 	if len(from) == 1 && slices.Equal(from, to) {
-		v.Fail(atTo, "", "%s does not send to itself", v.plan.Nodes[from[0]].Name)
+		v.Fail(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0]].Name)
 	}
 	return pairs
 }
@@ -126,7 +126,7 @@ func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok b
 	ipv6 = !(speaks(a, false) && speaks(b, false))
 	if file == nil {
 		if ok = speaks(a, ipv6) && speaks(b, ipv6); !ok {
-			v.Fail(place, "", "%s and %s have no addresses of the same version of IP", a.Name, b.Name)
+			v.Fail(place, "", "%s and %s have no IP version in common", a.Name, b.Name)
 		}
 		return ipv6, ok
 	}
@@ -142,7 +142,7 @@ func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok b
 
 func (v *resolver) pathHint() string {
 	if v.plan.Routed() {
-		return "hosts do not forward: links, switches and routers must join them, and the sender's routes lead to a router"
+		return "hosts do not forward: links, switches and routers must join them, and the sender's routes must lead to a router"
 	}
 	return "hosts do not forward: links and switches must join them"
 }
@@ -176,7 +176,7 @@ func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) 
 		for _, n := range found {
 			switch {
 			case there[n] && names[i] == v.plan.Nodes[n].Name:
-				v.Fail(&names[i], "write another entry to send twice as much", "%s is there twice", names[i])
+				v.Fail(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
 				ok = false
 			case there[n]:
 			case nic && !v.hasNIC(n, &names[i]):

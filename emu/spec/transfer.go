@@ -143,7 +143,7 @@ func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
 		}
 	}
 	if ok && len(hosts) < 2 {
-		v.Fail(v.Some(&f.Hosts, f), "all hosts with a NIC take part unless hosts: says which", "it takes at least 2 hosts, not %d", len(hosts))
+		v.Fail(v.Some(&f.Hosts, f), "without hosts: all hosts with a NIC take part", "at least 2 hosts are needed, not %d", len(hosts))
 		ok = false
 	}
 	return hosts, ok
@@ -183,17 +183,17 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	endless := f.For == nil && v.lab.Duration == nil
 	switch {
 	case f.Size > maxMessage:
-		v.Fail(&f.Size, "", "the longest message is %dB", maxMessage)
+		v.Fail(&f.Size, "", "the largest message is %dB", maxMessage)
 	case f.For != nil && *f.For == 0:
-		v.Fail(f.For, "leave for out to post until count is reached", "transfers of no duration")
+		v.Fail(f.For, "leave for out to post until count is reached", "for must be above 0")
 	case t.Count == 0 && endless:
-		v.Fail(v.Some(f.Count, entry), "write for: in the transfer, or duration: in the file", "the transfer goes on until the run ends, and nothing says when that is")
+		v.Fail(v.Some(f.Count, entry), "write for: in the transfer, or duration: in the file", "the transfer continues until the run ends, and the run has no end")
 	case t.Count == 1 && f.Every != nil:
 		v.Fail(f.Every, "write count: or for: too", "every has no effect on a single message")
 	case t.Count > 1 && endless && t.Every > (maxTime-f.At)/units.Time(t.Count-1):
-		v.Fail(f.Every, "lower count or every, or write for:", "the last message would be posted later than %v", maxTime)
+		v.Fail(f.Every, "lower count or every, or write for:", "the last message would be posted after %v", maxTime)
 	}
-	const hint = "rc carries all verbs, uc write and send, ud send"
+	const hint = "rc supports all verbs, uc write and send, ud send"
 	switch {
 	case t.Verb == workload.Read && t.Service != roce.RC:
 		v.Fail(f.Service, hint, "the service %v has no READ", t.Service)
@@ -227,9 +227,9 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	if set(&t.FlowPerMessage, f.Flows); t.FlowPerMessage {
 		switch {
 		case t.Verb == workload.Read:
-			v.FailOnce(f.Flows, "use write, whose data the host that posts sends", "flow-per-message is not for read: the other host sends the data")
+			v.FailOnce(f.Flows, "use write, where the posting host sends the data", "flow-per-message is not for read: the other host sends the data")
 		case f.Depth != nil && t.Depth > 1:
-			v.FailOnce(f.Depth, "leave depth out, or write depth: 1", "with flow-per-message a queue pair has one message under way, not %d", t.Depth)
+			v.FailOnce(f.Depth, "leave depth out, or write depth: 1", "with flow-per-message a queue pair has one outstanding message, not %d", t.Depth)
 		}
 		t.Depth = 1
 	}
@@ -237,7 +237,7 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 		v.FailOnce(f.Depth, "", "a queue of %s holds %d work requests: its max_qp_wr", from.Name, most)
 	}
 	if t.Verb == workload.Read && (from.NIC.Limits.QPInitRdAtom == 0 || to.NIC.Limits.QPRdAtom == 0) {
-		v.FailOnce(e.place, "max_qp_init_rd_atom of the one and max_qp_rd_atom of the other must be above 0", "%s cannot read from %s", from.Name, to.Name)
+		v.FailOnce(e.place, "max_qp_init_rd_atom of the first and max_qp_rd_atom of the second must be above 0", "%s cannot read from %s", from.Name, to.Name)
 	}
 	for _, n := range []int{t.From, t.To} {
 		nic := v.plan.Nodes[n].NIC

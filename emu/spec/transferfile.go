@@ -15,40 +15,40 @@ import (
 // transferFile holds the keys of every entry of the workload with RDMA
 // transfers.
 type transferFile struct {
-	Name    *string       `yaml:"name,omitempty" jsonschema_description:"name in records; default the host that posts, then the other"`
-	Size    units.Bytes   `yaml:"size" jsonschema_description:"of a message, at most 2147483647B; of service ud at most the path MTU"`
-	Count   *messages     `yaml:"count,omitempty" jsonschema_description:"messages of each queue pair, or unlimited; default 1, or unlimited beside for"`
-	At      units.Time    `yaml:"at,omitempty" jsonschema_description:"when the first is posted; default 0"`
+	Name    *string       `yaml:"name,omitempty" jsonschema_description:"name in records; default the posting host, then the other"`
+	Size    units.Bytes   `yaml:"size" jsonschema_description:"size of a message, at most 2147483647B; for service ud at most the path MTU"`
+	Count   *messages     `yaml:"count,omitempty" jsonschema_description:"number of messages of each queue pair, or unlimited; default 1, or unlimited with for"`
+	At      units.Time    `yaml:"at,omitempty" jsonschema_description:"time at which the first message is posted; default 0"`
 	For     *units.Time   `yaml:"for,omitempty" jsonschema_description:"how long messages are posted; default until count is reached or the run ends"`
-	Every   *units.Time   `yaml:"every,omitempty" jsonschema_description:"time between the posting of a queue pair's messages, which wait where depth has no room; default as soon as depth allows"`
-	Depth   *messageDepth `yaml:"depth,omitempty" jsonschema_description:"messages that a queue pair has posted and not completed, at most; default 16"`
-	QPs     *pairCount    `yaml:"qps,omitempty" jsonschema_description:"queue pairs side by side between the same two hosts; default 1"`
+	Every   *units.Time   `yaml:"every,omitempty" jsonschema_description:"time between posting a queue pair's messages, which also wait for room in depth; default as soon as depth allows"`
+	Depth   *messageDepth `yaml:"depth,omitempty" jsonschema_description:"maximum number of posted but not completed messages of a queue pair; default 16"`
+	QPs     *pairCount    `yaml:"qps,omitempty" jsonschema_description:"number of parallel queue pairs between the same two hosts; default 1"`
 	Service *service      `yaml:"service,omitempty" jsonschema_description:"transport service: rc; uc for write and send; ud for send; default rc"`
 	MTU     *pathMTU      `yaml:"mtu,omitempty" jsonschema_description:"path MTU; default the smaller mtu of both NICs"`
-	DSCP    *dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default that of the NIC of the host that posts"`
-	Flows   *bool         `yaml:"flow-per-message,omitempty" jsonschema_description:"whether each message is a flow of its own, for which rate control starts fresh; depth is then 1; not for read; default false"`
-	IP      *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
+	DSCP    *dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default the DSCP of the posting host's NIC"`
+	Flows   *bool         `yaml:"flow-per-message,omitempty" jsonschema_description:"whether each message is a separate flow, for which rate control starts afresh; depth is then 1; not for read; default false"`
+	IP      *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"IP version; default 4 where both hosts have an IPv4 address, otherwise 6"`
 }
 
 // pairFile is transfers from some hosts to others.
 type pairFile struct {
-	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that post, with * and ? for any letters"`
-	To           yamlfile.OneOrMore[string] `yaml:"to" jsonschema_description:"the others, likewise; everyone under from has transfers with everyone under to but itself"`
+	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that post, with * and ? as wildcards"`
+	To           yamlfile.OneOrMore[string] `yaml:"to" jsonschema_description:"their peers, likewise; every host under from has transfers with every host under to except itself"`
 	transferFile `yaml:",inline"`
 }
 
 // incastFile is transfers from many hosts to one.
 type incastFile struct {
-	To           string                     `yaml:"to" jsonschema_description:"host that gets the data; with verb read it posts"`
-	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? for any letters"`
-	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	To           string                     `yaml:"to" jsonschema_description:"host that receives the data; with verb read it posts"`
+	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? as wildcards"`
+	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"operation of the messages; default write"`
 	transferFile `yaml:",inline"`
 }
 
 // meshFile is transfers among some hosts.
 type meshFile struct {
-	Hosts        yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all with a NIC"`
-	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	Hosts        yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? as wildcards; default all with a NIC"`
+	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"operation of the messages; default write"`
 	transferFile `yaml:",inline"`
 }
 
@@ -122,7 +122,7 @@ func (s *service) UnmarshalText(b []byte) error {
 	case "ud":
 		*s = service(roce.UD)
 	default:
-		return fmt.Errorf("%q is none of rc, uc, ud", b)
+		return fmt.Errorf("%q must be one of rc, uc, ud", b)
 	}
 	return nil
 }

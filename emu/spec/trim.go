@@ -38,15 +38,15 @@ func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.B
 	own := slices.Index(d.classes, file)
 	switch {
 	case d.lossless(file):
-		v.Fail(file.Trim, "leave one of them out", "the lossless class %s never overflows: nothing is trimmed", file.name)
+		v.Fail(file.Trim, "leave one of them out", "trim has no effect: the lossless class %s never overflows", file.name)
 	case port.Classes[own].Limit == 0 && port.Classes[own].Alpha == 0:
-		v.Fail(file.Trim, "give the class a limit", "the queue of the class %s has no bound: nothing is trimmed", file.name)
+		v.Fail(file.Trim, "give the class a limit", "trim has no effect: the queue of the class %s has no limit", file.name)
 	case uec && t.Keep < keepUEC:
 		v.Fail(f.Keep, "", "Ultra Ethernet keeps at least %v behind the IP header, not %v", keepUEC, t.Keep)
 	case t.Keep+header >= mtu:
-		v.Fail(v.Some(f.Keep, f), "", "nothing is trimmed: packets of at most %v have no more than %v behind their IP header", mtu, t.Keep)
+		v.Fail(v.Some(f.Keep, f), "", "trim has no effect: packets of at most %v have no more than %v behind their IP header", mtu, t.Keep)
 	case f.DSCP == nil:
-		v.Fail(v.Some(f.Preset, f), "write for example trim: {dscp: 10}, with a class that has this DSCP", "trim lacks dscp, which gives trimmed packets their class")
+		v.Fail(v.Some(f.Preset, f), "write for example trim: {dscp: 10}, with a class that has this DSCP", "trim lacks dscp, which selects the class of trimmed packets")
 	default:
 		v.trimmedClass(d, file, f, port)
 	}
@@ -58,12 +58,12 @@ func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *p
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
 		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })
 	})
-	const hint = "a class of their own has this dscp, a limit and as a rule a higher priority"
+	const hint = "they need a separate class with this dscp, a limit and usually a higher priority"
 	switch {
 	case to < 0:
 		v.Fail(f.DSCP, hint, "no class has the dscp %d of trimmed packets", *f.DSCP)
 	case d.classes[to] == from:
-		v.Fail(f.DSCP, hint, "trimmed packets of the class %s would be of the same class, which is full", from.name)
+		v.Fail(f.DSCP, hint, "trimmed packets of the class %s would stay in that class, which is full", from.name)
 	case port.Classes[to].Limit == 0 && port.Classes[to].Alpha == 0:
 		v.Fail(f.DSCP, hint, "the class %s of trimmed packets has no limit", d.classes[to].name)
 	}

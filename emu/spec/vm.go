@@ -42,7 +42,7 @@ func (v *resolver) vm(i int) {
 	m.Memory = defaultGuestMemory
 	set(&m.Memory, file.Memory)
 	if m.Memory < minGuestMemory || m.Memory > maxGuestMemory {
-		v.FailOnce(file.Memory, "weft's own image takes 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
+		v.FailOnce(file.Memory, "weft's own image needs 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
 	}
 	m.Memory = (m.Memory + units.MiB - 1) / units.MiB * units.MiB
 	m.CPUs = 1
@@ -71,19 +71,19 @@ func (v *resolver) vm(i int) {
 // boots checks what a machine boots.
 func (v *resolver) boots(m *plan.VM, f *vmFile) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
-		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")
+		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has its own kernel, and no disk")
 	}
 	if m.Initrd != "" && m.Kernel == "" {
-		v.FailOnce(f.Initrd, "write kernel: beside it", "an initrd has no effect without a kernel")
+		v.FailOnce(f.Initrd, "write kernel: too", "an initrd has no effect without a kernel")
 	}
 	if m.Persist && m.Disk == "" {
-		v.FailOnce(f.Persist, "write disk: beside it", "persist has no effect without a disk")
+		v.FailOnce(f.Persist, "write disk: too", "persist has no effect without a disk")
 	}
 	if m.Append == "" {
 		return
 	}
 	if m.Disk != "" && m.Kernel == "" {
-		v.FailOnce(f.Append, "write kernel: beside it, or set the command line in the disk's own loader", "append has no effect: the disk boots by its own loader")
+		v.FailOnce(f.Append, "write kernel: too, or set the command line in the disk's own loader", "append has no effect: the disk boots by its own loader")
 	}
 	if err := oneLine("append", m.Append, maxAppend); err != nil {
 		v.FailOnce(f.Append, "", "%v", err)

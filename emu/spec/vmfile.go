@@ -18,18 +18,18 @@ import (
 // vmFile describes a virtual machine as a lab file does; keys that it leaves out
 // are taken from its kind.
 type vmFile struct {
-	Image   *string      `yaml:"image,omitempty" jsonschema_description:"vm: directory of an image as scripts/vm-image.sh builds it; default the last that it has built, where there is neither kernel nor disk"`
+	Image   *string      `yaml:"image,omitempty" jsonschema_description:"vm: directory of an image built by scripts/vm-image.sh; default the last one built, if neither kernel nor disk is set"`
 	Kernel  *string      `yaml:"kernel,omitempty" jsonschema_description:"vm: kernel to boot, a bzImage or vmlinux"`
 	Initrd  *string      `yaml:"initrd,omitempty" jsonschema_description:"vm: initial RAM disk of the kernel"`
-	Disk    *string      `yaml:"disk,omitempty" jsonschema_description:"vm: image of a disk, qcow2 or raw, which boots by its own loader where there is no kernel"`
+	Disk    *string      `yaml:"disk,omitempty" jsonschema_description:"vm: disk image, qcow2 or raw, which boots by its own loader if kernel is not set"`
 	Persist *bool        `yaml:"persist,omitempty" jsonschema_description:"vm: whether the disk keeps what the guest writes; default false"`
-	Append  *string      `yaml:"append,omitempty" jsonschema_description:"vm: what is added to the kernel's command line"`
-	Memory  *units.Bytes `yaml:"memory,omitempty" jsonschema_description:"vm: memory, 64MiB to 1024GiB, rounded up to MiB; default 256MiB"`
+	Append  *string      `yaml:"append,omitempty" jsonschema_description:"vm: text to append to the kernel's command line"`
+	Memory  *units.Bytes `yaml:"memory,omitempty" jsonschema_description:"vm: memory, 64MiB to 1024GiB, rounded up to a MiB; default 256MiB"`
 	CPUs    *cpus        `yaml:"cpus,omitempty" jsonschema_description:"vm: processors, 1 to 64; default 1"`
-	Accel   *vmAccel     `yaml:"accel,omitempty" jsonschema_description:"vm: how instructions are run: by KVM, by emulation (tcg), or by KVM where that works; default auto"`
-	Console *string      `yaml:"console,omitempty" jsonschema_description:"vm: file for what the guest says on its console; default console.log in the lab's directory, which goes with the lab"`
-	Ready   *string      `yaml:"ready,omitempty" jsonschema_description:"vm: when the guest counts as up: agent when weft's agent answers, none at once, or a text on its console; default agent with weft's own image, else none"`
-	Limit   *units.Time  `yaml:"ready-limit,omitempty" jsonschema_description:"vm: how long that may take, 1s to 1h; default 3min"`
+	Accel   *vmAccel     `yaml:"accel,omitempty" jsonschema_description:"vm: acceleration: KVM, emulation (tcg), or KVM where it works (auto); default auto"`
+	Console *string      `yaml:"console,omitempty" jsonschema_description:"vm: file for the guest's console output; default console.log in the lab's directory, which is removed with the lab"`
+	Ready   *string      `yaml:"ready,omitempty" jsonschema_description:"vm: when the guest counts as up: agent when weft's agent answers, none at once, any other text when it appears on the console; default agent with weft's own image, otherwise none"`
+	Limit   *units.Time  `yaml:"ready-limit,omitempty" jsonschema_description:"vm: maximum time until the guest is up, 1s to 1h; default 3min"`
 }
 
 // over returns f with missing keys taken from base. What boots is taken as a
@@ -50,10 +50,10 @@ func (f vmFile) over(r *yamlfile.Reader, base vmFile) *vmFile {
 type vmKindFile struct {
 	vmFile  `yaml:",inline"`
 	Sysctls yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
-	Exec    []execForm                     `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs when the lab comes up, in their order"`
+	Exec    []execForm                     `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs in order when the lab comes up"`
 	Queue   queueFile                      `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
-	Classes yamlfile.Dict[classFile]       `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
-	Edge    *edgeFile                      `yaml:"edge,omitempty" jsonschema_description:"service between what machines send and their ports: {name: {settings}}, or none; default none"`
+	Classes yamlfile.Dict[classFile]       `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default the classes of the switch that the machine is connected to"`
+	Edge    *edgeFile                      `yaml:"edge,omitempty" jsonschema_description:"edge service between machines and their ports: {name: {settings}}, or none; default none"`
 }
 
 // nodeKind is the kind of a node in a file. In a plan a virtual machine is a host.
@@ -86,7 +86,7 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 	hint := suggest.Hint(name, "the kinds are", nodeKindNames)
 	switch ours, known := foreignKinds[name]; {
 	case name == "linux":
-		hint = "write kind: host, which is what containerlab calls linux: a network namespace of this machine; it needs no image"
+		hint = "write kind: host (linux in containerlab): a network namespace of this machine; it needs no image"
 	case name == "router":
 		hint = "write kind: switch; a switch with address: is a router"
 	case known:
@@ -159,7 +159,7 @@ const (
 func oneLine(what, text string, most int) error {
 	switch {
 	case strings.ContainsAny(text, "\n\r\x00"):
-		return fmt.Errorf("%s is more than one line", what)
+		return fmt.Errorf("%s must be a single line", what)
 	case len(text) > most:
 		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), most)
 	}

@@ -18,7 +18,7 @@ import (
 func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 	i := slices.Index(names, string(b))
 	if i < 0 {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
+		return fmt.Errorf("%q must be one of %s", b, strings.Join(names, ", "))
 	}
 	*v = T(i)
 	return nil

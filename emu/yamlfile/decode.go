@@ -96,7 +96,7 @@ func (r *Reader) Resolve(n ast.Node) ast.Node {
 			return unsplit(n)
 		}
 	}
-	r.FailAt(n, "", "this alias leads to itself")
+	r.FailAt(n, "", "this alias refers to itself")
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (r *Reader) Read(ptr any, n ast.Node, what string) {
 	r.nesting++
 	defer func() { r.nesting-- }()
 	if r.values > maxValues || r.nesting > maxNesting {
-		r.FailAt(n, "", "the file has more than %d values, or aliases that lead to themselves", maxValues)
+		r.FailAt(n, "", "the file has more than %d values, or aliases that refer to themselves", maxValues)
 		return
 	}
 	r.places[ptr] = n
@@ -251,7 +251,7 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 		r.FailAt(n, what+" has "+strings.Join(names, ", "), "%s lacks %s", what, strings.Join(missing, ", "))
 	}
 	if _, ok := v.Interface().(choice); ok && len(entries) != 1 && len(r.errs) == before {
-		r.FailAt(n, "write one of "+strings.Join(names, ", "), "%s has %d keys, not one", what, len(entries))
+		r.FailAt(n, "write one of "+strings.Join(names, ", "), "%s must have one key, not %d", what, len(entries))
 	}
 }
 
@@ -286,11 +286,11 @@ func (r *Reader) Entries(n ast.Node) (entries []KeyValue, ok bool) {
 		}
 		key, ok := ScalarText(r.Resolve(p.Key))
 		if !ok {
-			r.FailAt(p.Key, "", "a key is a single word")
+			r.FailAt(p.Key, "", "a key must be a single word")
 			continue
 		}
 		if first := seen[key]; first != nil {
-			r.FailAt(p.Key, "it is there on line "+strconv.Itoa(start(first).Position.Line)+" already", "the key %q is there twice", key)
+			r.FailAt(p.Key, "it is already used on line "+strconv.Itoa(start(first).Position.Line), "duplicate key %q", key)
 			continue
 		}
 		seen[key] = p.Key

@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 	if n := len(e.same); n > 0 {
-		fmt.Fprintf(&b, ", and %d more of the kind", n)
+		fmt.Fprintf(&b, ", and %d more of this kind", n)
 	}
 	if n := len(e.also); n > 0 {
 		slices.SortFunc(e.also, place.compare)

@@ -67,7 +67,7 @@ func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
 	}
 	steps, err := splitPath(path)
 	if err != nil {
-		r.FailAt(at.node, "write for example topology.kinds.link.rate or workload[0].poisson.rate", "%q is no path: %v", path, err)
+		r.FailAt(at.node, "write for example topology.kinds.link.rate or workload[0].poisson.rate", "%q is not a valid path: %v", path, err)
 		return
 	}
 	r.patch(doc, steps, path, value.node, at.node)
@@ -99,7 +99,7 @@ func splitPath(path string) (steps []step, err error) {
 			text, after, ok := strings.Cut(rest[1:], "]")
 			n, err := strconv.Atoi(text)
 			if !ok || err != nil || n < 0 {
-				return nil, fmt.Errorf("[ needs a number from 0 and ]")
+				return nil, fmt.Errorf("[ needs an index of 0 or more and ]")
 			}
 			steps, rest = append(steps, step{index: n}), after
 		case rest[0] == '"':
@@ -139,16 +139,16 @@ func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node
 	switch c := n.(type) {
 	case *ast.MappingNode:
 		if s.index >= 0 {
-			r.FailAt(at, "", "%s: what [%d] is to be an entry of is a mapping, not a list", path, s.index)
+			r.FailAt(at, "", "%s: cannot set entry [%d] of a mapping", path, s.index)
 			return
 		}
 		r.patchMapping(c, steps, path, value, at)
 	case *ast.SequenceNode:
 		switch {
 		case s.index < 0:
-			r.FailAt(at, fmt.Sprintf("write [0] to [%d] for one of its entries", max(len(c.Values)-1, 0)), "%s: what %q is to be a key of is a list", path, s.key)
+			r.FailAt(at, fmt.Sprintf("write [0] to [%d] for one of its entries", max(len(c.Values)-1, 0)), "%s: cannot set key %q of a list", path, s.key)
 		case s.index > len(c.Values):
-			r.FailAt(at, "", "%s: the list has %d entries, so that there is no [%d]", path, len(c.Values), s.index)
+			r.FailAt(at, "", "%s: the list has %d entries and no [%d]", path, len(c.Values), s.index)
 		case s.index == len(c.Values) && !last:
 			r.FailAt(at, "", "%s: the list has %d entries, and only a whole entry can be added", path, len(c.Values))
 		case s.index == len(c.Values):
@@ -161,7 +161,7 @@ func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node
 		}
 	case nil:
 	default:
-		r.FailAt(at, "", "%s: %s is in the way", path, describe(n))
+		r.FailAt(at, "", "%s: cannot descend into %s", path, describe(n))
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, val
 	case last && remove && i < 0:
 		return
 	case !last && steps[1].index >= 0 && i < 0:
-		r.FailAt(at, "", "%s: there is no list %s to have an entry [%d]", path, s.key, steps[1].index)
+		r.FailAt(at, "", "%s: there is no list %s for an entry [%d]", path, s.key, steps[1].index)
 		return
 	}
 	put := value

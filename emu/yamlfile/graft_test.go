@@ -62,16 +62,16 @@ func TestPatch(t *testing.T) {
 		"":         "it is empty",
 		"a..b":     "a key is empty",
 		"a.":       "it ends in a dot",
-		"a[x]":     "[ needs a number",
+		"a[x]":     "[ needs an index",
 		`"a`:       "a quote is not closed",
 		"a[0]b":    "a dot is missing",
-		"a[0]":     "is a mapping, not a list",
-		"a.c.x":    "is a list",
-		"a.c[5]":   "the list has 2 entries, so that there is no [5]",
+		"a[0]":     "cannot set entry [0] of a mapping",
+		"a.c.x":    `cannot set key "x" of a list`,
+		"a.c[5]":   "the list has 2 entries and no [5]",
 		"a.c[2].x": "only a whole entry can be added",
-		"a.b.x":    "a number is in the way",
-		"nic.rxe":  "text is in the way",
-		"list[0]":  "there is no list list to have an entry [0]",
+		"a.b.x":    "cannot descend into a number",
+		"nic.rxe":  "cannot descend into text",
+		"list[0]":  "there is no list list for an entry [0]",
 	} {
 		_, err := patched(t, base, path, "1")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "other.yaml:2:4:") {

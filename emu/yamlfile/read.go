@@ -210,7 +210,7 @@ func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
 		column := t.Position.Column
 		switch t.Type {
 		case token.MappingKeyType:
-			return t, "a key is written key: value, without ?"
+			return t, "write a key as key: value, without ?"
 		case token.SequenceStartType, token.MappingStartType:
 			if flow++; flow <= maxNesting {
 				widths[flow] = 0

@@ -51,7 +51,7 @@ func ParseScalar(ptr any, text string) error {
 		v.SetFloat(x)
 		return nil
 	}
-	panic("yamlfile: no way to read a " + v.Type().String())
+	panic("yamlfile: cannot read a " + v.Type().String())
 }
 
 // ParseInt reads a whole number within bounds.

@@ -84,7 +84,7 @@ func (d definitions) name(t reflect.Type) string {
 			return name
 		}
 	}
-	panic("yamlfile: two types are called " + t.String())
+	panic("yamlfile: duplicate type name " + t.String())
 }
 
 // Compound is a type whose YAML form differs from that of its Go type.
