@@ -431,7 +431,7 @@ func TestMachineThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("a kernel that panics: %q", e)
 	}
 	e = up("one that is not ready", "{kind: vm, ready: nothing says this, ready-limit: 1s}")
-	if !strings.Contains(e, `after 1s its console has not said "nothing says this"`) {
+	if !strings.Contains(e, `after 1s its console has not shown "nothing says this"`) {
 		t.Errorf("one that is not ready: %q", e)
 	}
 }

@@ -171,7 +171,7 @@ func TestMonitor(t *testing.T) {
 	if err := m.do("system_powerdown", nil); err != nil {
 		t.Error(err)
 	}
-	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refuses set_link: Device 'x' not found" {
+	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refused set_link: Device 'x' not found" {
 		t.Errorf("%v", err)
 	}
 	if e := <-events; e != "RESET" {

@@ -159,7 +159,7 @@ func TestBadPatterns(t *testing.T) {
 		want string
 	}{
 		{Arrivals{Sizes: size, Rate: 1}, "arrivals: 0 hosts"},
-		{Arrivals{Hosts: []int{1, 1}, Sizes: size, Rate: 1}, "host 1 is there twice"},
+		{Arrivals{Hosts: []int{1, 1}, Sizes: size, Rate: 1}, "duplicate host 1"},
 		{Arrivals{Hosts: []int{-1, 1}, Sizes: size, Rate: 1}, "-1 is no host"},
 		{Arrivals{Hosts: h, Rate: 1}, "without sizes"},
 		{Arrivals{Hosts: h, Sizes: size}, "rate must be above 0"},
@@ -170,7 +170,7 @@ func TestBadPatterns(t *testing.T) {
 		{matrix([]float64{0, 1}), "1 rows for 2 hosts"},
 		{matrix([]float64{0, 1}, []float64{1}), "row 2 of the matrix has 1 weights"},
 		{matrix([]float64{0, 1}, []float64{1, 1}), "row 2, column 2 of the matrix: host 103 would send to itself"},
-		{matrix([]float64{0, -1}, []float64{1, 0}), "row 1, column 2 of the matrix: -1 is no weight"},
+		{matrix([]float64{0, -1}, []float64{1, 0}), "row 1, column 2 of the matrix: -1 is not a weight"},
 		{matrix([]float64{0, 0}, []float64{0, 0}), "add up to nothing"},
 		{Permutation{Hosts: h[:1], Sizes: size}, "1 hosts, at least 2"},
 		{Permutation{Hosts: h}, "without sizes"},
