@@ -56,7 +56,7 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 		"1\n1 0 3 100 5 soon\n":       `line 2: "soon" is not a time in seconds`,
 		"1\n1 0 3 100 5 2m\n":         `line 2: "2m" is not a time in seconds`,
 		"1\n1 0 3 100 5 -2\n":         `line 2: "-2" is not a time in seconds`,
-		"2\n1 0 3 9 5 2\n1 0 4 9 5 2": "line 3: priority group 4, and the flows before it have 3",
+		"2\n1 0 3 9 5 2\n1 0 4 9 5 2": "line 3: priority group 4, but the flows before it have 3",
 	} {
 		if _, err := ReadHPCC(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
@@ -155,7 +155,7 @@ func TestWriteHPCCRefuses(t *testing.T) {
 	for want, err := range map[string]error{
 		"priority group 8":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{}), nil, 8),
 		"host 1 to host 2":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1}), []int{1}, 3),
-		"knows sizes up to": WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1 << 32}), []int{1, 2}, 3),
+		"supports sizes up to": WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1 << 32}), []int{1, 2}, 3),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -227,7 +227,7 @@ func TestReadHtsimSaysWhatIsWrong(t *testing.T) {
 		"nodes 4\n":                                                   `line 1: "nodes": a line begins with`,
 		"Failures 2\n":                                                "line 1: failures are not supported",
 		"failure switch_type TOR\n":                                   "line 1: failures are not supported",
-		head + "0->1 start 0 size 5\nNodes 4\n":                       "line 4: Nodes must stand before",
+		head + "0->1 start 0 size 5\nNodes 4\n":                       "line 4: Nodes must come before",
 		head + "0->4 start 0 size 5\n":                                "line 3: there is no host 4: the file has 4 hosts, numbered from 0",
 		head + "0->b start 0 size 5\n":                                `line 3: "b" is not the number of a host`,
 		head + "0->1 start 0\n":                                       "line 3: a connection without a size",
@@ -245,9 +245,9 @@ func TestReadHtsimSaysWhatIsWrong(t *testing.T) {
 		head + "0->1 trigger 1 size 5\n":                              "line 3: there is no trigger with id 1",
 		head + "0->1 start 0 size 5\ntrigger id 1 oneshot\n":          "line 4: the file says Triggers 0, but has 1",
 		"trigger oneshot\n":                                           "line 1: a trigger without id",
-		"trigger id 1\n":                                              "line 1: a trigger is one of",
-		"trigger id 1 oneshot barrier count 1\n":                      "line 1: a trigger is one of",
-		"trigger id 1 barrier\n":                                      "line 1: a barrier has a count",
+		"trigger id 1\n":                                              "line 1: a trigger must be one of",
+		"trigger id 1 oneshot barrier count 1\n":                      "line 1: a trigger must be one of",
+		"trigger id 1 barrier\n":                                      "line 1: a barrier needs a count",
 		"trigger id 1 sometimes\n":                                    `line 1: "sometimes": a trigger has`,
 		"trigger id 1 oneshot\ntrigger id 1 oneshot\n":                "line 2: trigger 1 already exists, in line 1",
 	} {
