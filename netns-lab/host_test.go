@@ -25,7 +25,7 @@ func TestValidate(t *testing.T) {
 		{"lab", func(h *Host) { h.Interfaces[0].Name = "lo" }, "duplicate interface lo"},
 		{"lab", func(h *Host) { h.Interfaces[0].Name = "eth%d" }, `"eth%d" cannot name an interface`},
 		{"lab", func(h *Host) { h.Interfaces[0].Name = "a-very-long-name" }, "1 to 15 characters"},
-		{"lab", func(h *Host) { h.Interfaces[0].Kind = 7 }, "DeviceKind(7) is not a kind of device"},
+		{"lab", func(h *Host) { h.Interfaces[0].Kind = 7 }, "unknown kind of device DeviceKind(7)"},
 		{"lab", func(h *Host) { h.Interfaces[0].Kind = TUN; h.Interfaces[0].MAC = net.HardwareAddr{2, 0, 0, 0, 0, 1} }, "has no MAC address"},
 		{"lab", func(h *Host) { h.Interfaces[0].MTU = 576 }, "host h1: interface eth0: MTU 576 is too small for fd00::1/64"},
 		{"lab", func(h *Host) { h.Interfaces[0].Rate = -1 }, "negative"},

@@ -153,8 +153,8 @@ func TestWriteHPCCRefuses(t *testing.T) {
 		return func(yield func(pattern.Flow) bool) { yield(f) }
 	}
 	for want, err := range map[string]error{
-		"priority group 8":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{}), nil, 8),
-		"host 1 to host 2":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1}), []int{1}, 3),
+		"priority group 8":     WriteHPCC(&strings.Builder{}, one(pattern.Flow{}), nil, 8),
+		"host 1 to host 2":     WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1}), []int{1}, 3),
 		"supports sizes up to": WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1 << 32}), []int{1, 2}, 3),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
