@@ -427,7 +427,7 @@ func TestMachineThatDoesNotComeUp(t *testing.T) {
 	}
 	os.Unsetenv("WEFT_VM")
 	e := up("a kernel that panics", "{kind: vm, append: rdinit=/nothing root=/dev/none}")
-	if !strings.Contains(e, "v1 does not come up") || !strings.Contains(e, "panic") {
+	if !strings.Contains(e, "v1 did not start") || !strings.Contains(e, "panic") {
 		t.Errorf("a kernel that panics: %q", e)
 	}
 	e = up("one that is not ready", "{kind: vm, ready: nothing says this, ready-limit: 1s}")
