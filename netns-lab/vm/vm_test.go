@@ -201,7 +201,7 @@ func TestWithoutKVM(t *testing.T) {
 	}
 	defer func(own string) { cpuinfo = own }(cpuinfo)
 	cpuinfo = processor
-	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 does not come up: qemu: KVM is broken"} {
+	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 did not start: qemu: KVM is broken"} {
 		os.Remove(filepath.Join(dir, "console.log"))
 		m, err := Start(Config{
 			Name: "v1", Dir: dir, Kernel: "/k", CPUs: 1, Memory: 64 * units.MiB, Accel: accel, Ready: "up and running", Limit: time.Minute,
