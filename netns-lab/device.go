@@ -246,7 +246,7 @@ func (d *Device) SetCarrier(up bool) error {
 			carrier = 1
 		}
 		if err := unix.IoctlSetPointerInt(d.FD, unix.TUNSETCARRIER, carrier); err != nil {
-			return fmt.Errorf("carrier: %w (kernels from 5.0 on can set it)", err)
+			return fmt.Errorf("carrier: %w (Linux 5.0 or later is needed)", err)
 		}
 		return nil
 	}))

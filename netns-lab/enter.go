@@ -29,7 +29,7 @@ func (i Info) IsElsewhere() bool {
 func EnterLab(i Info, argv []string) error {
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {
-		return fmt.Errorf("programs get into a lab that was started without root by nsenter: %w: install util-linux", errors.Unwrap(err))
+		return fmt.Errorf("entering a lab that was started without root needs nsenter: %w: install util-linux", errors.Unwrap(err))
 	}
 	args := append([]string{"nsenter", "--target", strconv.Itoa(i.PID), "--user", "--mount", "--preserve-credentials", "--"}, argv...)
 	return fmt.Errorf("start %s: %w", nsenter, syscall.Exec(nsenter, args, os.Environ()))

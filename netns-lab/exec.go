@@ -34,7 +34,7 @@ func Exec(lab, host string, p Program) (syscall.WaitStatus, error) {
 		return 0, err
 	}
 	if len(p.Argv) == 0 {
-		return 0, errors.New("no program is named")
+		return 0, errors.New("no program given")
 	}
 	pidfd, err := openInit(info, h)
 	if err != nil {
@@ -50,7 +50,7 @@ func hostOf(lab, host string) (Info, HostInfo, error) {
 		return info, HostInfo{}, err
 	}
 	if !info.Running {
-		return info, HostInfo{}, fmt.Errorf("%w: the owner of %s died: weft down %s removes what is left", ErrNotRunning, lab, lab)
+		return info, HostInfo{}, fmt.Errorf("%w: the owner of %s died: weft down %s removes the rest", ErrNotRunning, lab, lab)
 	}
 	h, ok := info.Host(host)
 	if !ok {
@@ -61,10 +61,10 @@ func hostOf(lab, host string) (Info, HostInfo, error) {
 		return info, h, fmt.Errorf("lab %s has no host %s; its hosts are %s", lab, host, strings.Join(names, ", "))
 	}
 	if h.Virtual {
-		return info, h, fmt.Errorf("host %s of lab %s is a virtual machine: programs get into it through its agent only", host, lab)
+		return info, h, fmt.Errorf("host %s of lab %s is a virtual machine: programs enter it only through its agent", host, lab)
 	}
 	if h.Init == 0 {
-		return info, h, fmt.Errorf("host %s of lab %s is being made at this moment: try again", host, lab)
+		return info, h, fmt.Errorf("host %s of lab %s is being created: try again", host, lab)
 	}
 	return info, h, nil
 }
@@ -84,7 +84,7 @@ func openInit(info Info, h HostInfo) (int, error) {
 		err = unix.ESRCH
 	}
 	if inHost() {
-		return 0, fmt.Errorf("this is inside a host, from which no other can be entered: leave it first")
+		return 0, fmt.Errorf("this is inside a host, from which no other host can be entered: leave it first")
 	}
 	if errors.Is(err, unix.ESRCH) {
 		return 0, fmt.Errorf("host %s has ended: its first process (pid %d), and so all its processes, were killed; to get it back restart the lab (weft down %s)", h.Name, h.Init, info.Name)
@@ -109,7 +109,7 @@ func enterHost(pidfd int) error {
 	// A thread that shares its root and working directory cannot enter another mount
 	// namespace.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return fmt.Errorf("a root directory of its own: %w", err)
+		return fmt.Errorf("make a private root directory: %w", err)
 	}
 	return unix.Setns(pidfd, hostNamespaces|unix.CLONE_NEWNET)
 }

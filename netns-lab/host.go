@@ -97,7 +97,7 @@ func validate(lab string, hosts []Host) error {
 			return fmt.Errorf("host name %q: use up to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit", h.Name)
 		}
 		if seen[h.Name] {
-			return fmt.Errorf("host %s is there twice: host names must differ within a lab", h.Name)
+			return fmt.Errorf("duplicate host %s: host names must differ within a lab", h.Name)
 		}
 		seen[h.Name] = true
 		if err := h.validate(); err != nil {
@@ -111,7 +111,7 @@ func (h Host) validate() error {
 	seen := map[string]bool{"lo": true}
 	for _, i := range h.Interfaces {
 		if seen[i.Name] {
-			return fmt.Errorf("interface %s is there twice: interface names must differ within a host, and lo is always there", i.Name)
+			return fmt.Errorf("duplicate interface %s: interface names must differ within a host, and lo always exists", i.Name)
 		}
 		seen[i.Name] = true
 		if err := i.validate(); err != nil {
@@ -128,7 +128,7 @@ func (h Host) validate() error {
 			return fmt.Errorf("route to %s via %s: both a destination and a gateway are needed", r.To, r.Via)
 		}
 		if r.To.Addr().Is4() != r.Via.Is4() {
-			return fmt.Errorf("route to %s via %s: the gateway is of the other address family", r.To, r.Via)
+			return fmt.Errorf("route to %s via %s: the gateway has the other address family", r.To, r.Via)
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (i Interface) validate() error {
 	case i.Name == "" || len(i.Name) > interfaceNameMax || strings.ContainsAny(i.Name, "/:% \t\n") || i.Name == "." || i.Name == "..":
 		return fmt.Errorf("%q cannot name an interface: use 1 to %d characters without /, :, %% and spaces", i.Name, interfaceNameMax)
 	case i.Kind != TAP && i.Kind != TUN && i.Kind != Virtual:
-		return fmt.Errorf("%v is not a kind of device: use TAP, TUN or Virtual", i.Kind)
+		return fmt.Errorf("unknown kind of device %v: use TAP, TUN or Virtual", i.Kind)
 	case i.Kind == TUN && i.MAC != nil:
 		return fmt.Errorf("MAC %s: a TUN device carries IP packets and has no MAC address", i.MAC)
 	case i.MAC != nil && len(i.MAC) != 6:
@@ -168,15 +168,15 @@ func (i Interface) validate() error {
 // CheckPrivate reports why a directory cannot be one of Host.Private on any machine.
 func CheckPrivate(dir string) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
-		return fmt.Errorf("%q is not the whole path of a directory: write for example /tmp", dir)
+		return fmt.Errorf("%q is not the absolute path of a directory: write for example /tmp", dir)
 	}
 	for _, own := range []string{"/proc", "/sys", "/dev"} {
 		if dir == own || strings.HasPrefix(dir, own+"/") {
-			return fmt.Errorf("%s cannot be private: what is in %s is not the machine's, or has to be there", dir, own)
+			return fmt.Errorf("%s cannot be private: the contents of %s are not the machine's, or are needed", dir, own)
 		}
 	}
 	if dir == "/" || dir == "/etc" || dir == "/usr" {
-		return fmt.Errorf("%s cannot be private: without what is in it no program runs", dir)
+		return fmt.Errorf("%s cannot be private: programs do not run without its contents", dir)
 	}
 	return nil
 }

@@ -55,11 +55,11 @@ func startInit(life *os.File, v view) (*hostInit, error) {
 	})
 	its.Close()
 	if err != nil {
-		return nil, fmt.Errorf("start a process in namespaces of its own: %w%s", err, limitHint(err))
+		return nil, fmt.Errorf("start a process in new namespaces: %w%s", err, limitHint(err))
 	}
 	if i.fd < 0 { // a kernel without CLONE_PIDFD
 		if i.fd, err = unix.PidfdOpen(i.pid, 0); err != nil {
-			err = fmt.Errorf("hold on to process %d: %w", i.pid, err)
+			err = fmt.Errorf("open process %d: %w", i.pid, err)
 			_ = unix.Kill(i.pid, unix.SIGKILL)
 			_, _ = unix.Wait4(i.pid, nil, 0, nil)
 			return nil, err

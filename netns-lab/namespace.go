@@ -42,7 +42,7 @@ type namespace struct {
 func newNamespace(name string) (*namespace, error) {
 	handle, err := netns.NewNamed(name)
 	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("namespace %s was made by somebody else at the same moment", name)
+		return nil, fmt.Errorf("namespace %s was created by another process at the same time", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the network namespace %s: %w", name, err)

@@ -52,10 +52,10 @@ func setUpOffload(fd int, name string, kind DeviceKind, several bool) error {
 	}
 	request.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-		return fmt.Errorf("make a %v device with segmentation offload: %w (offload: off does without)", kind, err)
+		return fmt.Errorf("make a %v device with segmentation offload: %w (not needed with offload: off)", kind, err)
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, virtioHeader); err != nil {
-		return fmt.Errorf("set the length of the virtio header: %w (offload: off does without)", err)
+		return fmt.Errorf("set the length of the virtio header: %w (not needed with offload: off)", err)
 	}
 	// Kernels before 6.2 refuse USO.
 	for _, offload := range []int{offloadTCPUDP, offloadTCP} {
@@ -63,5 +63,5 @@ func setUpOffload(fd int, name string, kind DeviceKind, several bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("turn on segmentation offload: %w (offload: off does without)", err)
+	return fmt.Errorf("turn on segmentation offload: %w (not needed with offload: off)", err)
 }

@@ -31,7 +31,7 @@ func checkCapabilities() error {
 		{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "make network namespaces and mount them"},
 	} {
 		if sets[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
-			missing = append(missing, fmt.Errorf("%s is missing, to %s: run as root (sudo); in a container, with --cap-add %s", c.name, c.why, c.name[len("CAP_"):]))
+			missing = append(missing, fmt.Errorf("%s is needed to %s: run as root (sudo); in a container, with --cap-add %s", c.name, c.why, c.name[len("CAP_"):]))
 		}
 	}
 	return errors.Join(missing...)

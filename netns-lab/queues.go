@@ -59,7 +59,7 @@ func (d *Device) keepApart() error {
 			err = d.qdisc(unix.RTM_DELQDISC, 0, handle, parent, "pfifo")
 		}
 		if err != nil {
-			return fmt.Errorf("take away transmit queue %d: %w", i, err)
+			return fmt.Errorf("remove transmit queue %d: %w", i, err)
 		}
 	}
 	return nil

@@ -72,13 +72,13 @@ func remedy(err error, knob func(key string) string) string {
 		if knob("user/max_user_namespaces") == "0" {
 			return "the machine allows none: sudo sysctl -w user.max_user_namespaces=10000"
 		}
-		return "one of the limits user.max_{user,mnt,net}_namespaces is reached, or 32 user namespaces lie in each other: sysctl user shows the limits"
+		return "one of the limits user.max_{user,mnt,net}_namespaces is reached, or user namespaces are nested 32 deep: sysctl user shows the limits"
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		return "the kernel has none (CONFIG_USER_NS)"
 	case knob("kernel/unprivileged_userns_clone") == "0": // Debian's and Arch's patch
-		return "the machine keeps them from users: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+		return "the machine denies them to users: sudo sysctl -w kernel.unprivileged_userns_clone=1"
 	case knob("kernel/apparmor_restrict_unprivileged_userns") == "1": // Ubuntu from 23.10 on
-		return "AppArmor keeps them from programs without a profile: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give weft a profile with the rule userns (docs/commands.md has one)"
+		return "AppArmor denies them to programs without a profile: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give weft a profile with the rule userns (docs/commands.md has one)"
 	}
 	return "in a container, run it with --security-opt seccomp=unconfined, or with --cap-add NET_ADMIN --cap-add SYS_ADMIN as root; elsewhere a security module or a chroot may forbid it"
 }

@@ -148,15 +148,15 @@ func running(dir string) error {
 	info, err := readJournal(dir)
 	switch {
 	case err != nil || info.PID == 0:
-		return &heldError{fmt.Sprintf("lab %s is being made or removed at this moment: try again", name), true}
+		return &heldError{fmt.Sprintf("lab %s is being created or removed: try again", name), true}
 	case isDying(info.PID):
-		return &heldError{fmt.Sprintf("lab %s: its process %d was killed and does not end, so its devices are still there: try again, or look at /proc/%[2]d/stack", name, info.PID), true}
+		return &heldError{fmt.Sprintf("lab %s: its process %d was killed and does not end, so its devices still exist: try again, or look at /proc/%[2]d/stack", name, info.PID), true}
 	}
-	return &heldError{fmt.Sprintf("lab %s is running already (pid %d); end it with: weft down %[1]s", info.Name, info.PID), false}
+	return &heldError{fmt.Sprintf("lab %s is already running (pid %d); stop it with: weft down %[1]s", info.Name, info.PID), false}
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("%w: %s is neither running nor left by an owner that died: weft ps lists those that are", ErrUnknown, name)
+	return fmt.Errorf("%w: %s is neither running nor left by an owner that died: weft ps lists the labs", ErrUnknown, name)
 }
 
 // claim makes this process the owner of the lab info.Name: it removes what a dead
@@ -171,7 +171,7 @@ func claim(info Info) (*state, error) {
 	}
 	if err := s.removeLeftovers(); err != nil {
 		s.unlock()
-		return nil, fmt.Errorf("remove what is left of an earlier lab %s: %w", info.Name, err)
+		return nil, fmt.Errorf("remove the rest of an earlier lab %s: %w", info.Name, err)
 	}
 	err = alone(func() error {
 		if err := s.empty(); err != nil {

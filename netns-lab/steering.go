@@ -41,7 +41,7 @@ func (c *Classes) validate() error {
 		return fmt.Errorf("%d traffic classes: a device has 1 to %d", n, class.Count)
 	}
 	if c.Flows < 0 || c.queues() > MaxQueues {
-		return fmt.Errorf("%d queues for each of %d traffic classes: a device has %d at most", c.Flows, len(c.Priorities), MaxQueues)
+		return fmt.Errorf("%d queues for each of %d traffic classes: a device has at most %d", c.Flows, len(c.Priorities), MaxQueues)
 	}
 	for i, p := range c.Priorities {
 		if p >= class.Count {
@@ -53,7 +53,7 @@ func (c *Classes) validate() error {
 	}
 	for _, p := range slices.Concat(c.Map.DSCP[:], c.Map.PCP[:], []uint8{c.Map.Untagged}) {
 		if c.first(p) < 0 {
-			return fmt.Errorf("packets are given priority %d, and no traffic class has it", p)
+			return fmt.Errorf("packets get priority %d, but no traffic class has it", p)
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func openQueues(i Interface) (fds []int, err error) {
 		fds = append(fds, fd)
 	}
 	if err := unix.IoctlSetPointerInt(fds[0], unix.TUNSETSTEERINGEBPF, program.FD()); err != nil {
-		return fds, fmt.Errorf("%w: TUNSETSTEERINGEBPF: %w (kernels from 4.16 on have it)", ErrNoSteering, err)
+		return fds, fmt.Errorf("%w: TUNSETSTEERINGEBPF: %w (Linux 4.16 or later is needed)", ErrNoSteering, err)
 	}
 	return fds, nil
 }

@@ -37,9 +37,9 @@ func TestClassesAreChecked(t *testing.T) {
 		{func(c *Classes) { c.Priorities = make([]uint8, 9) }, "9 traffic classes"},
 		{func(c *Classes) { c.Priorities[0] = 8 }, "priority 8 of a traffic class: priorities are 0 to 7"},
 		{func(c *Classes) { c.Priorities[0] = 3 }, "two traffic classes have priority 3"},
-		{func(c *Classes) { c.Flows = 86 }, "86 queues for each of 3 traffic classes: a device has 256 at most"},
-		{func(c *Classes) { c.Map.DSCP[63] = 7 }, "priority 7, and no traffic class has it"},
-		{func(c *Classes) { c.Map.Untagged = 7 }, "priority 7, and no traffic class has it"},
+		{func(c *Classes) { c.Flows = 86 }, "86 queues for each of 3 traffic classes: a device has at most 256"},
+		{func(c *Classes) { c.Map.DSCP[63] = 7 }, "priority 7, but no traffic class has it"},
+		{func(c *Classes) { c.Map.Untagged = 7 }, "priority 7, but no traffic class has it"},
 	} {
 		classes := threeClasses()
 		c.change(classes)

@@ -67,7 +67,7 @@ func (s Sysctl) apply() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("sysctl %s: this kernel has no such key in a network namespace (weft exec <host> -- sysctl -a lists them); some it shows to root only", s.Key)
+		return fmt.Errorf("sysctl %s: this kernel has no such key in a network namespace (weft exec <host> -- sysctl -a lists them); some are visible only to root", s.Key)
 	case errors.Is(err, unix.EINVAL):
 		return fmt.Errorf("sysctl %s: the kernel refuses the value %q", s.Key, s.Value)
 	case errors.Is(err, unix.EPERM) && parts[len(parts)-1] == "tcp_congestion_control":

@@ -56,7 +56,7 @@ func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
 	for _, from := range []string{VerbsSocket(l.info.Dir, host), VerbsClass(l.info.Dir, host), libraries} {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
-			return fmt.Errorf("show %s in host %s: %w", from, host, err)
+			return fmt.Errorf("make %s visible in host %s: %w", from, host, err)
 		}
 		trees = append(trees, fd)
 	}
@@ -136,7 +136,7 @@ func showVerbs(places []string, trees []int, cache *linkerCache) error {
 	}
 	covers, err := cache.coverLibraries()
 	if err != nil {
-		return fmt.Errorf("put the libraries for RDMA in place of the system's: %w", err)
+		return fmt.Errorf("replace the system's RDMA libraries: %w", err)
 	}
 	covers = append(covers, "/sys/class", "/dev")
 	return os.WriteFile(verbsCovers, []byte(strings.Join(covers, "\n")+"\n"), 0o644)
@@ -153,10 +153,10 @@ func hideVerbs() error {
 	}
 	defer list.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("a mount namespace of its own: %w", err)
+		return fmt.Errorf("make a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	lines := bufio.NewScanner(list)
 	for lines.Scan() {

@@ -78,7 +78,7 @@ func (v view) arrange() error {
 	}
 	// Mounts still propagate in from outside, but not out.
 	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	for _, step := range []struct {
 		what string
@@ -116,7 +116,7 @@ func mountProc() error {
 	flags := uintptr(before.Flags)&unix.ST_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	err := unix.Mount("proc", "/proc", "proc", flags, "")
 	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("%w: a container that hides parts of /proc keeps it from user namespaces: run it with --security-opt systempaths=unconfined, or weft as root", err)
+		return fmt.Errorf("%w: a container that hides parts of /proc denies it to user namespaces: run it with --security-opt systempaths=unconfined, or weft as root", err)
 	}
 	return err
 }

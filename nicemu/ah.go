@@ -91,7 +91,7 @@ func (p *PD) CreateAHTo(to netip.Addr) (*AH, error) {
 // holds no IP header, as where only sizes are modelled.
 func (p *PD) CreateAHFromWC(c *Completion, grh []byte) (*AH, error) {
 	if c.Status != cq.Success || c.Flags&cq.GRH == 0 {
-		return nil, fmt.Errorf("%w: the completion is not of a datagram that has come", syscall.EINVAL)
+		return nil, fmt.Errorf("%w: the completion is not of a received datagram", syscall.EINVAL)
 	}
 	av, to, err := headerOf(grh)
 	if err != nil {
@@ -123,7 +123,7 @@ const ecn = 3
 // the destination address.
 func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 	if len(grh) < transport.GRHLen {
-		return av, to, fmt.Errorf("%w: grh has %d bytes: it takes %d", syscall.EINVAL, len(grh), transport.GRHLen)
+		return av, to, fmt.Errorf("%w: grh has %d bytes: it needs %d", syscall.EINVAL, len(grh), transport.GRHLen)
 	}
 	ip := grh[:wire.IPv6Header]
 	if ip[0]>>4 != 6 {
@@ -196,7 +196,7 @@ func (q *QP) checkPath(wr *SendWR) error {
 	h := q.device.handles.find(wr.Path)
 	switch {
 	case h == nil:
-		return fmt.Errorf("%w: there is no address handle %d", syscall.EINVAL, wr.Path)
+		return fmt.Errorf("%w: address handle %d does not exist", syscall.EINVAL, wr.Path)
 	case !q.verbs.Reaches(h.handle):
 		return fmt.Errorf("%w: address handle %d is of another protection domain than queue pair %d", syscall.EINVAL, wr.Path, q.Number())
 	case wr.DestQP > roce.PSNMask:

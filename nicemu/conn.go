@@ -209,7 +209,7 @@ func (d *Device) sourceFor(to netip.Addr) (netip.Addr, error) {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%w: %s has no address of the version of %v", syscall.EADDRNOTAVAIL, d.env.Name, to)
+	return netip.Addr{}, fmt.Errorf("%w: %s has no address of the IP version of %v", syscall.EADDRNOTAVAIL, d.env.Name, to)
 }
 
 func (c *connections) nextPort() uint16 {

@@ -12,7 +12,7 @@ import (
 func TestNoDeliveryRates(t *testing.T) {
 	c := bbr.Preset("v1")
 	_, err := New(Settings{MTU: qp.MTU1024, Limits: qp.ConnectX5(), Control: Control{Name: "bbr", Settings: &c}}, Env{Name: "h1:eth0"})
-	if err == nil || !strings.Contains(err.Error(), "bbr goes by samples of the delivery rate") {
+	if err == nil || !strings.Contains(err.Error(), "bbr needs samples of the delivery rate") {
 		t.Errorf("a NIC with bbr: %v", err)
 	}
 }

@@ -85,7 +85,7 @@ func New(s Settings, e Env) (*Device, error) {
 		return nil, fmt.Errorf("NIC %s: rate-limiter: %w", e.Name, err)
 	}
 	if s.Control.Traits().NeedsDelivery {
-		return nil, fmt.Errorf("NIC %s: %s goes by samples of the delivery rate, which NICs do not take", e.Name, s.Control)
+		return nil, fmt.Errorf("NIC %s: %s needs samples of the delivery rate, which NICs do not take", e.Name, s.Control)
 	}
 	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
 	if e.Links == nil {

@@ -55,7 +55,7 @@ func JoinPair(a, b *QP, j Join) error {
 		}
 	}
 	if !j.Remote.IsValid() {
-		return fmt.Errorf("%w: %s and %s have no addresses of one version of IP", syscall.EADDRNOTAVAIL, a.device.Name(), b.device.Name())
+		return fmt.Errorf("%w: %s and %s have no addresses of the same IP version", syscall.EADDRNOTAVAIL, a.device.Name(), b.device.Name())
 	}
 	j.RemoteQPN, j.PSN, j.RemotePSN = b.Number(), 0, 0
 	if err := a.Join(j); err != nil {

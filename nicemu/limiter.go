@@ -33,7 +33,7 @@ var (
 func (r RateLimiter) Check() error {
 	switch {
 	case r.Limiters < 0:
-		return fmt.Errorf("limiters is %d: it can be 0, for one a queue pair, or more", r.Limiters)
+		return fmt.Errorf("limiters is %d: it can be 0, for one per queue pair, or more", r.Limiters)
 	case r.Lag < 0:
 		return fmt.Errorf("lag is %d bytes: it can be 0 or more", int64(r.Lag))
 	case r.Min < 0:
@@ -50,9 +50,9 @@ func (r RateLimiter) Check() error {
 func (r RateLimiter) allows(rate units.Rate) error {
 	switch {
 	case r.Min > 0 && rate < r.Min:
-		return fmt.Errorf("%w: a rate limit of %v is below the NIC's least, %v", syscall.EINVAL, rate, r.Min)
+		return fmt.Errorf("%w: a rate limit of %v is below the NIC's minimum, %v", syscall.EINVAL, rate, r.Min)
 	case r.Max > 0 && rate > r.Max:
-		return fmt.Errorf("%w: a rate limit of %v is above the NIC's most, %v", syscall.EINVAL, rate, r.Max)
+		return fmt.Errorf("%w: a rate limit of %v is above the NIC's maximum, %v", syscall.EINVAL, rate, r.Max)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 		}
 		if x == nil || !x.held {
 			if r.Limiters > 0 && d.limited >= r.Limiters {
-				return fmt.Errorf("%w: all %d rate limiters of %s are in use: end the limit of another queue pair by a rate of 0", syscall.ENOSPC, r.Limiters, d.env.Name)
+				return fmt.Errorf("%w: all %d rate limiters of %s are in use: end the limit of another queue pair with a rate of 0", syscall.ENOSPC, r.Limiters, d.env.Name)
 			}
 			d.limited++
 		}

@@ -478,8 +478,8 @@ func TestRateLimitErrors(t *testing.T) {
 	refuse(qp.RateLimit{Rate: -1}, "no part can be negative")
 	refuse(qp.RateLimit{Rate: units.Gbps, MaxBurst: -1}, "no part can be negative")
 	refuse(qp.RateLimit{MaxBurst: 5000}, "need a rate")
-	refuse(qp.RateLimit{Rate: units.Mbps - 1}, "below the NIC's least, 1Mbps")
-	refuse(qp.RateLimit{Rate: 5*units.Gbps + 1}, "above the NIC's most, 5Gbps")
+	refuse(qp.RateLimit{Rate: units.Mbps - 1}, "below the NIC's minimum, 1Mbps")
+	refuse(qp.RateLimit{Rate: 5*units.Gbps + 1}, "above the NIC's maximum, 5Gbps")
 	for _, l := range []qp.RateLimit{{Rate: units.Mbps}, {Rate: 5 * units.Gbps}, {}} {
 		if err := x.SetRateLimit(l); err != nil {
 			t.Error(err)

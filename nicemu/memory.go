@@ -97,7 +97,7 @@ func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
 // a capture; atomics return 0. Errors are those of Register.
 func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
 	if size < 1 {
-		return nil, fmt.Errorf("%w: a region of %d bytes: it has 1 or more", syscall.EINVAL, int64(size))
+		return nil, fmt.Errorf("%w: a region of %d bytes: it needs 1 or more", syscall.EINVAL, int64(size))
 	}
 	va := p.device.place(uint64(size))
 	return p.RegisterFrom(memory.Registration{Addr: va, IOVA: va, Length: uint64(size), Access: access, Backing: memory.Sizes{}})
@@ -150,7 +150,7 @@ func (m *MR) Reregister(c memory.Changes, pd *PD, to memory.Registration) error 
 // 32 bits.
 func (m *MR) SGE(offset, n units.Bytes) SGE {
 	if n < 0 || n > math.MaxUint32 {
-		panic(fmt.Sprintf("nicemu: an element of %d bytes: it has 0 to 4294967295", int64(n)))
+		panic(fmt.Sprintf("nicemu: an element of %d bytes: it can have 0 to 4294967295", int64(n)))
 	}
 	base, _ := m.Bounds()
 	return SGE{VA: base + uint64(offset), Length: uint32(n), LKey: m.LKey()}

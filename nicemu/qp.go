@@ -165,7 +165,7 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 // check checks the configuration of a queue pair of a protection domain.
 func (c *QPConfig) check(p *PD) error {
 	if c.Type == qp.GSI {
-		return fmt.Errorf("%w: a queue pair of type GSI is the NIC's own: RC, UC and UD can be made", syscall.EINVAL)
+		return fmt.Errorf("%w: queue pairs of type GSI are reserved for the NIC: use RC, UC or UD", syscall.EINVAL)
 	}
 	if err := p.usable(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		}
 	}
 	if m&qp.MaskPKeyIndex != 0 && a.PKeyIndex != 0 {
-		return fmt.Errorf("%w: pkey_index is %d: only index 0 holds a P_Key, that of the default partition", syscall.EINVAL, a.PKeyIndex)
+		return fmt.Errorf("%w: pkey_index is %d: only index 0 has a P_Key, that of the default partition", syscall.EINVAL, a.PKeyIndex)
 	}
 	from := q.State()
 	if err := q.verbs.Modify(a, m); err != nil {

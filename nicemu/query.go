@@ -53,7 +53,7 @@ func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
 			return uint8(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %v is no address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
+	return 0, fmt.Errorf("%w: %v is not an address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
 }
 
 // QueryPKey returns an entry of the port's P_Key table (ibv_query_pkey(3)), whose only entry is the

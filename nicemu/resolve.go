@@ -89,7 +89,7 @@ func (c *connections) resolved(e *cm.Event) {
 	r := Resolved{QPN: e.QPN, QKey: e.QKey, PrivateData: e.PrivateData}
 	switch {
 	case e.Kind != cm.Resolved:
-		r.Err = fmt.Errorf("%w: nobody answers which queue pair takes the datagrams", syscall.ETIMEDOUT)
+		r.Err = fmt.Errorf("%w: no answer about which queue pair takes the datagrams", syscall.ETIMEDOUT)
 	case e.Status != msg.SIDRValid:
 		r.Err = fmt.Errorf("%w: no queue pair takes the datagrams: %v", syscall.ECONNREFUSED, e.Status)
 	}

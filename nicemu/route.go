@@ -54,7 +54,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	}
 	from, to := d.env.Addresses[av.SGIDIndex], AddressOf(av.DGID)
 	if from.Is4() != to.Is4() {
-		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
+		return route{}, fmt.Errorf("%w: the GID with index %d is %v, but dgid %v has the other IP version", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
 	r := route{ends: packet.NewAddresses(from, to), tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0, static: av.StaticRate}
 	if r.tos == 0 && !av.ClassSet {
@@ -86,7 +86,7 @@ func (d *Device) locate(r *route) error {
 	default:
 		path, ok := d.env.Path(r.ends.From, r.ends.To)
 		if !ok {
-			return fmt.Errorf("%w: nobody has the address %v", syscall.EHOSTUNREACH, r.ends.To)
+			return fmt.Errorf("%w: no host has the address %v", syscall.EHOSTUNREACH, r.ends.To)
 		}
 		r.path = path
 	}

@@ -370,7 +370,7 @@ func TestErrors(t *testing.T) {
 		{[]string{write(t, "lab.yaml", "topology: {}\n")}, Options{}, "neither a series"},
 		{[]string{write(t, "empty.csv", "")}, Options{}, "neither a series"},
 		{[]string{write(t, "binary.csv", strings.Repeat("\x00", 1<<17))}, Options{}, "neither a series"},
-		{[]string{write(t, "cut.csv", "time_s,port,queue_bytes\n")}, Options{}, "cut.csv: it lacks the column interval_s"},
+		{[]string{write(t, "cut.csv", "time_s,port,queue_bytes\n")}, Options{}, "cut.csv: missing column interval_s"},
 		{[]string{write(t, "head.csv", head)}, Options{}, "has no samples"},
 		{[]string{write(t, "bad.csv", head+"0.1,0.1,s1:1,,x,0,0,0,0,0,0,0,0,0\n")}, Options{}, `bad.csv: line 2: queue_bytes: "x"`},
 		{[]string{write(t, "x.json", "{}")}, Options{}, "not a JSON array"},
@@ -381,7 +381,7 @@ func TestErrors(t *testing.T) {
 		{[]string{write(t, "numbers.json", `[1]`)}, Options{}, "not a JSON array of records"},
 		{[]string{write(t, "late.json", `[{"flow": "a"}, {"transfer": "b"}]`)}, Options{}, "entry 2 has no flow"},
 		{[]string{good, flows}, Options{}, "of different kinds"},
-		{[]string{good}, Options{What: "qeue"}, "none of queue, queue-max"},
+		{[]string{good}, Options{What: "qeue"}, "must be one of queue, queue-max"},
 		{[]string{good}, Options{Ports: []string{"p:9"}}, `has no port "p:9": did you mean "p:1"? (its ports are p:1, p:2, p:3)`},
 		{[]string{good}, Options{Ports: []string{"p:["}}, "needs its ]"},
 		{[]string{good}, Options{Class: "blk"}, `has no class "blk": did you mean "bulk"?`},
@@ -397,7 +397,7 @@ func TestErrors(t *testing.T) {
 		{[]string{transfers}, Options{Class: "*"}, "records of transfers have no ports"},
 		{[]string{transfers}, Options{What: "slowdown-by-size", LogX: true}, "--log-x is not for slowdown-by-size"},
 		{[]string{transfers}, Options{What: "slowdown", LogY: true}, "--log-y is for series and slowdown-by-size"},
-		{[]string{write(t, "part.csv", "transfer,posted_messages\n")}, Options{}, "lacks the column message_bytes"},
+		{[]string{write(t, "part.csv", "transfer,posted_messages\n")}, Options{}, "missing column message_bytes"},
 	} {
 		if _, err := Open(c.files, all(c.o)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)

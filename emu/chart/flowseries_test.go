@@ -147,7 +147,7 @@ func TestFlowSeriesBad(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{Options{What: "queue"}, []string{file}, `"queue" is none of rate, goodput`},
+		{Options{What: "queue"}, []string{file}, `"queue" must be one of rate, goodput`},
 		{Options{Ports: []string{"s1:1"}}, []string{file}, "choose flows with --flow"},
 		{Options{Flows: []string{"f9"}}, []string{file}, `no flow "f9"`},
 		{Options{Flows: []string{"["}}, []string{file}, "needs its ]"},

@@ -74,7 +74,7 @@ func TestGauges(t *testing.T) {
 	if _, _, err := open(t, all(Options{What: "gradient", Ports: []string{"p:2"}}), file).Picture(); err == nil || !strings.Contains(err.Error(), "gradient of these queues is not known") {
 		t.Errorf("a port without the gauge: %v", err)
 	}
-	for what, want := range map[string]string{"alpha": `"alpha" is none of queue, queue-max`, "gradient": "--average is for rates"} {
+	for what, want := range map[string]string{"alpha": `"alpha" must be one of queue, queue-max`, "gradient": "--average is for rates"} {
 		o := all(Options{What: what})
 		if what == "gradient" {
 			o.Average = ms

@@ -133,7 +133,7 @@ func TestExtension(t *testing.T) {
   kinds: {host: {nic: {cc: {brake: {cut: 20%, least: 20Gbps}}}}, switch: {queue: {limit: 100KB, mark: {brake: {above: 100KB}}}}}
   generate: {star: {hosts: 2, rate: 10Gbps}}
 `: {
-				":2:54: least: 20Gbps is out of range", "give a rate up to that of the link, 10Gbps",
+				":2:54: least: 20Gbps is out of range", "give a rate up to the link's, 10Gbps",
 				":2:119: above: 100KB is out of range", "less than the queue's limit",
 			},
 		} {

@@ -134,7 +134,7 @@ func TestFlowRecordFlags(t *testing.T) {
 		"sim lab.yaml --flow-records f.json":             "--flow-records f.json: end the name in .csv or .parquet",
 		"sim none.yaml --flow-records f.csv":             "the workload of none.yaml has no patterns of flows",
 		"sim lab.yaml --size-bins 1KB,x":                 "--size-bins:",
-		"sim lab.yaml --size-bins 2KB,1KB":               "rising",
+		"sim lab.yaml --size-bins 2KB,1KB":               "they must rise",
 		"sim lab.yaml --flow-records none/f.csv":         "none/f.csv",
 		"up lab.yaml --flow-records f.csv":               "--flow-records f.csv: the file's workload stays silent: add --workload",
 		"up none.yaml --workload --flow-records f.csv":   "has no patterns of flows",

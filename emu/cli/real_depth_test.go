@@ -378,7 +378,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 	}
 	// The frames are on the wire as Wireshark reads them.
 	file := stop()
-	if n := len(tshark(t, file, "-Y", `frame.comment matches "^xoff: s1:h1 asks to hold off, [0-9]+ B that came in wait$"`)); n == 0 {
+	if n := len(tshark(t, file, "-Y", `frame.comment matches "^xoff: s1:h1 asks for a pause, [0-9]+ B that came in wait$"`)); n == 0 {
 		t.Error("no PFC frame has the comment of an xoff")
 	}
 	frames := tshark(t, file, "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")

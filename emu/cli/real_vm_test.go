@@ -427,11 +427,11 @@ func TestMachineThatDoesNotComeUp(t *testing.T) {
 	}
 	os.Unsetenv("WEFT_VM")
 	e := up("a kernel that panics", "{kind: vm, append: rdinit=/nothing root=/dev/none}")
-	if !strings.Contains(e, "v1 does not come up") || !strings.Contains(e, "panic") {
+	if !strings.Contains(e, "v1 did not start") || !strings.Contains(e, "panic") {
 		t.Errorf("a kernel that panics: %q", e)
 	}
 	e = up("one that is not ready", "{kind: vm, ready: nothing says this, ready-limit: 1s}")
-	if !strings.Contains(e, `after 1s its console has not said "nothing says this"`) {
+	if !strings.Contains(e, `after 1s its console has not shown "nothing says this"`) {
 		t.Errorf("one that is not ready: %q", e)
 	}
 }

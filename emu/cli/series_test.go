@@ -195,7 +195,7 @@ func TestReportCommand(t *testing.T) {
 		{"report a.csv -o x.jpg", "end the name in .png, .svg or .pdf"},
 		{"report a.csv --html x.html --json", "--html is a page in place of"},
 		{"report a.csv --what rate", "add -o FILE.png"},
-		{"report a.csv -o x.png --what speed", "none of queue"},
+		{"report a.csv -o x.png --what speed", "must be one of queue"},
 		{"report a.csv -o x.png --port s1:h8", `did you mean "s1:h1"?`},
 		{"report a.csv -o x.png --what trims --log-y", "all values are 0"},
 		{"report a.csv --from 2ms --to 1ms", "is not before"},

@@ -484,7 +484,7 @@ events:
 	}
 	want := []string{
 		"1 failed false IBV_WC_RETRY_EXC_ERR", "2 done true ", "3 done true ",
-		"5 failed true started by the wrong host: the one that gets the data starts a READ, all else the one that has it", "4 unfinished true ",
+		"5 failed true started by the wrong host: READs start at the host that gets the data, all else at the host that has it", "4 unfinished true ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -76,7 +76,8 @@ func TestRoGUEModel(t *testing.T) {
 		samples += w.samples
 	})
 	t.Logf("%d changes to the shadow, %d round-trip times", failovers, samples)
-	if failovers == 0 || samples == 0 {
+	// The few cases of a short run may have no loss.
+	if !testing.Short() && (failovers == 0 || samples == 0) {
 		t.Errorf("%d changes to the shadow, %d round-trip times: nothing was tried", failovers, samples)
 	}
 }

@@ -89,7 +89,7 @@ func MarkPartial(p *packet.Packet, h Header, skip int) error {
 	}
 	start, field := skip+int(h.CsumStart), int(h.CsumOffset)
 	if start < int(p.L3)+wire.IPv4Header || start+field+2 > len(p.Frame) {
-		return fmt.Errorf("gso: a checksum from %d on, at %d, is not behind the headers in a frame of %d bytes", start, start+field, len(p.Frame))
+		return fmt.Errorf("gso: a checksum from %d on, at %d, is not past the headers in a frame of %d bytes", start, start+field, len(p.Frame))
 	}
 	if field != 0 && field == csumField(p.Proto) {
 		p.Sum = uint16(start + field)

@@ -30,7 +30,7 @@ const maxHeaders = wire.EthernetHeader + 2*wire.VLANTag + wire.IPv6Header + 250 
 const maxIP = 1<<16 - 1
 
 var (
-	errTruncated = errors.New("gso: the headers of a super-packet are cut short or longer than any that is split")
+	errTruncated = errors.New("gso: the headers of a super-packet are truncated, or too long to split")
 	errFragment  = errors.New("gso: a super-packet is a fragment of an IP packet")
 	errSegment   = errors.New("gso: a super-packet without payload or with segments of 0 bytes")
 )
@@ -86,7 +86,7 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 		length = wire.IPv6Header + int(binary.BigEndian.Uint16(ip[4:]))
 	}
 	if length != len(s.Data)-int(head.L3) {
-		return fmt.Errorf("gso: a super-packet of %d bytes says that it has %d", len(s.Data)-int(head.L3), length)
+		return fmt.Errorf("gso: a super-packet of %d bytes claims to have %d", len(s.Data)-int(head.L3), length)
 	}
 
 	payload := l4 + wire.UDPHeader

@@ -55,7 +55,7 @@ func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
 	}
 	if err := unix.SetNonblock(q.fd, false); err != nil {
 		n.buffers.Close()
-		return fmt.Errorf("a device that waits: %w", err)
+		return fmt.Errorf("make a device blocking: %w", err)
 	}
 	for i := range n.packets {
 		n.fill(uint16(i))

@@ -21,7 +21,7 @@ func (r *Ring) NewBuffers(group uint16, n int) (b *Buffers, err error) {
 	b = &Buffers{group: group}
 	// The kernel wants whole pages.
 	if b.mem, err = unix.Mmap(-1, 0, n*int(unsafe.Sizeof(bufferEntry{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE); err != nil {
-		return nil, fmt.Errorf("buffers of an io_uring: %w", err)
+		return nil, fmt.Errorf("register buffers with an io_uring: %w", err)
 	}
 	b.ring = unsafe.Slice((*bufferEntry)(unsafe.Pointer(&b.mem[0])), n)
 	request := struct {
@@ -32,7 +32,7 @@ func (r *Ring) NewBuffers(group uint16, n int) (b *Buffers, err error) {
 	}{address: uint64(uintptr(unsafe.Pointer(&b.mem[0]))), entries: uint32(n), group: group}
 	if err := r.register(registerBufferRing, unsafe.Pointer(&request), 1); err != nil {
 		b.Close()
-		return nil, fmt.Errorf("buffers of an io_uring: %w", err)
+		return nil, fmt.Errorf("register buffers with an io_uring: %w", err)
 	}
 	return b, nil
 }

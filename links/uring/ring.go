@@ -126,7 +126,7 @@ func (r *Ring) prepare(p *params, files int) (err error) {
 		none[i] = -1
 	}
 	if err := r.register(registerFiles, unsafe.Pointer(&none[0]), files); err != nil {
-		return fmt.Errorf("a table of %d files for an io_uring: %w (ulimit -n may be too low)", files, err)
+		return fmt.Errorf("register a table of %d files with an io_uring: %w (ulimit -n may be too low)", files, err)
 	}
 	r.room = files
 	return nil
@@ -145,7 +145,7 @@ func (r *Ring) probe() error {
 		}
 	}
 	if err := r.register(registerProbe, unsafe.Pointer(&p), len(p.ops)); err != nil {
-		return fmt.Errorf("what an io_uring can do: %w", err)
+		return fmt.Errorf("probe an io_uring: %w", err)
 	}
 	if p.ops[opReadMultishot].flags&probeSupported == 0 {
 		return errors.New("the kernel's io_uring has no multishot reads: Linux 6.7 or later is needed")
@@ -162,7 +162,7 @@ func (r *Ring) Register(h Handler) int {
 // Open registers a file and returns the number by which requests name it.
 func (r *Ring) Open(fd int) (int, error) {
 	if r.files == r.room {
-		return 0, fmt.Errorf("an io_uring for %d files has no room for another", r.room)
+		return 0, fmt.Errorf("an io_uring for %d files has no room for more", r.room)
 	}
 	r.opening = int32(fd)
 	update := struct {
@@ -170,7 +170,7 @@ func (r *Ring) Open(fd int) (int, error) {
 		fds       uint64
 	}{offset: uint32(r.files), fds: uint64(uintptr(unsafe.Pointer(&r.opening)))}
 	if err := r.register(registerFilesUpdate, unsafe.Pointer(&update), 1); err != nil {
-		return 0, fmt.Errorf("a file of an io_uring: %w", err)
+		return 0, fmt.Errorf("register a file with an io_uring: %w", err)
 	}
 	r.files++
 	return r.files - 1, nil

@@ -262,9 +262,9 @@ type NotReady struct {
 // Error returns the name, the reason and the console's lines.
 func (e *NotReady) Error() string {
 	if e.Said == "" {
-		return fmt.Sprintf("%s does not come up: %s; its console is empty (a kernel says nothing there without console=ttyS0)", e.Name, e.Why)
+		return fmt.Sprintf("%s did not start: %s; its console is empty (a kernel writes nothing there without console=ttyS0)", e.Name, e.Why)
 	}
-	return fmt.Sprintf("%s does not come up: %s; the last of its console:\n    %s", e.Name, e.Why, strings.ReplaceAll(e.Said, "\n", "\n    "))
+	return fmt.Sprintf("%s did not start: %s; the end of its console:\n    %s", e.Name, e.Why, strings.ReplaceAll(e.Said, "\n", "\n    "))
 }
 
 // Await waits until the machine is up. The error is a NotReady or the error of ctx.
@@ -284,9 +284,9 @@ func (m *Machine) Await(ctx context.Context) error {
 		case <-m.over:
 			why = m.err.Error()
 		case <-limit.C:
-			why = fmt.Sprintf("after %v it has not said that it is ready", m.config.Limit)
+			why = fmt.Sprintf("after %v it has not reported that it is ready", m.config.Limit)
 			if m.config.Ready != ReadyAgent {
-				why = fmt.Sprintf("after %v its console has not said %q", m.config.Limit, m.config.Ready)
+				why = fmt.Sprintf("after %v its console has not shown %q", m.config.Limit, m.config.Ready)
 			}
 		}
 		return &NotReady{Name: m.config.Name, Why: why, Said: lastLines(m.config.Console, 12)}

@@ -60,7 +60,7 @@ func (m *monitor) read() {
 }
 
 // errMonitor means that QEMU no longer answers.
-var errMonitor = errors.New("QEMU has ended")
+var errMonitor = errors.New("QEMU has exited")
 
 // do executes a command.
 func (m *monitor) do(name string, arguments any) error {
@@ -72,7 +72,7 @@ func (m *monitor) do(name string, arguments any) error {
 	select {
 	case a := <-m.answers:
 		if a.Error != nil {
-			return fmt.Errorf("QEMU refuses %s: %s", name, a.Error.Desc)
+			return fmt.Errorf("QEMU refused %s: %s", name, a.Error.Desc)
 		}
 		return nil
 	case <-m.over:

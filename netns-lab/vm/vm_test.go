@@ -171,7 +171,7 @@ func TestMonitor(t *testing.T) {
 	if err := m.do("system_powerdown", nil); err != nil {
 		t.Error(err)
 	}
-	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refuses set_link: Device 'x' not found" {
+	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refused set_link: Device 'x' not found" {
 		t.Errorf("%v", err)
 	}
 	if e := <-events; e != "RESET" {
@@ -201,7 +201,7 @@ func TestWithoutKVM(t *testing.T) {
 	}
 	defer func(own string) { cpuinfo = own }(cpuinfo)
 	cpuinfo = processor
-	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 does not come up: qemu: KVM is broken"} {
+	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 did not start: qemu: KVM is broken"} {
 		os.Remove(filepath.Join(dir, "console.log"))
 		m, err := Start(Config{
 			Name: "v1", Dir: dir, Kernel: "/k", CPUs: 1, Memory: 64 * units.MiB, Accel: accel, Ready: "up and running", Limit: time.Minute,

@@ -145,18 +145,18 @@ func (a *Agenda[O]) Check() error {
 	for i, k := range a.heap {
 		switch {
 		case int(k.index) != i+1:
-			return fmt.Errorf("a task at place %d of the agenda says that it is at %d", i, k.index-1)
+			return fmt.Errorf("a task at place %d of the agenda claims to be at %d", i, k.index-1)
 		case i > 0 && before(k, a.heap[(i-1)/2]):
-			return fmt.Errorf("the agenda is no heap at place %d", i)
+			return fmt.Errorf("the agenda is not a heap at place %d", i)
 		case k.want < k.entry:
-			return fmt.Errorf("a task wants %v and is woken at %v", k.want, k.entry)
+			return fmt.Errorf("a task is due at %v and woken at %v", k.want, k.entry)
 		}
 		if k.want != units.Never {
 			due++
 		}
 	}
 	if due != a.live {
-		return fmt.Errorf("%d tasks of the agenda are due, it says %d", due, a.live)
+		return fmt.Errorf("%d tasks of the agenda are due, it reports %d", due, a.live)
 	}
 	return nil
 }

@@ -28,13 +28,13 @@ func DefaultConfig(guid uint64) Config {
 func (c *Config) check() error {
 	switch {
 	case c.ResponseTimeout > msg.MaxTimeout:
-		return fmt.Errorf("cm: a response timeout of %d: it is 0 to %d", c.ResponseTimeout, msg.MaxTimeout)
+		return fmt.Errorf("cm: a response timeout of %d: it can be 0 to %d", c.ResponseTimeout, msg.MaxTimeout)
 	case c.MaxRetries > msg.MaxCMRetries:
-		return fmt.Errorf("cm: %d retries: there are 0 to %d", c.MaxRetries, msg.MaxCMRetries)
+		return fmt.Errorf("cm: %d retries: there can be 0 to %d", c.MaxRetries, msg.MaxCMRetries)
 	case c.PacketLifetime >= msg.MaxTimeout:
-		return fmt.Errorf("cm: a packet lifetime of %d: it is 0 to %d", c.PacketLifetime, msg.MaxTimeout-1)
+		return fmt.Errorf("cm: a packet lifetime of %d: it can be 0 to %d", c.PacketLifetime, msg.MaxTimeout-1)
 	case c.ACKDelay > msg.MaxTimeout:
-		return fmt.Errorf("cm: an ACK delay of %d: it is 0 to %d", c.ACKDelay, msg.MaxTimeout)
+		return fmt.Errorf("cm: an ACK delay of %d: it can be 0 to %d", c.ACKDelay, msg.MaxTimeout)
 	}
 	return nil
 }

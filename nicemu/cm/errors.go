@@ -14,7 +14,7 @@ var (
 	ErrState       = errors.New("cm: not possible in the connection's state")
 	ErrPrivateData = errors.New("cm: too much private data")
 	ErrParameter   = errors.New("cm: parameter out of range")
-	ErrInUse       = errors.New("cm: somebody listens there already")
+	ErrInUse       = errors.New("cm: address already in use")
 )
 
 // find returns a connection that the consumer may know.

@@ -70,7 +70,7 @@ func AccessOf(flags uint32) (Access, error) {
 func (a Access) check() error {
 	switch {
 	case a&^known != 0:
-		return fmt.Errorf("%w: access %v is no right: leave it out", syscall.EOPNOTSUPP, a&^known)
+		return fmt.Errorf("%w: unknown access right %v: leave it out", syscall.EOPNOTSUPP, a&^known)
 	case a&(RemoteWrite|RemoteAtomic) != 0 && a&LocalWrite == 0:
 		return fmt.Errorf("%w: access %v needs IBV_ACCESS_LOCAL_WRITE too", syscall.EINVAL, a)
 	}

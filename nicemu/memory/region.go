@@ -112,7 +112,7 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 		return err
 	}
 	if c == 0 || c&^(ChangeTranslation|ChangePD|ChangeAccess) != 0 {
-		return fmt.Errorf("%w: flags are %#x: they say what to change, 1 translation, 2 protection domain, 4 access", syscall.EINVAL, uint8(c))
+		return fmt.Errorf("%w: flags are %#x: they choose what to change, 1 translation, 2 protection domain, 4 access", syscall.EINVAL, uint8(c))
 	}
 	r := Registration{PD: m.pd, Addr: m.addr, Length: m.length, IOVA: m.base, Access: m.access, Backing: m.backing}
 	if c&ChangeTranslation != 0 {
@@ -158,7 +158,7 @@ func (t *Table) Deregister(m *Region) error {
 
 func (t *Table) own(m *Region) error {
 	if t.region(m.key) != m {
-		return fmt.Errorf("%w: the region with key %#x is not, or no more, of this device", syscall.EINVAL, m.key)
+		return fmt.Errorf("%w: the region with key %#x does not, or no longer, belong to this device", syscall.EINVAL, m.key)
 	}
 	return nil
 }

@@ -64,9 +64,9 @@ func (t *Table) AllocPD() (*PD, error) {
 func (t *Table) DeallocPD(p *PD) error {
 	switch {
 	case p.table != t:
-		return fmt.Errorf("%w: the protection domain is not, or no more, of this device", syscall.EINVAL)
+		return fmt.Errorf("%w: the protection domain does not, or no longer, belong to this device", syscall.EINVAL)
 	case p.users > 0:
-		return fmt.Errorf("%w: %d regions, windows, queue pairs and other objects are of the protection domain: destroy them first", syscall.EBUSY, p.users)
+		return fmt.Errorf("%w: %d regions, windows, queue pairs and other objects use the protection domain: destroy them first", syscall.EBUSY, p.users)
 	}
 	p.table = nil
 	t.pds--

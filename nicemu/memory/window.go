@@ -62,7 +62,7 @@ func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 // DeallocWindow deallocates a window, unbinding it if need be (ibv_dealloc_mw).
 func (t *Table) DeallocWindow(w *Window) error {
 	if t.window(w.key) != w {
-		return fmt.Errorf("%w: the window with key %#x is not, or no more, of this device", syscall.EINVAL, w.key)
+		return fmt.Errorf("%w: the window with key %#x does not, or no longer, belong to this device", syscall.EINVAL, w.key)
 	}
 	t.unbind(w)
 	w.pd.Release()

@@ -38,7 +38,7 @@ func (a *AV) check(l *Limits) error {
 		return fmt.Errorf("%w: ah_attr.is_global is 0: RoCE needs a GRH, so set it and grh.dgid", syscall.EINVAL)
 	}
 	if a.DGID == (GID{}) {
-		return fmt.Errorf("%w: ah_attr.grh.dgid is ::, which is nobody's", syscall.EINVAL)
+		return fmt.Errorf("%w: ah_attr.grh.dgid is ::, which no host has", syscall.EINVAL)
 	}
 	return first(
 		between("ah_attr.port_num", int(a.Port), 1, l.Ports),

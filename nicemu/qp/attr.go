@@ -105,7 +105,7 @@ func (a *Attr) checkQKey(t Type) error {
 
 func (a *Attr) checkAV(l *Limits) error {
 	if a.AV.DGID.Multicast() {
-		return fmt.Errorf("%w: ah_attr.grh.dgid is of a multicast group: only datagrams go there", syscall.EINVAL)
+		return fmt.Errorf("%w: ah_attr.grh.dgid is a multicast group: only datagrams can be sent to it", syscall.EINVAL)
 	}
 	return a.AV.check(l)
 }

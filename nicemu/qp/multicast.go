@@ -69,7 +69,7 @@ func check(q *QP, gid GID) error {
 	case q.config.Type != UD:
 		return fmt.Errorf("%w: queue pair %d is of type %v: only UD can be attached to multicast groups", syscall.EINVAL, q.number, q.config.Type)
 	case !gid.Multicast():
-		return fmt.Errorf("%w: %v is no multicast group: its GID is in ff00::/8 or ::ffff:224.0.0.0/100", syscall.EINVAL, netip.AddrFrom16(gid))
+		return fmt.Errorf("%w: %v is not a multicast group, whose GID is in ff00::/8 or ::ffff:224.0.0.0/100", syscall.EINVAL, netip.AddrFrom16(gid))
 	case q.ended:
 		return fmt.Errorf("%w: queue pair %d is destroyed", syscall.EINVAL, q.number)
 	}

@@ -149,7 +149,7 @@ func (q *QP) permits(from, to State, a *Attr, m Mask) error {
 	case q.ended:
 		return fmt.Errorf("%w: queue pair %d is destroyed", syscall.EINVAL, q.number)
 	case !ok:
-		return fmt.Errorf("%w: queue pair %d of type %v cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET",
+		return fmt.Errorf("%w: queue pair %d of type %v cannot go from %v to %v: the order is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET",
 			syscall.EINVAL, q.number, q.config.Type, from, to)
 	case missing != 0:
 		return fmt.Errorf("%w: queue pair %d of type %v from %v to %v: attr_mask lacks %v", syscall.EINVAL, q.number, q.config.Type, from, to, missing)
@@ -158,7 +158,7 @@ func (q *QP) permits(from, to State, a *Attr, m Mask) error {
 	case m&MaskCurState != 0 && a.CurState != from:
 		return fmt.Errorf("%w: cur_qp_state is %v, but queue pair %d is in %v", syscall.EINVAL, a.CurState, q.number, from)
 	case from == SQD && to == SQD && m&^MaskState != 0 && q.attr.SQDraining:
-		return fmt.Errorf("%w: the send queue of queue pair %d still drains: wait for IBV_EVENT_SQ_DRAINED before changing %v", syscall.EINVAL, q.number, m&^MaskState)
+		return fmt.Errorf("%w: the send queue of queue pair %d is still draining: wait for IBV_EVENT_SQ_DRAINED before changing %v", syscall.EINVAL, q.number, m&^MaskState)
 	}
 	return nil
 }

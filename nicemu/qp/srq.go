@@ -159,7 +159,7 @@ func (s *SRQ) Destroy() error {
 	case s.pd == nil:
 		return fmt.Errorf("%w: the shared receive queue is destroyed already", syscall.EINVAL)
 	case s.users > 0:
-		return fmt.Errorf("%w: %d queue pairs take from the shared receive queue: destroy them first", syscall.EBUSY, s.users)
+		return fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, s.users)
 	}
 	s.pd.Release()
 	s.pd, s.slots, s.elements, s.count = nil, nil, nil, 0

@@ -47,7 +47,7 @@ var gauges = []gauge.Gauge{
 
 func init() {
 	nicemu.Layers.Register("rogue", nicemu.LayerKind{
-		Summary: "RoGUE: congestion control in software above the NIC, by windows and round-trip times of batches",
+		Summary: "RoGUE: congestion control in software above the NIC, with windows and round-trip times of batches",
 		Settings: func(_ string, line units.Rate) nicemu.LayerSettings {
 			return (*Settings)(rogue.Default(line))
 		},
@@ -86,19 +86,19 @@ type Work struct {
 // work describes the fields of Work, in their order.
 var work = []nicemu.LayerWork{
 	{Name: "requests", Meaning: "work requests of programs that have completed"},
-	{Name: "bytes", Meaning: "of these"},
-	{Name: "verbs", Meaning: "posted to the NIC, after cutting"},
-	{Name: "signals", Meaning: "completions of send queues that the NIC has told of"},
-	{Name: "clock_reads", Meaning: "readings of the NIC's clock, one a batch"},
+	{Name: "bytes", Meaning: "bytes of these requests"},
+	{Name: "verbs", Meaning: "work requests posted to the NIC, after cutting"},
+	{Name: "signals", Meaning: "completions of send queues reported by the NIC"},
+	{Name: "clock_reads", Meaning: "readings of the NIC's clock, one per batch"},
 	{Name: "limits", Meaning: "settings of the NIC's rate limiter"},
-	{Name: "messages", Meaning: "to other layers"},
-	{Name: "echoes", Meaning: "sent, of batches of others over UC"},
+	{Name: "messages", Meaning: "messages to other layers"},
+	{Name: "echoes", Meaning: "echoes sent for batches of others over UC"},
 	{Name: "samples", Meaning: "round-trip times that counted"},
-	{Name: "held", Meaning: "round-trip times that did not count, so soon after a change of the limit"},
-	{Name: "no_limiter", Meaning: "limits that could not be set: all limiters of the NIC were in use"},
-	{Name: "failovers", Meaning: "changes to the other queue pair that were begun"},
-	{Name: "lost", Meaning: "batches over UC of which no echo came"},
-	{Name: "timeouts", Meaning: "waits for an echo over UC that have ended without one"},
+	{Name: "held", Meaning: "round-trip times that did not count, too soon after a change of the limit"},
+	{Name: "no_limiter", Meaning: "limits not set because all limiters of the NIC were in use"},
+	{Name: "failovers", Meaning: "changes to the other queue pair that began"},
+	{Name: "lost", Meaning: "batches over UC without an echo"},
+	{Name: "timeouts", Meaning: "waits for an echo over UC that ended without one"},
 }
 
 // Done returns the work done by the layer of a NIC.

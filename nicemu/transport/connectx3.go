@@ -80,7 +80,7 @@ func (x *ConnectX3) serialize(w Window) { x.serial, x.stop, x.until = true, x.en
 
 // ConnectX3Settings are the parameters of ConnectX3: those of go-back-N.
 type ConnectX3Settings struct {
-	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC of IRN), 0 for no limit, -1 for as many as fill the longest path; a READ counts as those of its response, all at once"`
+	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"maximum packets in flight (BDP-FC of IRN), 0 for no limit, -1 to fill the longest path; a READ counts as all packets of its response at once"`
 }
 
 // Validate implements RecoverySettings.
@@ -101,7 +101,7 @@ func (s *ConnectX3Settings) New() Recovery {
 
 func init() {
 	Recoveries.Register("connectx-3", RecoveryKind{
-		Summary:  "go-back-n that resends a work request at a time, as a ConnectX-3 Pro does (RoGUE §5.2)",
+		Summary:  "go-back-n that resends one work request at a time, like a ConnectX-3 Pro (RoGUE §5.2)",
 		Settings: func(string, units.Rate) RecoverySettings { return &ConnectX3Settings{} },
 	})
 }

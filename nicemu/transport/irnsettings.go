@@ -20,14 +20,14 @@ const (
 // IRNSettings are the parameters of IRN. Defaults are those of the paper's evaluation (§4.1): 40
 // Gb/s and 2 us per link. The window depends on the network.
 type IRNSettings struct {
-	Window     int        `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC), 0 for no limit, -1 for as many as fill the longest path"`
-	Few        int        `yaml:"n,omitempty" json:"n" jsonschema:"minimum=0,maximum=16384" jsonschema_description:"N: while fewer packets are in flight rto_low holds, otherwise rto_high"`
+	Window     int        `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"maximum packets in flight (BDP-FC), 0 for no limit, -1 to fill the longest path"`
+	Few        int        `yaml:"n,omitempty" json:"n" jsonschema:"minimum=0,maximum=16384" jsonschema_description:"N: rto_low applies while fewer packets are in flight, otherwise rto_high"`
 	RTOLow     units.Time `yaml:"rto_low,omitempty" json:"rto_low" jsonschema_description:"timeout while few packets are in flight"`
 	RTOHigh    units.Time `yaml:"rto_high,omitempty" json:"rto_high" jsonschema_description:"timeout otherwise"`
-	Timeouts   string     `yaml:"timeouts,omitempty" json:"timeouts" jsonschema:"enum=irn,enum=roce" jsonschema_description:"irn is rto_low and rto_high, roce the local ACK timeout of the queue pair"`
-	Reordering int        `yaml:"reordering,omitempty" json:"reordering" jsonschema:"minimum=1,maximum=16384" jsonschema_description:"a packet counts as lost when one that was sent this many packets later has come; 1 is the paper's, more is for networks that spray"`
-	Placement  string     `yaml:"placement,omitempty" json:"placement" jsonschema:"enum=arrival,enum=ordered" jsonschema_description:"when payload goes to memory: at arrival, or ordered, when everything in front of it has come"`
-	Resend     string     `yaml:"resend,omitempty" json:"resend" jsonschema:"enum=lost,enum=oldest" jsonschema_description:"what a NACK has sent again: lost is every packet that it shows to be missing, oldest the oldest alone, as selective repeat without selective acknowledgements does"`
+	Timeouts   string     `yaml:"timeouts,omitempty" json:"timeouts" jsonschema:"enum=irn,enum=roce" jsonschema_description:"irn uses rto_low and rto_high, roce the local ACK timeout of the queue pair"`
+	Reordering int        `yaml:"reordering,omitempty" json:"reordering" jsonschema:"minimum=1,maximum=16384" jsonschema_description:"a packet counts as lost when one sent this many packets later has arrived; 1 is the paper's value, more is for networks that spray"`
+	Placement  string     `yaml:"placement,omitempty" json:"placement" jsonschema:"enum=arrival,enum=ordered" jsonschema_description:"when payload is written to memory: at arrival, or ordered, when everything before it has arrived"`
+	Resend     string     `yaml:"resend,omitempty" json:"resend" jsonschema:"enum=lost,enum=oldest" jsonschema_description:"what a NACK causes to be resent: lost, every packet that it shows to be missing, or oldest, only the oldest, like selective repeat without selective acknowledgements"`
 }
 
 // maxKept is the number of packets that a responder keeps if there is no limit of packets in
@@ -89,7 +89,7 @@ func irnDefaults(string, units.Rate) RecoverySettings {
 }
 func init() {
 	Recoveries.Register("irn", RecoveryKind{
-		Summary:  "packets out of order are kept, only what is missing is sent again, and packets in flight are limited (Mittal et al., SIGCOMM 2018)",
+		Summary:  "packets out of order are kept, only missing ones are resent, and packets in flight are limited (Mittal et al., SIGCOMM 2018)",
 		Settings: irnDefaults,
 	})
 }

@@ -60,7 +60,7 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 		q.drained = false
 		q.settle()
 	default:
-		return fmt.Errorf("%w: queue pair %d cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET", syscall.EINVAL, q.config.Number, from, to)
+		return fmt.Errorf("%w: queue pair %d cannot go from %v to %v: the order is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET", syscall.EINVAL, q.config.Number, from, to)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 func (q *QP) Adjust(a Attr) error {
 	switch {
 	case q.state < qp.RTR || q.state == qp.Err:
-		return fmt.Errorf("%w: queue pair %d is in %v: what Adjust changes is set by Modify until RTR", syscall.EINVAL, q.config.Number, q.state)
+		return fmt.Errorf("%w: queue pair %d is in %v: before RTR, use Modify to set what Adjust changes", syscall.EINVAL, q.config.Number, q.state)
 	case a.MinRNRTimer > 31:
 		return errRNRTimer(a)
 	}

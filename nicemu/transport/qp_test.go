@@ -145,7 +145,7 @@ func TestAdjust(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	adjust("until RTR", func(a *Attr) { a.Access = 0 })
+	adjust("before RTR", func(a *Attr) { a.Access = 0 })
 	for s := qp.Init; s <= qp.RTS; s++ {
 		if err := q.Modify(s, Attr{PathMTU: 256, RetryCount: 3, Access: memory.RemoteRead}); err != nil {
 			t.Fatal(err)

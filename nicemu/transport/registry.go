@@ -49,7 +49,7 @@ const FromPath = -1
 
 // GoBackNSettings are the parameters of go-back-N.
 type GoBackNSettings struct {
-	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC of IRN), 0 for no limit, -1 for as many as fill the longest path; a READ counts as those of its response, all at once"`
+	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"maximum packets in flight (BDP-FC of IRN), 0 for no limit, -1 to fill the longest path; a READ counts as all packets of its response at once"`
 }
 
 // Validate implements RecoverySettings.
@@ -70,7 +70,7 @@ func (s *GoBackNSettings) New() Recovery { return &GoBackN{limit: uint32(max(s.W
 
 func init() {
 	Recoveries.Register(DefaultRecovery, RecoveryKind{
-		Summary:  "packets are taken in order only, and after a gap everything is sent again (IBTA §9.7)",
+		Summary:  "packets are accepted only in order, and after a gap everything is resent (IBTA §9.7)",
 		Settings: func(string, units.Rate) RecoverySettings { return &GoBackNSettings{} },
 	})
 }

@@ -97,9 +97,9 @@ var (
 	ErrQueueFull = fmt.Errorf("%w: the queue is full: wait for completions before posting more", syscall.ENOMEM)
 	ErrState     = fmt.Errorf("%w: the queue pair's state does not allow posting: modify it to RTS to send, to INIT at least to receive", syscall.EINVAL)
 	ErrOp        = fmt.Errorf("%w: the transport service has no such operation: READ, atomics and SEND with invalidate need RC; WRITE, bind and local invalidate need RC or UC", syscall.EINVAL)
-	ErrInline    = fmt.Errorf("%w: the inline bytes are more than the queue pair was made for, or the operation brings bytes back, or there is a list beside them", syscall.EINVAL)
+	ErrInline    = fmt.Errorf("%w: there are more inline bytes than the queue pair was made for, or the operation returns bytes, or there is also a list", syscall.EINVAL)
 	ErrAtomic    = fmt.Errorf("%w: an atomic operation needs a list of exactly 8 bytes", syscall.EINVAL)
-	ErrShared    = fmt.Errorf("%w: the queue pair takes from a shared receive queue: post there", syscall.EINVAL)
+	ErrShared    = fmt.Errorf("%w: the queue pair uses a shared receive queue: post there", syscall.EINVAL)
 )
 
 // sendWQE is a work request in the send queue.

@@ -26,7 +26,7 @@ func (x *session) cmDestroyChannel(q *handleMsg) answer {
 		return failed(err)
 	}
 	if c.ids > 0 {
-		return failed(fmt.Errorf("%w: %d IDs have the channel: destroy them first", syscall.EBUSY, c.ids))
+		return failed(fmt.Errorf("%w: %d IDs use the channel: destroy them first", syscall.EBUSY, c.ids))
 	}
 	c.release()
 	x.drop(q.Handle)
@@ -45,7 +45,7 @@ func (x *session) cmCreateID(q *cmCreateID) answer {
 	case (i.space == spaceUDP || i.space == spaceIPoIB) && (q.Type == 0 || q.Type == typeUD):
 		i.qpType = typeUD
 	default:
-		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not served: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP or RDMA_PS_IPOIB with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
+		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not supported: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP or RDMA_PS_IPOIB with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
 	}
 	c.ids++
 	i.handle = x.add(i)
@@ -167,7 +167,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	}
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
-		return failed(fmt.Errorf("%w: %v is nobody's address", syscall.EINVAL, remote.Addr()))
+		return failed(fmt.Errorf("%w: no host has the address %v", syscall.EINVAL, remote.Addr()))
 	case i.stage != unresolved || i.passive || len(i.listening) > 0:
 		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
@@ -189,7 +189,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 func (i *cmID) choose() error {
 	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
-			return fmt.Errorf("%w: %v and %v are of different versions of IP", syscall.EINVAL, i.local, i.remote)
+			return fmt.Errorf("%w: %v and %v have different IP versions", syscall.EINVAL, i.local, i.remote)
 		}
 		return i.device.Reach(i.local.Addr(), i.remote.Addr())
 	}
@@ -212,7 +212,7 @@ func (x *session) cmResolveRoute(q *handleMsg) answer {
 	case err != nil:
 		return failed(err)
 	case i.stage != resolved:
-		return failed(fmt.Errorf("%w: a route is resolved once, behind RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
+		return failed(fmt.Errorf("%w: a route is resolved once, after RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
 	}
 	i.stage = routed
 	i.event(cmEvent{Event: eventRouteResolved})
@@ -377,7 +377,7 @@ func (x *session) cmConnect(q *cmConnect) answer {
 	case err != nil:
 		return failed(err)
 	case i.stage != routed:
-		return failed(fmt.Errorf("%w: an ID connects once, behind RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
+		return failed(fmt.Errorf("%w: an ID connects once, after RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
 	case int(q.Param.PrivateDataLen) > privateLen-1:
 		return failed(syscall.EINVAL)
 	}
@@ -510,7 +510,7 @@ func (x *session) cmQPAttr(q *cmQPAttr) answer {
 	case a.State == qp.Init:
 		m |= i.initAttr(&a)
 	case !i.known:
-		return failed(fmt.Errorf("%w: nothing is known of the peer's queue pair yet", syscall.EINVAL))
+		return failed(fmt.Errorf("%w: the peer's queue pair is not known yet", syscall.EINVAL))
 	case a.State == qp.RTR:
 		m |= i.rtrAttr(&a)
 	case a.State == qp.RTS:
@@ -610,10 +610,10 @@ func (x *session) cmJoin(q *cmJoin) answer {
 		return failed(err)
 	}
 	if !a.Addr().IsMulticast() || i.qpType != typeUD || a.Addr().Is4() != i.local.Addr().Is4() {
-		return failed(fmt.Errorf("%w: %v is no group that the ID can join: it takes a UD queue pair and a group of its version of IP", syscall.EINVAL, a.Addr()))
+		return failed(fmt.Errorf("%w: the ID cannot join %v: it needs a UD queue pair and a group of its IP version", syscall.EINVAL, a.Addr()))
 	}
 	if len(i.groups) >= maxGroups {
-		return failed(fmt.Errorf("%w: an ID can have joined %d groups", syscall.ENOMEM, maxGroups))
+		return failed(fmt.Errorf("%w: an ID can join at most %d groups", syscall.ENOMEM, maxGroups))
 	}
 	if i.groups == nil {
 		i.groups = map[uint32]netip.Addr{}

@@ -218,13 +218,13 @@ func (e *endpoint) addrPort() (netip.AddrPort, error) {
 		return netip.AddrPort{}, nil
 	case unix.AF_INET:
 		if !a.Is4In6() {
-			return netip.AddrPort{}, fmt.Errorf("%w: %v is no address of IPv4", syscall.EINVAL, a)
+			return netip.AddrPort{}, fmt.Errorf("%w: %v is not an IPv4 address", syscall.EINVAL, a)
 		}
 		a = a.Unmap()
 	case unix.AF_INET6:
 		a = a.Unmap()
 	default:
-		return netip.AddrPort{}, fmt.Errorf("%w: addresses of family %d are not served: use those of IP", syscall.EAFNOSUPPORT, e.Family)
+		return netip.AddrPort{}, fmt.Errorf("%w: address family %d is not supported: use IP", syscall.EAFNOSUPPORT, e.Family)
 	}
 	return netip.AddrPortFrom(a, e.Port), nil
 }

@@ -80,7 +80,7 @@ func (x *session) createCQ(q *createCQ) answer {
 			return failed(err)
 		}
 		if k.channel.queues >= maxChannelQueues {
-			return failed(fmt.Errorf("%w: a completion channel can have %d queues", syscall.ENOMEM, maxChannelQueues))
+			return failed(fmt.Errorf("%w: a completion channel can have at most %d queues", syscall.ENOMEM, maxChannelQueues))
 		}
 	}
 	depth, err := depthOf(q.CQE, c.Limits().CQE)

@@ -47,7 +47,7 @@ func (x *session) registration(q *regMR) (r memory.Registration, err error) {
 // unmapped returns an error if the process does not have the memory.
 func (x *session) unmapped(q *regMR) error {
 	if q.Addr+q.Length < q.Addr {
-		return fmt.Errorf("%w: %d bytes from %#x go beyond all addresses", syscall.EINVAL, q.Length, q.Addr)
+		return fmt.Errorf("%w: %d bytes from %#x go beyond the last address", syscall.EINVAL, q.Length, q.Addr)
 	}
 	if q.Access&memory.OnDemand != 0 {
 		return nil // it may be mapped later
@@ -199,7 +199,7 @@ func (x *session) destroyAH(q *handleMsg) answer {
 func (x *session) attachMcast(q *mcastMsg) answer {
 	k, err := x.pair(q.QP)
 	if err == nil && len(k.groups) >= maxGroups {
-		err = fmt.Errorf("%w: a queue pair can be in %d multicast groups", syscall.ENOMEM, maxGroups)
+		err = fmt.Errorf("%w: a queue pair can be in at most %d multicast groups", syscall.ENOMEM, maxGroups)
 	}
 	if err != nil {
 		return failed(err)

@@ -61,7 +61,7 @@ func (x *session) enlist(k *queue) error {
 		return nil
 	}
 	if len(x.queues) == maxQueues {
-		return fmt.Errorf("%w: a process can have %d queue pairs and shared receive queues", syscall.ENOMEM, maxQueues)
+		return fmt.Errorf("%w: a process can have at most %d queue pairs and shared receive queues", syscall.ENOMEM, maxQueues)
 	}
 	k.number = uint32(len(x.queues))
 	x.queues = append(x.queues, k)
@@ -119,7 +119,7 @@ func (x *session) createQP(q *createQP) answer {
 	}
 	for _, n := range []uint32{q.MaxSendWR, q.MaxRecvWR, q.MaxSendSGE, q.MaxRecvSGE, q.MaxInline, q.Type} {
 		if n > 1<<30 {
-			return failed(fmt.Errorf("%w: %d is beyond all limits", syscall.EINVAL, n))
+			return failed(fmt.Errorf("%w: %d exceeds all limits", syscall.EINVAL, n))
 		}
 	}
 	if q.Type > uint32(qp.UD) {
@@ -188,7 +188,7 @@ func (x *session) modifyQP(q *qpAttr) answer {
 		return failed(err)
 	}
 	if q.State > uint32(qp.Err) || q.CurState > uint32(qp.Err) || q.PathMTU > uint32(qp.MTU4096) && qp.Mask(q.Mask)&qp.MaskPathMTU != 0 || q.MigState > 2 || q.PKeyIndex > 0xffff {
-		return failed(fmt.Errorf("%w: an attribute is none of its enumeration's", syscall.EINVAL))
+		return failed(fmt.Errorf("%w: an attribute is outside its enumeration", syscall.EINVAL))
 	}
 	if err := k.qp.Modify(attrOf(q), qp.Mask(q.Mask)); err != nil {
 		return failed(err)
@@ -345,7 +345,7 @@ func (x *session) destroySRQ(q *handleMsg) answer {
 		return failed(err)
 	}
 	if k.users > 0 {
-		return failed(fmt.Errorf("%w: %d queue pairs take from the shared receive queue: destroy them first", syscall.EBUSY, k.users))
+		return failed(fmt.Errorf("%w: %d queue pairs use the shared receive queue: destroy them first", syscall.EBUSY, k.users))
 	}
 	return remove(x, q.Handle, func() error {
 		k.destroy()

@@ -74,7 +74,7 @@ const kickBell = -1
 // that the engine has ended.
 func New(devices []Device, do func(func()) error) (*Server, error) {
 	if len(devices) > maxDevices {
-		return nil, fmt.Errorf("a host has %d NICs: programs can use %d", len(devices), maxDevices)
+		return nil, fmt.Errorf("a host has %d NICs: programs can use at most %d", len(devices), maxDevices)
 	}
 	s := &Server{
 		devices: devices, do: do, open: map[*session]bool{}, bells: map[int32]*session{},
@@ -179,7 +179,7 @@ func (s *Server) admit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.admitted >= maxSessions {
-		return fmt.Errorf("%d programs use the host's NICs, and more cannot", s.admitted)
+		return fmt.Errorf("%d programs use the host's NICs, which is the maximum", s.admitted)
 	}
 	if err := s.budget.take(&s.held, ofSession); err != nil {
 		return err

@@ -152,7 +152,7 @@ func on[Q any](f func(*session, *Q) answer) request {
 func (x *session) answer(o op, body []byte) (a answer) {
 	f := requests[o]
 	if f == nil {
-		return failed(fmt.Errorf("%w: there is no request %d", syscall.ENOSYS, o))
+		return failed(fmt.Errorf("%w: unknown request %d", syscall.ENOSYS, o))
 	}
 	for again := true; again; {
 		again = false
@@ -220,7 +220,7 @@ const maxObjects = 1 << 18
 // spend takes the cost of an object.
 func (x *session) spend(c cost) error {
 	if len(x.objects) >= maxObjects {
-		return fmt.Errorf("%w: a process can have %d objects", syscall.ENOMEM, maxObjects)
+		return fmt.Errorf("%w: a process can have at most %d objects", syscall.ENOMEM, maxObjects)
 	}
 	return x.server.budget.take(&x.held, c)
 }
@@ -265,7 +265,7 @@ func remove(x *session, handle uint32, end func() error) answer {
 
 func (x *session) hello(q *helloMsg) answer {
 	if q.Version != abiVersion {
-		return failed(fmt.Errorf("%w: the library is of version %d, the lab of %d: build both from the same source (scripts/verbs.sh)", syscall.EPROTONOSUPPORT, q.Version, abiVersion))
+		return failed(fmt.Errorf("%w: the library has version %d, the lab %d: build both from the same source (scripts/verbs.sh)", syscall.EPROTONOSUPPORT, q.Version, abiVersion))
 	}
 	if x.greeted {
 		return failed(fmt.Errorf("%w: HELLO again", syscall.EPROTO))

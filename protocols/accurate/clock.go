@@ -14,8 +14,8 @@ type Clocks struct {
 	RRP units.Time `yaml:"rrp,omitempty" json:"rrp" jsonschema_description:"RRP, the rate re-evaluation period; the same everywhere"`
 	// Skew is the most by which a clock is early or late, Drift the largest share by which it
 	// is slow or fast. Each clock draws its own.
-	Skew  units.Time     `yaml:"skew,omitempty" json:"skew" jsonschema_description:"by how much each clock is early or late at most; default 0, one clock for all"`
-	Drift units.Fraction `yaml:"drift,omitempty" json:"drift" jsonschema_description:"by what share each clock is slow or fast at most, up to 1%; default 0"`
+	Skew  units.Time     `yaml:"skew,omitempty" json:"skew" jsonschema_description:"maximum offset of each clock; default 0, one clock for all"`
+	Drift units.Fraction `yaml:"drift,omitempty" json:"drift" jsonschema_description:"maximum drift of each clock, as a share up to 1%; default 0"`
 }
 
 const maxDrift = 0.01

@@ -14,14 +14,14 @@ import (
 type Config struct {
 	Clocks `yaml:",inline"`
 	// RMin is the minimum rate, whatever FRPs say. Above 0, up to the line rate.
-	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever FRPs say"`
+	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"minimum rate, regardless of FRPs"`
 	// Small is the size below which a flow sends no FRPs (§V).
-	Small units.Bytes `yaml:"small,omitempty" json:"small" jsonschema_description:"size below which a flow sends no FRPs and is not limited; default 0: each flow sends them"`
+	Small units.Bytes `yaml:"small,omitempty" json:"small" jsonschema_description:"size below which a flow sends no FRPs and is not limited; default 0: all flows send them"`
 	// Linger is how long a flow may have nothing to send before it stops. Until then it
 	// sends FRPs.
-	Linger units.Time `yaml:"linger,omitempty" json:"linger" jsonschema_description:"how long a flow may have nothing to send before it tells switches that it has stopped; default 0"`
+	Linger units.Time `yaml:"linger,omitempty" json:"linger" jsonschema_description:"idle time after which a flow tells switches that it has stopped; default 0"`
 	// DSCP is the DSCP of FRPs, 0 to 63.
-	DSCP int `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of FRPs, 0 to 63, for the highest class; default 48"`
+	DSCP int `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"DSCP of FRPs, 0 to 63, for the highest class; default 48"`
 }
 
 // Presets lists the names that Preset accepts, the default first.
@@ -38,7 +38,7 @@ func Preset(name string, line units.Rate) Config {
 	case "programs":
 		c.Linger = units.Millisecond
 	default:
-		panic("accurate: " + name + " is none of Presets")
+		panic("accurate: unknown preset " + name)
 	}
 	return c
 }
@@ -47,12 +47,12 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("ACCurate needs the rate of the port's link: a flow begins with it; give the link a rate"))
+		check.Fail(errors.New("ACCurate needs the rate of the port's link, at which flows start; give the link a rate"))
 	}
 	c.check(&check)
 	check.Rate("r_min", c.RMin, line, "1Mbps")
 	if c.Small < 0 {
-		check.Bad("small", c.Small, "an amount from 0 on, such as 4KB")
+		check.Bad("small", c.Small, "0 or more, such as 4KB")
 	}
 	check.Time("linger", c.Linger, 0)
 	check.Number("dscp", c.DSCP, 0, 63)
@@ -65,19 +65,19 @@ var lua string
 func init() {
 	registry.Dissectors.Register("accurate", lua)
 	cc.Methods.Register("accurate", cc.Method{
-		Summary: "ACCurate: flows send an FRP a period, in which the contention points of switches and hosts with mark: accurate write their fair share rates",
+		Summary: "ACCurate: flows send one FRP per period, in which contention points of switches and hosts with mark: accurate write their fair share rates",
 		Presets: Presets, Feedback: Protocol,
 		Preset: func(name string, line units.Rate) cc.Settings {
 			c := Preset(name, line)
 			return &c
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "known", Unit: gauge.YesNo, Help: "whether contention points have been told of the flow", Brief: true},
-			{Name: "cr", Unit: gauge.BitsPerSecond, Help: "CR, the rate that the next FRP says", Brief: true},
-			{Name: "frps", Help: "FRPs sent, flow-init and flow-stop among them"},
+			{Name: "known", Unit: gauge.YesNo, Help: "whether contention points know the flow", Brief: true},
+			{Name: "cr", Unit: gauge.BitsPerSecond, Help: "CR, the rate in the next FRP", Brief: true},
+			{Name: "frps", Help: "FRPs sent, including flow-init and flow-stop"},
 			{Name: "responses", Help: "responses that set the rate"},
 			{Name: "shorts", Help: "short-circuit replies"},
-			{Name: "stale", Help: "responses that later ones had overtaken"},
+			{Name: "stale", Help: "responses overtaken by later ones"},
 		},
 	})
 }

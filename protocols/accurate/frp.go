@@ -167,13 +167,13 @@ func (f *FRP) Parse(from, to netip.Addr, b []byte) error {
 	f.Reset()
 	switch {
 	case len(b) < Len:
-		return fmt.Errorf("accurate: %d bytes are no FRP, which has %d", len(b), Len)
+		return fmt.Errorf("accurate: %d bytes are not an FRP, which has %d", len(b), Len)
 	case b[0]>>4 != version:
-		return fmt.Errorf("accurate: version %d of FRPs is not known: it is %d", b[0]>>4, version)
+		return fmt.Errorf("accurate: unknown FRP version %d: must be %d", b[0]>>4, version)
 	case Kind(b[0]&15) >= kinds:
-		return fmt.Errorf("accurate: %d is no kind of FRP", b[0]&15)
+		return fmt.Errorf("accurate: unknown kind of FRP %d", b[0]&15)
 	case b[1] >= flagsEnd:
-		return fmt.Errorf("accurate: the flags %#x are not known", b[1])
+		return fmt.Errorf("accurate: unknown flags %#x", b[1])
 	}
 	f.Kind = Kind(b[0] & 15)
 	f.Response, f.Short, f.Counted = b[1]&flagResponse != 0, b[1]&flagShort != 0, b[1]&flagCounted != 0

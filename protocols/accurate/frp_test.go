@@ -109,9 +109,9 @@ func TestParseRefuses(t *testing.T) {
 		v    byte
 		want string
 	}{
-		{0, 0x20, "accurate: version 2 of FRPs is not known: it is 1"},
-		{0, 0x13, "accurate: 3 is no kind of FRP"},
-		{1, 8, "accurate: the flags 0x8 are not known"},
+		{0, 0x20, "accurate: unknown FRP version 2: must be 1"},
+		{0, 0x13, "accurate: unknown kind of FRP 3"},
+		{1, 8, "accurate: unknown flags 0x8"},
 	} {
 		b := bytes.Clone(whole)
 		b[c.at] = c.v

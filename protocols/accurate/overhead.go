@@ -32,5 +32,5 @@ func (o *Overhead) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is nothing that FRPs are paid from (there are reserve, measure)", b)
+	return fmt.Errorf("unknown overhead %q: must be reserve or measure", b)
 }

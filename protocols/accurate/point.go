@@ -14,14 +14,14 @@ type PointConfig struct {
 	// Capacity is C of Eq. 1. Above 0.
 	Capacity units.Rate `yaml:"capacity,omitempty" json:"capacity" jsonschema_description:"C, the capacity of the link; default its rate"`
 	// Alpha is the share of C that flows do not get. 0 to 0.9.
-	Alpha units.Fraction `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"α, the share of the capacity that flows do not get; 0 to 90%"`
+	Alpha units.Fraction `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"α, the share of the capacity withheld from flows; 0 to 90%"`
 	// Overhead selects where the capacity for FRPs comes from.
-	Overhead Overhead `yaml:"overhead,omitempty" json:"overhead" jsonschema_description:"what FRPs are paid from: α (reserve), or the capacity, by the bytes of the last period (measure); default reserve"`
+	Overhead Overhead `yaml:"overhead,omitempty" json:"overhead" jsonschema_description:"where capacity for FRPs comes from: α (reserve), or the bytes measured in the last period (measure); default reserve"`
 	// Floor always bounds FSR from below by C(1-α)/N, and not only where Eq. 1 is negative.
-	Floor bool `yaml:"floor,omitempty" json:"floor,omitempty" jsonschema_description:"FSR is never less than the share of all flows alike, and not only where Eq. 1 is negative; default false, as in the paper"`
+	Floor bool `yaml:"floor,omitempty" json:"floor,omitempty" jsonschema_description:"FSR is never below the equal share of all flows, not only where Eq. 1 is negative; default false, as in the paper"`
 	// ShortCircuit is the multiple of the fair share rate above which a flow gets an immediate
 	// reply. 1 or more; 0 disables such replies.
-	ShortCircuit float64 `yaml:"short_circuit,omitempty" json:"short_circuit" jsonschema:"minimum=0" jsonschema_description:"how many times the fair share rate a flow must have for a short-circuit reply, from 1 on; 0 is without them"`
+	ShortCircuit float64 `yaml:"short_circuit,omitempty" json:"short_circuit" jsonschema:"minimum=0" jsonschema_description:"multiple of the fair share rate above which a flow gets a short-circuit reply, 1 or more; 0 disables them"`
 }
 
 // PaperPoint returns the parameters of §III for a link of rate line. The paper does not give

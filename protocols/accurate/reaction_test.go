@@ -287,8 +287,8 @@ func TestErrors(t *testing.T) {
 		{func(c *Config) { c.Skew = -1 }, "skew: -1ps is out of range: give a time from 0 to 3600s, such as 50us"},
 		{func(c *Config) { c.Drift = 0.5 }, "drift: 50% is out of range: give a share from 0% to 1%"},
 		{func(c *Config) { c.RMin = 0 }, "r_min: 0 is out of range: give a rate above 0, such as 1Mbps"},
-		{func(c *Config) { c.RMin = 20 * gbps }, "r_min: 20Gbps is out of range: give a rate up to that of the link, 10Gbps"},
-		{func(c *Config) { c.Small = -1 }, "small: -1B is out of range: give an amount from 0 on, such as 4KB"},
+		{func(c *Config) { c.RMin = 20 * gbps }, "r_min: 20Gbps is out of range: give a rate up to the link's, 10Gbps"},
+		{func(c *Config) { c.Small = -1 }, "small: -1B is out of range: give 0 or more, such as 4KB"},
 		{func(c *Config) { c.Linger = -1 }, "linger: -1ps is out of range: give a time from 0 to 3600s, such as 50us"},
 		{func(c *Config) { c.DSCP = 64 }, "dscp: 64 is out of range: give a number from 0 to 63"},
 	} {

@@ -24,20 +24,20 @@ import (
 
 func init() {
 	cc.Methods.Register("bbr", cc.Method{
-		Summary: "BBR v1 (Cardwell et al., ACM Queue 2016): bandwidth and RTT of the path, as measured, set rate and window",
+		Summary: "BBR v1 (Cardwell et al., ACM Queue 2016): the measured bandwidth and RTT of the path set rate and window",
 		Presets: Presets,
 		Preset: func(name string, _ units.Rate) cc.Settings {
 			c := Preset(name)
 			return &c
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "btlbw", Unit: gauge.BitsPerSecond, Help: "BtlBw: largest delivery rate of late, in payload", Brief: true},
-			{Name: "rtprop", Unit: gauge.Seconds, Help: "RTprop: least RTT of late"},
+			{Name: "btlbw", Unit: gauge.BitsPerSecond, Help: "BtlBw: largest recent delivery rate, in payload", Brief: true},
+			{Name: "rtprop", Unit: gauge.Seconds, Help: "RTprop: lowest recent RTT"},
 			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload"},
 			{Name: "state", Help: "0 is Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT"},
 			{Name: "pacing_gain", Help: "gain of the rate"},
-			{Name: "extra_acked", Unit: gauge.Bytes, Help: "what acknowledgements that come together add to the window"},
-			{Name: "lt_bw", Unit: gauge.BitsPerSecond, Help: "rate of a policer, in payload, while it is kept to"},
+			{Name: "extra_acked", Unit: gauge.Bytes, Help: "added to the window for aggregated acknowledgements"},
+			{Name: "lt_bw", Unit: gauge.BitsPerSecond, Help: "rate of a policer, in payload, while it is in use"},
 		},
 	})
 }

@@ -9,29 +9,29 @@ import (
 // Config holds the parameters, with the names of RFC 9438. *Config implements cc.Settings.
 type Config struct {
 	// InitialCwnd is the initial window in packets (RFC 6928).
-	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"initial window of a flow, in packets"`
 	// C is the steepness of the window function, in packets per cubic second.
-	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"how steep the window function is, in packets per cubic second"`
+	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"steepness of the window function, in packets per cubic second"`
 	// Beta is the share of the window that remains after a loss or a mark (β_cubic).
-	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"what a loss or a mark leaves of the window"`
+	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"share of the window left after a loss or a mark"`
 	// FastConvergence means that a flow whose window is smaller than at the previous loss gives
 	// up more of it (§4.7).
-	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives more away"`
+	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives up more of it"`
 	// RenoFriendly means that the window is not less than NewReno's would be (§4.3).
-	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least what that of NewReno would be"`
+	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least NewReno's"`
 	// AlphaOne means that this window grows by a packet per RTT, as NewReno's does, once it
 	// reaches its size at the previous loss (§4.3: then α_cubic is 1). Linux keeps the smaller
 	// α.
-	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether the window that is NewReno's grows by a packet an RTT from where it was at the loss before"`
+	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether NewReno's window grows by a packet per RTT from its size at the previous loss on"`
 	// InitialGrowth is by how much the window grows at least in an RTT of congestion avoidance
 	// before the first loss and after a timeout, while the cubic function knows no window at which
 	// packets were lost (Linux: 5%). 0 is RFC 9438, which has no such bound.
-	InitialGrowth units.Fraction `yaml:"initial_growth,omitempty" json:"initial_growth" jsonschema_description:"least growth of the window in an RTT of congestion avoidance before the first loss and after a timeout; 0 for none"`
+	InitialGrowth units.Fraction `yaml:"initial_growth,omitempty" json:"initial_growth" jsonschema_description:"minimum growth of the window in an RTT of congestion avoidance before the first loss and after a timeout; 0 for none"`
 	// HyStart is that slow start ends when the RTT grows or acknowledgements come as spread
 	// as the RTT (Ha and Rhee, "Taming the elephants: New TCP slow start", 2011).
 	HyStart bool `yaml:"hystart,omitempty" json:"hystart" jsonschema_description:"whether slow start ends before a loss, when the RTT grows or acknowledgements fill it"`
 	// ECN means that packets are ECN-capable, and a mark counts as a loss.
-	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
+	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark counts as a loss"`
 }
 
 // Limits of settings.
@@ -68,7 +68,7 @@ func Preset(name string) Config {
 	case "linux":
 		c.Beta, c.HyStart, c.AlphaOne, c.InitialGrowth = 717.0/1024, true, false, 0.05
 	default:
-		panic("cubic: " + name + " is none of Presets")
+		panic("cubic: unknown preset " + name)
 	}
 	return c
 }

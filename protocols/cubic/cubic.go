@@ -25,7 +25,7 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload", Brief: true},
-			{Name: "ssthresh", Unit: gauge.Bytes, Help: "window up to which it is slow start; none before the first loss"},
+			{Name: "ssthresh", Unit: gauge.Bytes, Help: "slow start threshold; none before the first loss"},
 			{Name: "w_max", Unit: gauge.Bytes, Help: "window at the last loss"},
 			{Name: "w_est", Unit: gauge.Bytes, Help: "window that NewReno would have"},
 			{Name: "k", Unit: gauge.Seconds, Help: "K: time from the last loss until the window is w_max again"},

@@ -25,16 +25,16 @@ type Config struct {
 	// RateToSetOnFirstCNP becomes the current and target rate at the first CNP, which then
 	// causes no other decrease. 0 ("unlimited" in a lab file) means 85% of the line rate. With
 	// the line rate or more, the first CNP causes an ordinary decrease.
-	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp" jsonschema_description:"rate after the first CNP; unlimited is 85% of the line rate"`
+	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp" jsonschema_description:"rate after the first CNP; unlimited means 85% of the line rate"`
 	// RPGMinDecFac is the smallest share of the rate that a decrease leaves. 0% to 100%; 100%
 	// prevents decreases.
-	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a decrease leaves of the rate"`
+	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"minimum share of the rate left by a decrease"`
 	// RPGMinRate is the minimum rate. Above 0, up to the line rate.
-	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
+	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"minimum rate"`
 	// RPGGD is the binary logarithm of the divisor of alpha, in 1/1024, in a decrease: the rate
 	// is reduced by the share alpha·1024/2^rpg_gd. 0 to 15. 11 is alpha/2 as in the paper, 10
 	// is alpha.
-	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what a decrease divides alpha by, alpha in 1/1024, 0 to 15"`
+	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of the divisor of alpha in a decrease, with alpha in 1/1024; 0 to 15"`
 	// RateReduceMonitorPeriod is the time between decreases: the rate is
 	// decreased at the end of every such period that brought a CNP. 0, which a
 	// NIC does not have, is the paper's reaction point: every CNP decreases
@@ -45,10 +45,10 @@ type Config struct {
 	// ClampTgtRate means that every decrease sets the target to the rate before it. Otherwise
 	// only a decrease that follows an increase by the byte counter does, so that consecutive
 	// decreases recover to where the first began.
-	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate" jsonschema_description:"whether every decrease makes the rate before it the target"`
+	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate" jsonschema_description:"whether every decrease sets the target to the rate before it"`
 	// ClampTgtRateAfterTimeInc means that an increase by the timer counts there
 	// as well.
-	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc" jsonschema_description:"whether the first decrease after an increase by the timer does"`
+	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc" jsonschema_description:"whether the first decrease after an increase by the timer does so"`
 	// RPGTimeReset is the timer: the time between increases. Above 0, up to 1 h.
 	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer"`
 	// RPGByteReset is the byte counter: the bytes sent between increases; 0 turns it off, and
@@ -59,22 +59,22 @@ type Config struct {
 	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"bytes sent between increases by the byte counter; 0 turns it off"`
 	// RPGThreshold is the number of fast recovery increases of a counter (F of the paper). 0 to
 	// 31.
-	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
+	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"number of increases in fast recovery, 0 to 31"`
 	// RPGMaxRate is the highest rate of a limited flow; 0, or anything above the line rate,
 	// means the line rate.
-	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
+	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"maximum rate of a limited flow; unlimited means the line rate"`
 	// ReleaseAtMaxRate means that a flow whose rate has reached rpg_max_rate is no longer
 	// limited and its next CNP is again a first one, as mlxconfig describes RPG_MAX_RATE. It is
 	// not a key of mlxconfig; the paper and the simulators keep a flow's limit.
-	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate" jsonschema_description:"whether a flow that has come to rpg_max_rate is limited no more"`
+	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate" jsonschema_description:"whether a flow that reaches rpg_max_rate is no longer limited"`
 	// RPGAIRate is what an additive increase adds to the target. Above 0.
-	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an additive increase adds to the target rate"`
+	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"amount that an additive increase adds to the target rate"`
 	// RPGHAIRate is what a hyper increase adds to the target. Above 0.
-	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what a hyper increase adds to the target rate"`
+	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"amount that a hyper increase adds to the target rate"`
 
 	// NPMinTimeBetweenCNPs is the minimum time between CNPs for a flow (N of the paper). 0,
 	// which answers every marked packet, to 1 h.
-	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps" jsonschema_description:"least time between CNPs for a flow; 0 answers every marked packet"`
+	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps" jsonschema_description:"minimum time between CNPs for a flow; 0 answers every marked packet"`
 	// NPCNPDSCP is the DSCP of CNPs. 0 to 63. (np_cnp_prio is for VLAN tags, which
 	// packets of NICs do not have.)
 	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp" jsonschema_description:"DSCP of CNPs, 0 to 63"`
@@ -85,13 +85,13 @@ type Config struct {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("DCQCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
+		check.Fail(errors.New("DCQCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
 	}
 	check.Number("dce_tcp_g", c.DCETCPG, 0, 1023)
 	check.Time("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
 	check.Number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
 	if r := c.RateToSetOnFirstCNP; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or unlimited, which stands for 85%% of the line rate", c.RPGMinRate)
+		check.Bad("rate_to_set_on_first_cnp", r, "at least rpg_min_rate (%v), or unlimited for 85%% of the line rate", c.RPGMinRate)
 	}
 	check.Share("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
 	check.Rate("rpg_min_rate", c.RPGMinRate, line, "1Mbps")
@@ -99,11 +99,11 @@ func (c *Config) Validate(line units.Rate) error {
 	check.Time("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
 	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
 	if c.RPGByteReset < 0 {
-		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 to have no byte counter")
+		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 for no byte counter")
 	}
 	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
+		check.Bad("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
 	}
 	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
 	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")

@@ -8,15 +8,15 @@ import (
 
 func init() {
 	cc.Methods.Register("dcqcn", cc.Method{
-		Summary: "DCQCN (Zhu et al., SIGCOMM 2015): receivers answer marks by CNPs, which lower the rate of the flow",
+		Summary: "DCQCN (Zhu et al., SIGCOMM 2015): receivers answer marks with CNPs, which lower the rate of the flow",
 		Presets: Presets,
 		Preset: func(name string, line units.Rate) cc.Settings {
 			c := Preset(name, line)
 			return &c
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "limited", Unit: gauge.YesNo, Help: "whether a CNP came"},
-			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "what increases go to"},
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a CNP has arrived"},
+			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "rate that increases approach"},
 			{Name: "alpha", Unit: gauge.Share, Help: "estimate of congestion", Brief: true},
 			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
 			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},

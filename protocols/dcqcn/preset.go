@@ -34,7 +34,7 @@ func Preset(name string, line units.Rate) Config {
 		c.DCETCPRTT, c.RateReduceMonitorPeriod, c.RPGTimeReset = 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond
 		return c
 	}
-	panic("dcqcn: " + name + " is none of Presets")
+	panic("dcqcn: unknown preset " + name)
 }
 
 func connectx() Config {

@@ -18,14 +18,14 @@ type Config struct {
 	InitialAlpha units.Fraction `yaml:"initial_alpha,omitempty" json:"initial_alpha" jsonschema_description:"alpha at the beginning of a flow"`
 	// InitialWindow is the initial window of a flow, in payload. 0 means the bandwidth-delay
 	// product of its path, or ten packets if the path is not known.
-	InitialWindow units.Bytes `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow; 0 is the bandwidth-delay product of its path"`
+	InitialWindow units.Bytes `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"initial window of a flow; 0 means the bandwidth-delay product of its path"`
 	// SlowStart means that the window at first grows by all that is acknowledged, until a mark
 	// or a loss. Without InitialWindow, a flow whose path is not known always begins with slow
 	// start.
-	SlowStart bool `yaml:"slow_start,omitempty" json:"slow_start" jsonschema_description:"whether the window at first grows by all that is acknowledged"`
+	SlowStart bool `yaml:"slow_start,omitempty" json:"slow_start" jsonschema_description:"whether the window at first grows by all acknowledged bytes"`
 	// AdditiveIncrease is the growth of the window for each window that is acknowledged without
 	// a mark. 0 means the payload of a packet.
-	AdditiveIncrease units.Bytes `yaml:"additive_increase,omitempty" json:"additive_increase" jsonschema_description:"growth of the window for each window that is acknowledged; 0 is a packet"`
+	AdditiveIncrease units.Bytes `yaml:"additive_increase,omitempty" json:"additive_increase" jsonschema_description:"growth of the window per acknowledged window; 0 means a packet"`
 	// WholePackets means that alpha is counted in 1024ths and the window, when it is reduced,
 	// in packets, both rounded down, as in Linux (net/ipv4/tcp_dctcp.c): a reduction by less
 	// than a packet has no effect. A reduction leaves at least two packets.
@@ -33,20 +33,20 @@ type Config struct {
 	// Pacing means that packets are spaced at window/T, and the window is never more than what
 	// the line carries in T. Without pacing, acknowledgements are the clock, as in TCP, and the
 	// window grows only while it is used up.
-	Pacing bool `yaml:"pacing,omitempty" json:"pacing" jsonschema_description:"whether packets are spaced at the window over the RTT without queues"`
+	Pacing bool `yaml:"pacing,omitempty" json:"pacing" jsonschema_description:"whether packets are paced at the window divided by the RTT without queues"`
 	// BaseRTT is T. 0 means the RTT of the flow's path or, if that is not known, the lowest RTT
 	// of an acknowledgement so far.
-	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
+	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 means that of the flow's own path"`
 	// MinRate is the minimum window, as the rate that it gives over T. The window is never less
 	// than a packet; 0 sets no other minimum.
-	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least window, as a rate over the RTT without queues; unlimited leaves it at a packet"`
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"minimum window, as a rate over the RTT without queues; unlimited leaves it at a packet"`
 }
 
 // Validate implements cc.Settings.
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("DCTCP needs the rate of the port's link: its first window and its pacing go by it; give the link a rate"))
+		check.Fail(errors.New("DCTCP needs the rate of the port's link: its first window and pacing depend on it; give the link a rate"))
 	}
 	if c.G <= 0 {
 		check.Bad("g", c.G, "a share above 0%%, up to 100%%, such as 6.25%%")
@@ -92,7 +92,7 @@ func Preset(name string, line units.Rate) Config {
 	case "hpcc":
 		c.Pacing, c.MinRate = true, max(1, min(units.Gbps, line/25))
 	default:
-		panic("dctcp: " + name + " is none of Presets")
+		panic("dctcp: unknown preset " + name)
 	}
 	return c
 }

@@ -28,10 +28,10 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "alpha", Unit: gauge.Share, Help: "estimate of the share of marked bytes", Brief: true},
-			{Name: "f", Unit: gauge.Share, Help: "F: that share in the last window"},
+			{Name: "f", Unit: gauge.Share, Help: "F: share of marked bytes in the last window"},
 			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload"},
-			{Name: "slow_start", Unit: gauge.YesNo, Help: "whether the window grows by all that is acknowledged"},
-			{Name: "cwr", Unit: gauge.YesNo, Help: "whether the window was reduced since the oldest data under way left"},
+			{Name: "slow_start", Unit: gauge.YesNo, Help: "whether the window grows by all acknowledged bytes"},
+			{Name: "cwr", Unit: gauge.YesNo, Help: "whether the window was reduced since the oldest data in flight was sent"},
 			{Name: "base_rtt", Unit: gauge.Seconds, Help: "T: the RTT without queues"},
 			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT of the last acknowledgement"},
 		},

@@ -75,9 +75,9 @@ func (f Flags) String() string {
 // Errors in a header. They are values, so that returning one allocates nothing.
 var (
 	ErrShort   = errors.New("eqds: the packet ends inside the header, which has 8 bytes")
-	ErrControl = errors.New("eqds: the header is not of the kind that is asked for: the highest bit of the flags tells control packets from data")
-	ErrFlags   = errors.New("eqds: the flags are not known, or do not go together: of RTS and RST, or of ACK, NACK, SACK and RST, a packet has one at most")
-	ErrNext    = errors.New("eqds: RTS and RST carry nothing: their next protocol is 59, and only theirs")
+	ErrControl = errors.New("eqds: wrong kind of header: the highest bit of the flags tells control packets from data")
+	ErrFlags   = errors.New("eqds: unknown or conflicting flags: a packet has at most one of RTS and RST, and of ACK, NACK, SACK and RST")
+	ErrNext    = errors.New("eqds: RTS and RST carry nothing: they alone have next protocol 59")
 )
 
 // IsControl reports whether a packet has the control header; false for an empty packet.

@@ -14,26 +14,26 @@ import (
 // Config holds the parameters, with the paper's names. *Config implements cc.Settings.
 type Config struct {
 	// Eta is the share of a link that the flows aim at (η). Above 0, up to 100%.
-	Eta units.Fraction `yaml:"eta,omitempty" json:"eta" jsonschema_description:"share of a link that the flows aim at"`
+	Eta units.Fraction `yaml:"eta,omitempty" json:"eta" jsonschema_description:"share of a link that flows aim to use"`
 	// MaxStage is the number of additive increases in a row before U sets the window again
 	// (maxStage). From 0, which always sets it by U.
 	MaxStage int `yaml:"max_stage,omitempty" json:"max_stage" jsonschema_description:"additive increases in a row before the window is set by U again"`
 	// WAI is the additive increase (W_AI), in bytes on the wire. 0 means the rule of §3.3:
 	// W_init·(1-η)/N.
-	WAI units.Bytes `yaml:"w_ai,omitempty" json:"w_ai" jsonschema_description:"additive increase of the window; 0 is the paper's rule, by eta and n"`
+	WAI units.Bytes `yaml:"w_ai,omitempty" json:"w_ai" jsonschema_description:"additive increase of the window; 0 means the paper's rule, by eta and n"`
 	// N is the expected number of flows on a link, for that rule. Above 0.
-	N int `yaml:"n,omitempty" json:"n" jsonschema_description:"flows that are expected to share a link, for the additive increase"`
+	N int `yaml:"n,omitempty" json:"n" jsonschema_description:"number of flows expected to share a link, for the additive increase"`
 	// BaseRTT is T, the same for all flows. 0 means the RTT of the flow's own path. It should
 	// not be less than the longest RTT in an idle fabric: otherwise the window does not let a
 	// flow fill a link.
-	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
+	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 means that of the flow's own path"`
 	// Reaction is when the window changes.
 	Reaction Reaction `yaml:"reaction,omitempty" json:"reaction" jsonschema_description:"when the window changes: combined, ack or rtt"`
 	// MinRate is the minimum rate; 0 leaves it to W_AI, below which the window never falls.
-	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate; unlimited leaves it to the additive increase"`
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"minimum rate; unlimited leaves it to the additive increase"`
 	// INTHops is the number of hops that packets have room for, 1 to 7. Switch ports beyond
 	// that are not seen.
-	INTHops int `yaml:"int_hops,omitempty" json:"int_hops" jsonschema_description:"switch ports that packets have room for in their telemetry, 1 to 7"`
+	INTHops int `yaml:"int_hops,omitempty" json:"int_hops" jsonschema_description:"number of switch ports that the telemetry of packets has room for, 1 to 7"`
 }
 
 // Reaction is when the window changes (§3.2 and §5.4, "per-ACK" and "per-RTT").
@@ -126,7 +126,7 @@ func Preset(name string, line units.Rate) Config {
 	case "hpcc":
 		c.MaxStage, c.N, c.MinRate = 0, 125, max(1, min(units.Gbps, line/25))
 	default:
-		panic("hpcc: " + name + " is none of Presets")
+		panic("hpcc: unknown preset " + name)
 	}
 	return c
 }

@@ -54,7 +54,7 @@ func (f Flags) String() string {
 // Errors in a header.
 var (
 	ErrShort = errors.New("ndp: the packet ends inside the header, which has 16 bytes")
-	ErrFlags = errors.New("ndp: the flags are not known, or do not go together: of ACK, NACK and PULL a packet has one at most, and then neither SYN nor LAST")
+	ErrFlags = errors.New("ndp: unknown or conflicting flags: a packet has at most one of ACK, NACK and PULL, and then neither SYN nor LAST")
 )
 
 // Header is the header of an NDP packet.

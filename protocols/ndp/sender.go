@@ -375,7 +375,7 @@ func (s *Sender) Tick(now units.Time) {
 			s.backed = now
 			if s.tries++; s.tries > s.config.Retries {
 				s.phase = Failed
-				s.failure = fmt.Sprintf("nothing was heard after %d timeouts in a row", s.tries)
+				s.failure = fmt.Sprintf("no answer after %d timeouts in a row", s.tries)
 			}
 		}
 		s.settle()

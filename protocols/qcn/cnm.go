@@ -92,7 +92,7 @@ func (c *CNM) Parse(b []byte) error {
 	}
 	n := int(binary.BigEndian.Uint16(b[22:]))
 	if n > MaxMSDU || n > len(b)-pduLen {
-		return fmt.Errorf("qcn: a CNM says that it carries %d bytes of a frame: it has %d, and may have %d", n, len(b)-pduLen, MaxMSDU)
+		return fmt.Errorf("qcn: a CNM claims %d bytes of a frame: it has %d, and may have %d", n, len(b)-pduLen, MaxMSDU)
 	}
 	c.Fb = b[1] & MaxFb
 	c.Point = binary.BigEndian.Uint64(b[2:])

@@ -112,8 +112,8 @@ func TestParseRefuses(t *testing.T) {
 		length uint16
 		want   string
 	}{
-		{296, "qcn: a CNM says that it carries 296 bytes of a frame: it has 40, and may have 64"},
-		{41, "qcn: a CNM says that it carries 41 bytes of a frame: it has 40, and may have 64"},
+		{296, "qcn: a CNM claims 296 bytes of a frame: it has 40, and may have 64"},
+		{41, "qcn: a CNM claims 41 bytes of a frame: it has 40, and may have 64"},
 	} {
 		binary.BigEndian.PutUint16(pdu[22:], c.length)
 		if err := got.Parse(pdu); err == nil || err.Error() != c.want {

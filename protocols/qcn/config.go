@@ -14,33 +14,33 @@ import (
 type Config struct {
 	// RPGTimeReset is the period of the timer in fast recovery; beyond it the period is
 	// half as long. Above 0, up to 1 h.
-	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer in fast recovery, twice what it is beyond"`
+	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer in fast recovery, half of it afterwards"`
 	// RPGByteReset is the number of bytes that the byte counter counts to in fast
 	// recovery, half as many beyond it. Above 0. Packets count with all bytes that they
 	// occupy on the wire.
-	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"data sent between increases by the byte counter in fast recovery, twice what it is beyond"`
+	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"data sent between increases by the byte counter in fast recovery, half of it afterwards"`
 	// RPGThreshold is the number of fast-recovery increases of a counter. 0 to 31.
-	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
+	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"number of increases in fast recovery, 0 to 31"`
 	// RPGMaxRate is the highest rate of a limited flow. 0 means the line rate, as does
 	// any rate above it.
-	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
+	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"maximum rate of a limited flow; unlimited means the line rate"`
 	// RPGAIRate is the amount that an active increase adds to the target. Above 0.
-	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an active increase adds to the target rate"`
+	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"amount that an active increase adds to the target rate"`
 	// RPGHAIRate is the amount that a hyper increase adds to the target for each
 	// increase beyond rpg_threshold that both counters have had. Above 0.
-	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what the first hyper increase adds to the target rate, the second twice, and so on"`
+	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"amount that the first hyper increase adds to the target rate; the second adds twice that, and so on"`
 	// RPGGD is the binary logarithm of the divisor that turns feedback into the share
 	// of the rate that a message takes away: 7 is an rpgGd of 1/128, with which the
 	// largest feedback, 63, takes half. 0 to 31.
-	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what feedback of 1 to 63 is divided by to be the share that is taken of the rate, 0 to 31"`
+	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of the divisor that turns feedback, 1 to 63, into the share by which the rate decreases; 0 to 31"`
 	// RPGMinDecFac is the smallest share of the rate that a message leaves. 0% to 100%.
-	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a message leaves of the rate"`
+	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"minimum share of the rate left by a message"`
 	// RPGMinRate is the minimum rate. Above 0, up to the line rate.
-	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
+	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"minimum rate"`
 	// Jitter is the share by which the periods of timer and byte counter vary at
 	// random, up and down, so that flows do not increase in step. 0% to 100%. The
 	// standard does not have this parameter.
-	Jitter units.Fraction `yaml:"jitter,omitempty" json:"jitter" jsonschema_description:"share by which the runs of timer and byte counter vary, up and down"`
+	Jitter units.Fraction `yaml:"jitter,omitempty" json:"jitter" jsonschema_description:"share by which the periods of timer and byte counter vary, up and down"`
 }
 
 // variation is the default jitter of periods, and the jitter of sample intervals.
@@ -54,7 +54,7 @@ var Presets = []string{"standard"}
 // or the line rate if that is lower.
 func Preset(name string, line units.Rate) Config {
 	if name != "standard" {
-		panic("qcn: " + name + " is none of Presets")
+		panic("qcn: unknown preset " + name)
 	}
 	return Config{
 		RPGTimeReset: 15 * units.Millisecond, RPGByteReset: 150 * units.KB, RPGThreshold: 5,
@@ -68,7 +68,7 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("QCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
+		check.Fail(errors.New("QCN needs the rate of the port's link: flows start at it and recover to it; give the link a rate"))
 	}
 	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
 	if c.RPGByteReset <= 0 {
@@ -76,7 +76,7 @@ func (c *Config) Validate(line units.Rate) error {
 	}
 	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		check.Bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
+		check.Bad("rpg_max_rate", r, "at least rpg_min_rate (%v), or unlimited for the line rate", c.RPGMinRate)
 	}
 	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
 	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
@@ -96,8 +96,8 @@ func init() {
 			return &c
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "limited", Unit: gauge.YesNo, Help: "whether a message came"},
-			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "what increases go to"},
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a message has arrived"},
+			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "rate that increases approach"},
 			{Name: "feedback", Help: "quantized feedback of the last message, 1 to 63", Brief: true},
 			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
 			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},

@@ -9,11 +9,11 @@ import (
 // Config holds the parameters. *Config implements cc.Settings.
 type Config struct {
 	// InitialCwnd is the initial window, in packets (RFC 6928).
-	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"initial window of a flow, in packets"`
 	// Decrease is the share of the window that a loss or a mark leaves.
-	Decrease units.Fraction `yaml:"decrease,omitempty" json:"decrease" jsonschema_description:"what a loss or a mark leaves of the window"`
+	Decrease units.Fraction `yaml:"decrease,omitempty" json:"decrease" jsonschema_description:"share of the window left after a loss or a mark"`
 	// ECN means that packets are ECN-capable, and a mark counts as a loss (RFC 3168 §6.1.2).
-	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
+	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark counts as a loss"`
 }
 
 // maxWindow bounds initial windows, in packets.
@@ -36,7 +36,7 @@ var Presets = []string{"rfc"}
 // with the initial window of RFC 6928.
 func Preset(name string) Config {
 	if name != "rfc" {
-		panic("reno: " + name + " is none of Presets")
+		panic("reno: unknown preset " + name)
 	}
 	return Config{InitialCwnd: 10, Decrease: 0.5}
 }

@@ -18,7 +18,7 @@ import (
 
 func init() {
 	cc.Methods.Register("reno", cc.Method{
-		Summary: "NewReno (RFC 5681, RFC 6582): a packet more a window, half of the window at a loss",
+		Summary: "NewReno (RFC 5681, RFC 6582): one packet more per window, half of the window at a loss",
 		Presets: Presets,
 		Preset: func(name string, _ units.Rate) cc.Settings {
 			c := Preset(name)
@@ -26,7 +26,7 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload", Brief: true},
-			{Name: "ssthresh", Unit: gauge.Bytes, Help: "window up to which it is slow start; none before the first loss"},
+			{Name: "ssthresh", Unit: gauge.Bytes, Help: "slow start threshold; none before the first loss"},
 		},
 	})
 }

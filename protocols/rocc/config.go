@@ -18,7 +18,7 @@ type Config struct {
 	// Rise is the time without an accepted message after which the rate doubles. Above 0.
 	Rise units.Time `yaml:"rise,omitempty" json:"rise" jsonschema_description:"time without feedback after which the rate doubles; more than the t of the congestion points"`
 	// RMin is the minimum rate, whatever messages say. Above 0, up to the line rate.
-	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever messages say"`
+	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"minimum rate, regardless of messages"`
 	// Registry holds the parameters of congestion points with compute: registry, by F_max.
 	// Congestion points that it lacks have the paper's parameters.
 	Registry []Known `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema_description:"parameters of congestion points with compute: registry, by f_max; default the paper's"`
@@ -45,7 +45,7 @@ var Presets = []string{"paper"}
 // line rate.
 func Preset(name string, line units.Rate) Config {
 	if name != "paper" {
-		panic("rocc: " + name + " is none of Presets")
+		panic("rocc: unknown preset " + name)
 	}
 	c := Config{Delay: 15 * units.Microsecond, Rise: 55 * units.Microsecond, RMin: max(1, line/1000)}
 	if t := Paper(line).Interval; t > 40*units.Microsecond {
@@ -58,7 +58,7 @@ func Preset(name string, line units.Rate) Config {
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("RoCC needs the rate of the port's link: a flow that no congestion point limits has it; give the link a rate"))
+		check.Fail(errors.New("RoCC needs the rate of the port's link: flows that no congestion point limits send at it; give the link a rate"))
 	}
 	check.Time("delay", c.Delay, 0)
 	check.Time("rise", c.Rise, units.Picosecond)
@@ -124,10 +124,10 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "limited", Unit: gauge.YesNo, Help: "whether a congestion point limits the flow", Brief: true},
-			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate of the last message that was accepted, and what it has doubled to since"},
+			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate of the last accepted message, including doublings since"},
 			{Name: "accepted", Help: "messages that set the rate"},
-			{Name: "refused", Help: "messages of other congestion points with higher rates"},
-			{Name: "rises", Help: "times that the rate doubled for want of messages"},
+			{Name: "refused", Help: "messages from other congestion points with higher rates"},
+			{Name: "rises", Help: "times that the rate doubled because no message came"},
 		},
 	})
 }

@@ -57,7 +57,7 @@ func (c *Compute) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is nobody who computes fair rates (there are switch, host, registry)", b)
+	return fmt.Errorf("unknown place %q for computing fair rates: must be switch, host or registry", b)
 }
 
 // CP identifies a congestion point by the source address of its messages and the number of
@@ -234,7 +234,7 @@ func (f *Feedback) Parse(agent netip.Addr, b []byte) error {
 		return fmt.Errorf("rocc: a message of %d bytes is shorter than %d", len(b), headLen)
 	}
 	if b[0] != TypeICMP && b[0] != TypeICMPv6 || int(b[1]) >= len(computeNames) {
-		return fmt.Errorf("rocc: type %d, code %d is no message of RoCC", b[0], b[1])
+		return fmt.Errorf("rocc: type %d, code %d is not a RoCC message", b[0], b[1])
 	}
 	f.CP.Agent, f.Code = agent, Compute(b[1])
 	at := headLen
@@ -264,7 +264,7 @@ func (f *Feedback) Parse(agent netip.Addr, b []byte) error {
 	return f.readQuote(b[at:])
 }
 
-var errShort = errors.New("rocc: the quoted headers are cut short")
+var errShort = errors.New("rocc: the quoted headers are truncated")
 
 // readQuote reads the flow from quoted headers.
 func (f *Feedback) readQuote(b []byte) error {
@@ -290,7 +290,7 @@ func (f *Feedback) readQuote(b []byte) error {
 		k.Proto = b[6]
 		k.From, k.To = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 	default:
-		return fmt.Errorf("rocc: the quoted packet has version %d of IP", b[0]>>4)
+		return fmt.Errorf("rocc: the quoted packet has IP version %d", b[0]>>4)
 	}
 	rest := b[header:]
 	k.SrcPort, k.DstPort = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])

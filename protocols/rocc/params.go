@@ -15,13 +15,13 @@ type Params struct {
 	DeltaF units.Rate `yaml:"delta_f,omitempty" json:"delta_f" jsonschema_description:"resolution of rates in messages, whole kilobits per second"`
 	// QRef is the target length of the queue. Growth by QMid in an interval halves the
 	// rate; a length of QMax sets it to FMin. 0 < QRef < QMid < QMax.
-	QRef units.Bytes `yaml:"q_ref,omitempty" json:"q_ref" jsonschema_description:"length that the queue is to have"`
+	QRef units.Bytes `yaml:"q_ref,omitempty" json:"q_ref" jsonschema_description:"target length of the queue"`
 	QMid units.Bytes `yaml:"q_mid,omitempty" json:"q_mid" jsonschema_description:"growth of the queue in an interval at which the rate is halved"`
 	QMax units.Bytes `yaml:"q_max,omitempty" json:"q_max" jsonschema_description:"length of the queue at which the rate falls to f_min"`
 	// FMin and FMax bound the fair rate. FMin is DeltaF or more, FMax at most 65535 times
 	// DeltaF.
-	FMin units.Rate `yaml:"f_min,omitempty" json:"f_min" jsonschema_description:"least fair rate"`
-	FMax units.Rate `yaml:"f_max,omitempty" json:"f_max" jsonschema_description:"greatest fair rate; default the rate of the link"`
+	FMin units.Rate `yaml:"f_min,omitempty" json:"f_min" jsonschema_description:"minimum fair rate"`
+	FMax units.Rate `yaml:"f_max,omitempty" json:"f_max" jsonschema_description:"maximum fair rate; default the rate of the link"`
 	// Alpha and Beta are the static gains, in DeltaF for each DeltaQ. They are stored with
 	// 16 fractional bits. Alpha is above 0; both are at most 1000.
 	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"static gain of the queue's distance from q_ref, in delta_f for each delta_q"`
@@ -85,7 +85,7 @@ func (p *Params) Validate(limit units.Bytes) error {
 		c.Bad("f_min", p.FMin, "a rate from delta_f, %v, to f_max, %v", p.DeltaF, p.FMax)
 	}
 	if p.QRef < p.DeltaQ {
-		c.Bad("q_ref", p.QRef, "delta_q, %v, or more, such as 150KB", p.DeltaQ)
+		c.Bad("q_ref", p.QRef, "at least delta_q, %v, such as 150KB", p.DeltaQ)
 	}
 	if p.QMid <= p.QRef {
 		c.Bad("q_mid", p.QMid, "more than q_ref, %v", p.QRef)

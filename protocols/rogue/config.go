@@ -9,10 +9,10 @@ import (
 type Config struct {
 	// Segment is the size of a batch, for which the NIC signals once, and the largest piece of
 	// a WRITE or READ (§3.1). From 1 KB to 1 GB.
-	Segment units.Bytes `yaml:"segment,omitempty" json:"segment" jsonschema_description:"bytes of a batch, for which the NIC signals once, and the most that a WRITE or READ goes out in at once; default 64KB, and 256KB from 100 Gb/s on"`
+	Segment units.Bytes `yaml:"segment,omitempty" json:"segment" jsonschema_description:"size of a batch, for which the NIC signals once, and largest piece of a WRITE or READ; default 64KB, and 256KB from 100 Gb/s on"`
 	// Queued is the minimum number of posted batches while there is data, whatever the window,
 	// so that the NIC does not starve (§3.1). 1 to 64.
-	Queued int `yaml:"queued,omitempty" json:"queued" jsonschema_description:"batches that are posted at least, whatever the window"`
+	Queued int `yaml:"queued,omitempty" json:"queued" jsonschema_description:"minimum number of posted batches, regardless of the window"`
 	// Initial is the window of a new connection, in packets of the path MTU (§3.3). 1 to 1000.
 	Initial int `yaml:"initial,omitempty" json:"initial" jsonschema_description:"congestion window of a new connection, in packets"`
 	// Alpha and Beta are the bounds of Vegas, in packets: below alpha the window grows by one
@@ -22,29 +22,29 @@ type Config struct {
 	// Gamma is the number of queued packets above which slow start ends, as in Vegas.
 	Gamma float64 `yaml:"gamma,omitempty" json:"gamma" jsonschema_description:"packets queued above which slow start ends"`
 	// RateStep bounds the change of the rate limit (§3.3). 0 means no bound.
-	RateStep units.Rate `yaml:"rate-step,omitempty" json:"rate_step" jsonschema_description:"most that the rate limit changes at once; 0 is without bound"`
+	RateStep units.Rate `yaml:"rate-step,omitempty" json:"rate_step" jsonschema_description:"maximum change of the rate limit at once; 0 means no bound"`
 	// Hold is the amount of data after a change of the rate limit whose round-trip times do
 	// not count (§3.3).
-	Hold units.Bytes `yaml:"hold,omitempty" json:"hold" jsonschema_description:"data after a change of the rate limit whose round-trip times do not count"`
+	Hold units.Bytes `yaml:"hold,omitempty" json:"hold" jsonschema_description:"amount of data after a change of the rate limit whose round-trip times do not count"`
 	// BaseRTT is the lower bound of RTTs (§3.3, footnote 1). 0 means the RTT of the idle path;
 	// if that is not known, there is no bound.
-	BaseRTT units.Time `yaml:"base-rtt,omitempty" json:"base_rtt" jsonschema_description:"least round-trip time that is believed; 0 is that of the idle path"`
+	BaseRTT units.Time `yaml:"base-rtt,omitempty" json:"base_rtt" jsonschema_description:"lower bound of round-trip times; 0 means that of the idle path"`
 	// FixedBase means that the base RTT is BaseRTT, or the RTT of the idle path, instead of
 	// the lowest measured RTT: a flow that starts while there is a queue never measures it.
-	FixedBase bool `yaml:"fixed-base,omitempty" json:"fixed_base" jsonschema_description:"whether base-rtt is the base RTT, in place of the lowest that was measured; default false"`
+	FixedBase bool `yaml:"fixed-base,omitempty" json:"fixed_base" jsonschema_description:"whether base-rtt is the base RTT, instead of the lowest measured one; default false"`
 	// Noise bounds the random time, uniform from 0, that is added to each sample (Fig. 8).
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
 	// Limiter enables the NIC's rate limiter (§3.3).
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
 	// CutImmediate means that WRITEs with immediate data are cut like others (§4). The peer's
 	// completion then has the length of the last segment instead of the whole.
-	CutImmediate bool `yaml:"cut-immediate,omitempty" json:"cut_immediate" jsonschema_description:"whether WRITEs with immediate data are cut like others, so that the completion of the peer has the length of their last segment only; default true"`
+	CutImmediate bool `yaml:"cut-immediate,omitempty" json:"cut_immediate" jsonschema_description:"whether WRITEs with immediate data are cut like others, so that the peer's completion has only the length of the last segment; default true"`
 	// Retries is the number of times that the NIC repeats a verb before the layer takes over
 	// (§3.5). 0 to 7.
-	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
+	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"retries of a verb by the NIC before the shadow queue pair takes over"`
 	// EchoTimeout is the minimum wait for the echo of a batch over UC (§3.4); the wait is also
 	// at least two RTTs of the last batch. At least 1 us.
-	EchoTimeout units.Time `yaml:"echo-timeout,omitempty" json:"echo_timeout" jsonschema_description:"time after which a batch over UC whose echo has not come is lost, and slow start begins; at least two round-trip times are waited"`
+	EchoTimeout units.Time `yaml:"echo-timeout,omitempty" json:"echo_timeout" jsonschema_description:"time without an echo after which a batch over UC is lost and slow start begins; at least two round-trip times"`
 	// Failover enables shadow queue pairs (§3.5).
 	Failover bool `yaml:"failover,omitempty" json:"failover" jsonschema_description:"whether a shadow queue pair takes over when the NIC gives up; default true"`
 }

@@ -9,32 +9,32 @@ import (
 // Config holds the parameters under the paper's names. *Config implements cc.Settings.
 type Config struct {
 	// AI is the additive increase per round trip (ai), in payload. 0 means one packet.
-	AI units.Bytes `yaml:"ai,omitempty" json:"ai" jsonschema_description:"additive increase of the window in a round trip; 0 is a packet"`
+	AI units.Bytes `yaml:"ai,omitempty" json:"ai" jsonschema_description:"additive increase of the window per round trip; 0 means a packet"`
 	// Beta is how strongly a delay beyond the target decreases the window (β).
 	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"weight of the delay beyond the target in a decrease"`
 	// MaxMDF is the largest share of the window that a decrease takes (max_mdf).
-	MaxMDF units.Fraction `yaml:"max_mdf,omitempty" json:"max_mdf" jsonschema_description:"most that a decrease takes of the window"`
+	MaxMDF units.Fraction `yaml:"max_mdf,omitempty" json:"max_mdf" jsonschema_description:"maximum share of the window that a decrease takes"`
 
 	// The target of a path is BaseTarget plus HopScale (ħ) for each switch. It has to be
 	// more than the path's RTT without queues.
-	BaseTarget units.Time `yaml:"base_target,omitempty" json:"base_target" jsonschema_description:"target of the delay, without switches"`
-	HopScale   units.Time `yaml:"hop_scale,omitempty" json:"hop_scale" jsonschema_description:"what each switch on the path adds to the target"`
+	BaseTarget units.Time `yaml:"base_target,omitempty" json:"base_target" jsonschema_description:"target delay, without switches"`
+	HopScale   units.Time `yaml:"hop_scale,omitempty" json:"hop_scale" jsonschema_description:"amount that each switch on the path adds to the target"`
 	// FSRange is the time that flow scaling adds to the target of a flow whose window is
 	// FSMinCwnd packets or less. From FSMaxCwnd packets on it adds nothing.
-	FSRange   units.Time     `yaml:"fs_range,omitempty" json:"fs_range" jsonschema_description:"most that flow scaling adds to the target"`
-	FSMinCwnd units.Fraction `yaml:"fs_min_cwnd,omitempty" json:"fs_min_cwnd" jsonschema_description:"window, of a packet, up to which flow scaling adds the most"`
+	FSRange   units.Time     `yaml:"fs_range,omitempty" json:"fs_range" jsonschema_description:"maximum that flow scaling adds to the target"`
+	FSMinCwnd units.Fraction `yaml:"fs_min_cwnd,omitempty" json:"fs_min_cwnd" jsonschema_description:"window, as a fraction of a packet, up to which flow scaling adds the maximum"`
 	FSMaxCwnd int            `yaml:"fs_max_cwnd,omitempty" json:"fs_max_cwnd" jsonschema_description:"window, in packets, from which flow scaling adds nothing"`
 
 	// InitialCwnd is the initial window, in packets. 0 means the bandwidth-delay product
 	// of the path, or ten packets if the path is not known.
-	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning, in packets; 0 is the bandwidth-delay product of the path"`
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"initial window, in packets; 0 means the bandwidth-delay product of the path"`
 	// MinCwnd and MaxCwnd bound the window (min_cwnd, max_cwnd), as a share of a packet
 	// and in packets.
-	MinCwnd units.Fraction `yaml:"min_cwnd,omitempty" json:"min_cwnd" jsonschema_description:"least window, of a packet"`
-	MaxCwnd int            `yaml:"max_cwnd,omitempty" json:"max_cwnd" jsonschema_description:"most window, in packets"`
+	MinCwnd units.Fraction `yaml:"min_cwnd,omitempty" json:"min_cwnd" jsonschema_description:"minimum window, as a fraction of a packet"`
+	MaxCwnd int            `yaml:"max_cwnd,omitempty" json:"max_cwnd" jsonschema_description:"maximum window, in packets"`
 	// RetxResetThreshold is the number of consecutive timeouts after which the window is
 	// MinCwnd.
-	RetxResetThreshold int `yaml:"retx_reset_threshold,omitempty" json:"retx_reset_threshold" jsonschema_description:"timeouts in a row after which the window is the least"`
+	RetxResetThreshold int `yaml:"retx_reset_threshold,omitempty" json:"retx_reset_threshold" jsonschema_description:"timeouts in a row after which the window is the minimum"`
 }
 
 // maxPackets bounds windows.
@@ -76,7 +76,7 @@ var Presets = []string{"htsim"}
 // of a packet here.
 func Preset(name string) Config {
 	if name != "htsim" {
-		panic("swift: " + name + " is none of Presets")
+		panic("swift: unknown preset " + name)
 	}
 	return Config{
 		Beta: 0.8, MaxMDF: 0.5,

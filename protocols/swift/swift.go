@@ -21,7 +21,7 @@ import (
 
 func init() {
 	cc.Methods.Register("swift", cc.Method{
-		Summary: "Swift (Kumar et al., SIGCOMM 2020): the RTT of every packet against a target sets the window of the flow",
+		Summary: "Swift (Kumar et al., SIGCOMM 2020): the RTT of every packet, compared with a target, sets the window of the flow",
 		Presets: Presets,
 		Preset: func(name string, _ units.Rate) cc.Settings {
 			c := Preset(name)

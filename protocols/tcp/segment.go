@@ -173,11 +173,11 @@ func (s *Segment) Put(b []byte, src, dst uint16) {
 // unknown options.
 func Parse(b []byte) (s Segment, src, dst uint16, err error) {
 	if len(b) < headerLen {
-		return s, 0, 0, fmt.Errorf("a TCP header has %d bytes at least, here are %d", headerLen, len(b))
+		return s, 0, 0, fmt.Errorf("a TCP header has at least %d bytes, here are %d", headerLen, len(b))
 	}
 	n := int(b[12]>>4) * 4
 	if n < headerLen || n > len(b) {
-		return s, 0, 0, fmt.Errorf("a TCP header says that it has %d bytes, the segment has %d", n, len(b))
+		return s, 0, 0, fmt.Errorf("a TCP header claims to have %d bytes, the segment has %d", n, len(b))
 	}
 	src, dst = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	s.Seq, s.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])

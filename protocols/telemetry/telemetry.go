@@ -186,7 +186,7 @@ func (s *Stack) Parse(b []byte) (int, error) {
 	n := int(Size(int(room)))
 	switch {
 	case room == 0 || room > MaxHops || count > room:
-		return 0, fmt.Errorf("telemetry: %d hops in a room for %d: room is 1 to %d", count, room, MaxHops)
+		return 0, fmt.Errorf("telemetry: %d hops with room for %d: room is 1 to %d", count, room, MaxHops)
 	case len(b) < n:
 		return 0, fmt.Errorf("telemetry: %d bytes are shorter than a stack for %d hops, %d", len(b), room, n)
 	}

@@ -18,13 +18,13 @@ type Config struct {
 	// Delta is the additive increment. Above 0.
 	Delta units.Rate `yaml:"delta,omitempty" json:"delta" jsonschema_description:"additive increment"`
 	// TLow is the RTT below which the rate is increased whatever the gradient. 0 to 1 h.
-	TLow units.Time `yaml:"t_low,omitempty" json:"t_low" jsonschema_description:"RTT below which the rate is increased whatever the gradient"`
+	TLow units.Time `yaml:"t_low,omitempty" json:"t_low" jsonschema_description:"RTT below which the rate is increased regardless of the gradient"`
 	// THigh is the RTT above which the rate is decreased. From t_low to 1 h.
-	THigh units.Time `yaml:"t_high,omitempty" json:"t_high" jsonschema_description:"RTT above which the rate is decreased whatever the gradient"`
+	THigh units.Time `yaml:"t_high,omitempty" json:"t_high" jsonschema_description:"RTT above which the rate is decreased regardless of the gradient"`
 	// MinRTT is the divisor that turns differences of RTTs into a gradient. 0 means the
 	// RTT of the flow's path without queues, or the lowest measured RTT if that is not
 	// known. Up to 1 h.
-	MinRTT units.Time `yaml:"min_rtt,omitempty" json:"min_rtt" jsonschema_description:"what differences of RTTs are divided by; 0 is the RTT of the idle path"`
+	MinRTT units.Time `yaml:"min_rtt,omitempty" json:"min_rtt" jsonschema_description:"divisor of RTT differences; 0 means the RTT of the idle path"`
 	// HAIAfter is the number of consecutive completion events without a rising RTT after
 	// which the increase is hyper-active (HAI), and HAITimes the number of deltas of such
 	// an increase. They only apply where the gradient decides, and not with Patched. At
@@ -34,25 +34,25 @@ type Config struct {
 	// Seg is the size of a segment: a completion event occurs for every Seg bytes of
 	// acknowledged payload. 0 means once per round trip, with the first packet sent after
 	// the previous event.
-	Seg units.Bytes `yaml:"seg,omitempty" json:"seg" jsonschema_description:"payload between completion events; 0 is one a round trip"`
+	Seg units.Bytes `yaml:"seg,omitempty" json:"seg" jsonschema_description:"payload between completion events; 0 means one per round trip"`
 	// Burst is the amount of data that leaves at line rate before the gap that maintains
 	// the rate; 0 paces every packet.
-	Burst units.Bytes `yaml:"burst,omitempty" json:"burst" jsonschema_description:"data that leaves at line rate before a gap; 0 paces every packet"`
+	Burst units.Bytes `yaml:"burst,omitempty" json:"burst" jsonschema_description:"data sent at line rate before a gap; 0 paces every packet"`
 	// ScaleUpdates means that an update less than MinRTT after the previous one has
 	// proportionally less effect (§5 of the paper; min(1, interval/minRTT) as in eRPC).
-	ScaleUpdates bool `yaml:"scale_updates,omitempty" json:"scale_updates" jsonschema_description:"whether updates within min_rtt of the one before have so much less effect"`
+	ScaleUpdates bool `yaml:"scale_updates,omitempty" json:"scale_updates" jsonschema_description:"whether updates within min_rtt of the previous one have proportionally less effect"`
 	// MaxDecrease is the largest share of the rate that an update takes. 0% to 100%.
-	MaxDecrease units.Fraction `yaml:"max_decrease,omitempty" json:"max_decrease" jsonschema_description:"most that an update takes of the rate"`
+	MaxDecrease units.Fraction `yaml:"max_decrease,omitempty" json:"max_decrease" jsonschema_description:"maximum share of the rate that an update takes"`
 	// InitialRate is the rate of a new flow; 0 ("unlimited" in a lab file) means the line
 	// rate.
-	InitialRate units.Rate `yaml:"initial_rate,omitempty" json:"initial_rate" jsonschema_description:"rate of a new flow; unlimited is the line rate"`
+	InitialRate units.Rate `yaml:"initial_rate,omitempty" json:"initial_rate" jsonschema_description:"rate of a new flow; unlimited means the line rate"`
 	// MinRate is the minimum rate. Above 0, up to the line rate.
-	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate"`
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"minimum rate"`
 	// Patched selects Algorithm 2 of Zhu et al., CoNEXT 2016: between t_low and t_high
 	// the gradient weighs an increase by Delta against a decrease in proportion to how
 	// far the RTT is above RTTRef. An RTTRef of 0 means t_low, as there.
 	Patched bool       `yaml:"patched,omitempty" json:"patched" jsonschema_description:"whether the absolute RTT decides the decrease (Zhu et al., CoNEXT 2016, Algorithm 2)"`
-	RTTRef  units.Time `yaml:"rtt_ref,omitempty" json:"rtt_ref" jsonschema_description:"RTT that patched TIMELY steers towards; 0 is t_low"`
+	RTTRef  units.Time `yaml:"rtt_ref,omitempty" json:"rtt_ref" jsonschema_description:"RTT that patched TIMELY steers towards; 0 means t_low"`
 }
 
 // ref returns RTT_ref of Algorithm 2.
@@ -71,7 +71,7 @@ const most = 1000
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {
-		check.Fail(errors.New("TIMELY needs the rate of the port's link: it is the most that a flow may have; give the link a rate"))
+		check.Fail(errors.New("TIMELY needs the rate of the port's link: it is the maximum rate of a flow; give the link a rate"))
 	}
 	check.Share("alpha", c.Alpha, 0, 1)
 	check.Share("beta", c.Beta, 0, 1)
@@ -82,7 +82,7 @@ func (c *Config) Validate(line units.Rate) error {
 	check.Number("hai_after", c.HAIAfter, 1, most)
 	check.Number("hai_times", c.HAITimes, 1, most)
 	if c.Seg < 0 {
-		check.Bad("seg", c.Seg, "an amount such as 64KB, or 0 for an update a round trip")
+		check.Bad("seg", c.Seg, "an amount such as 64KB, or 0 for one update per round trip")
 	}
 	if c.Burst < 0 {
 		check.Bad("burst", c.Burst, "an amount such as 64KB, or 0 to pace every packet")
@@ -90,14 +90,14 @@ func (c *Config) Validate(line units.Rate) error {
 	check.Share("max_decrease", c.MaxDecrease, 0, 1)
 	check.Rate("min_rate", c.MinRate, line, "10Mbps")
 	if r := c.InitialRate; r < 0 || r > 0 && r < c.MinRate {
-		check.Bad("initial_rate", r, "a rate from min_rate (%v) on, or unlimited for the line rate", c.MinRate)
+		check.Bad("initial_rate", r, "at least min_rate (%v), or unlimited for the line rate", c.MinRate)
 	}
 	check.Time("rtt_ref", c.RTTRef, 0)
 	switch {
 	case c.RTTRef > 0 && !c.Patched:
 		check.Bad("rtt_ref", c.RTTRef, "it with patched: true only")
 	case c.Patched && c.RTTRef == 0 && c.TLow == 0:
-		check.Bad("rtt_ref", c.RTTRef, "a time above 0, because t_low, which would stand for it, is 0")
+		check.Bad("rtt_ref", c.RTTRef, "a time above 0, because its default, t_low, is 0")
 	}
 	return check.Err()
 }

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	cc.Methods.Register("timely", cc.Method{
-		Summary: "TIMELY (Mittal et al., SIGCOMM 2015): rises and falls with the gradient of RTTs; with the preset patched as Zhu et al. (CoNEXT 2016) changed it",
+		Summary: "TIMELY (Mittal et al., SIGCOMM 2015): the gradient of RTTs sets the rate; the preset patched is the version of Zhu et al. (CoNEXT 2016)",
 		Presets: Presets,
 		Preset: func(name string, line units.Rate) cc.Settings {
 			c := Preset(name, line)
@@ -17,7 +17,7 @@ func init() {
 		Gauges: []gauge.Gauge{
 			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT at the last completion event", Brief: true},
 			{Name: "gradient", Help: "smoothed difference of RTTs, in units of min_rtt", Brief: true},
-			{Name: "min_rtt", Unit: gauge.Seconds, Help: "what differences of RTTs are divided by"},
+			{Name: "min_rtt", Unit: gauge.Seconds, Help: "divisor of RTT differences"},
 			{Name: "falling", Help: "completion events in a row without a rising RTT"},
 		},
 	})

@@ -43,7 +43,7 @@ func Preset(name string, line units.Rate) Config {
 		c.Delta, c.MinRate = max(1, line/1000), max(1, min(units.Gbps, line/25))
 		c.Seg, c.Burst, c.ScaleUpdates, c.MaxDecrease = 0, 0, false, 1
 	default:
-		panic("timely: " + name + " is none of Presets")
+		panic("timely: unknown preset " + name)
 	}
 	return c
 }

@@ -40,14 +40,14 @@ var fateNames = [FateCount]string{
 }
 
 var fateTexts = [FateCount]string{
-	"", "marked CE", "trimmed", "trimmed and returned to the sender", "asks to hold off", "lets go on", "dropped: the queue's limit is reached",
+	"", "marked CE", "trimmed", "trimmed and returned to the sender", "asks for a pause", "ends the pause", "dropped: the queue's limit is reached",
 	"dropped: the shared buffer's limit is reached", "dropped: the headroom of its lossless class is full",
 	"dropped: the queue of trimmed packets is full", "dropped by the pause watchdog",
 	"dropped early: the queue would have marked it, but it is not ECN-capable",
 	"lost: random loss of the link", "lost: the link's drop-match rule", "lost: the link is down",
-	"dropped: bad FCS", "dropped: longer than the link's MTU", "dropped: its TTL has expired", "dropped: no way to the destination",
-	"dropped: malformed", "dropped: the host's device refused it", "dropped: nobody receives it",
-	"says what may be sent",
+	"dropped: bad FCS", "dropped: longer than the link's MTU", "dropped: its TTL has expired", "dropped: no route to the destination",
+	"dropped: malformed", "dropped: the host's device refused it", "dropped: no receiver",
+	"grants credit",
 }
 
 // String returns the name that counters use, such as "queue-full".

@@ -66,7 +66,7 @@ var protocolCount int
 func NewMessageProtocol(p MessageProtocol) *MessageProtocol {
 	udp := p.Proto == wire.ProtoUDP
 	if p.Name == "" || p.New == nil || (p.Ether != 0) == (p.Proto != 0 || p.Proto6 != 0) || udp != (p.Port != 0) {
-		panic(fmt.Sprintf("packet: the protocol %q does not say how its packets look: %+v", p.Name, p))
+		panic(fmt.Sprintf("packet: the protocol %q has no valid packet format: %+v", p.Name, p))
 	}
 	p.number = protocolCount
 	protocolCount++

@@ -82,7 +82,7 @@ func (c *Check) Rate(key string, v, line units.Rate, example string) {
 	case v <= 0:
 		c.Bad(key, int64(v), "a rate above 0, such as %s", example)
 	case line > 0 && v > line:
-		c.Bad(key, v, "a rate up to that of the link, %v", line)
+		c.Bad(key, v, "a rate up to the link's, %v", line)
 	}
 }
 

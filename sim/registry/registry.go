@@ -27,7 +27,7 @@ func New[T any](what string) *Registry[T] {
 // It panics if the name is empty or already registered by another package.
 func (r *Registry[T]) Register(name string, system T) {
 	if _, taken := r.systems[name]; taken || name == "" || name == "none" {
-		panic(fmt.Sprintf("registry: the %s %q is there twice, or its name is not free", r.what, name))
+		panic(fmt.Sprintf("registry: the %s %q is registered twice, or its name is reserved", r.what, name))
 	}
 	r.systems[name] = system
 }

@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 			keys = append(keys, bad.Key+": "+bad.Fix)
 		}
 	}
-	want := "n: a number from 0 to 3|s: a share from 0% to 100%|t: a time above 0, up to 3600s, such as 50us|u: a time from 1us to 3600s, such as 50us|r: a rate up to that of the link, 1Gbps|q: a rate above 0, such as 1Gbps"
+	want := "n: a number from 0 to 3|s: a share from 0% to 100%|t: a time above 0, up to 3600s, such as 50us|u: a time from 1us to 3600s, such as 50us|r: a rate up to the link's, 1Gbps|q: a rate above 0, such as 1Gbps"
 	if got := strings.Join(keys, "|"); got != want {
 		t.Errorf("%s\nnot %s", got, want)
 	}

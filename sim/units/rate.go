@@ -52,7 +52,7 @@ func ParseRate(s string) (Rate, error) {
 		return 0, fmt.Errorf("%q is negative", s)
 	}
 	if err == nil && v == 0 {
-		return 0, fmt.Errorf("%q is no rate: write unlimited for a link without a limit, or state: down for one that carries nothing", s)
+		return 0, fmt.Errorf("%q is not a rate: write unlimited for a link without a limit, or state: down for one that carries nothing", s)
 	}
 	return Rate(v), err
 }

@@ -58,13 +58,13 @@ func known[S Settings](name, summary string, defaults func() S, k Kind) {
 func init() {
 	known("step", "marks every packet that meets a queue longer than k (DCTCP: Alizadeh et al., SIGCOMM 2010)", func() *Step { return &Step{} }, Kind{})
 	known("red", "marks with a probability that grows with the queue (RED: Floyd and Jacobson 1993)", func() *RED { return &RED{} }, Kind{})
-	known("pi", "marks so that the queue has a length: a proportional-integral controller (Hollot et al., INFOCOM 2001)", defaultPI, Kind{
-		Gauges: []gauge.Gauge{{Name: "mark_probability", Unit: gauge.Share, Help: "of a mark now", Brief: true}},
+	known("pi", "marks to keep the queue at a target length: a proportional-integral controller (Hollot et al., INFOCOM 2001)", defaultPI, Kind{
+		Gauges: []gauge.Gauge{{Name: "mark_probability", Unit: gauge.Share, Help: "current probability of a mark", Brief: true}},
 	})
-	known("codel", "marks packets that have waited for too long (CoDel, RFC 8289)", defaultCoDel, Kind{
+	known("codel", "marks packets that have waited too long (CoDel, RFC 8289)", defaultCoDel, Kind{
 		Gauges: []gauge.Gauge{
-			{Name: "dropping", Unit: gauge.YesNo, Help: "whether packets have waited for too long for an interval"},
-			{Name: "count", Help: "marks and drops since that began", Brief: true},
+			{Name: "dropping", Unit: gauge.YesNo, Help: "whether packets have waited too long for an interval"},
+			{Name: "count", Help: "marks and drops since then", Brief: true},
 		},
 		// The short waits of sparse flows would make the queue look empty (RFC 8290 §4.1
 		// has one CoDel for each flow).
@@ -105,10 +105,10 @@ func (p *PI) Validate(limit units.Bytes) error {
 	var c registry.Check
 	reach(&c, "target", p.Target, limit)
 	if p.Target <= 0 {
-		c.Bad("target", p.Target, "the length that the queue is to have, such as 50KB")
+		c.Bad("target", p.Target, "the target length of the queue, such as 50KB")
 	}
 	if p.Alpha <= 0 {
-		c.Bad("alpha", p.Alpha, "what brings the queue to its target, such as 0.2%%")
+		c.Bad("alpha", p.Alpha, "a gain above 0, such as 0.2%%")
 	}
 	if p.Every < minPeriod {
 		c.Bad("every", p.Every, "%v or more, about the round-trip time or less", minPeriod)

@@ -11,7 +11,7 @@ type ECMP struct{ always }
 
 func init() {
 	Kinds.Register(Default, Kind{
-		Summary:  "each flow has one way, by a hash of its addresses, protocol and ports with a seed of the switch's own (RFC 2992)",
+		Summary:  "each flow has one path, by a hash of its addresses, protocol and ports with the switch's own seed (RFC 2992)",
 		Settings: func() Settings { return &ECMP{} },
 	})
 }

@@ -16,8 +16,8 @@ import (
 // m, m*m, ... at the first, the second, the third makes each tier use a different
 // digit. Packets without the field use ECMP.
 type Entropy struct {
-	Field  Field `yaml:"field" json:"field" jsonschema_description:"field of the header: the way is field / divide modulo the number of ways"`
-	Divide int   `yaml:"divide,omitempty" json:"divide" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"what the field is divided by, 1 to 1048576, so that tiers look at different digits; default 1"`
+	Field  Field `yaml:"field" json:"field" jsonschema_description:"header field: the path is field / divide modulo the number of paths"`
+	Divide int   `yaml:"divide,omitempty" json:"divide" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"divisor of the field, 1 to 1048576, so that tiers look at different digits; default 1"`
 }
 
 // MaxDivide is larger than any value of a field.
@@ -25,7 +25,7 @@ const MaxDivide = 1 << 20
 
 func init() {
 	Kinds.Register("entropy", Kind{
-		Summary:  "the source chooses by a field of the header",
+		Summary:  "the source chooses the path by a header field",
 		Settings: func() Settings { return &Entropy{Divide: 1} },
 		Example:  "{entropy: {field: udp-source-port}}",
 	})
@@ -68,7 +68,7 @@ func (f Field) String() string { return fieldNames[f] }
 func (f *Field) UnmarshalText(b []byte) error {
 	i := slices.Index(fieldNames, string(b))
 	if i < 0 {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(fieldNames, ", "))
+		return fmt.Errorf("%q must be one of %s", b, strings.Join(fieldNames, ", "))
 	}
 	*f = Field(i)
 	return nil

@@ -11,7 +11,7 @@ import (
 // (LetFlow: Vanini et al., NSDI 2017, §3). If Gap is more than the difference of the
 // paths' delays, no packet overtakes another of its flow.
 type Flowlet struct {
-	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"silence of a flow after which its path is drawn again, above 0"`
+	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"idle time after which a flow draws a new path, above 0"`
 	// Table is the number of entries in the table of flowlets, 1 to MaxTable. A flow's
 	// hash selects its entry; flows that share one are a single flow to the switch, as
 	// in hardware.

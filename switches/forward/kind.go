@@ -4,7 +4,7 @@ import "github.com/weftlab/weft/sim/registry"
 
 // Kinds has the choices among paths that a lab file can name. Packages register their
 // kinds in an init function.
-var Kinds = registry.New[Kind]("choice among ways")
+var Kinds = registry.New[Kind]("path choice")
 
 // Default is the kind of a switch for which a lab file gives none: that of a zero Config.
 const Default = "ecmp"

@@ -16,11 +16,11 @@ type RoundRobin struct{ always }
 
 func init() {
 	Kinds.Register("random", Kind{
-		Summary:  "a way is drawn for each packet (Dixit et al., INFOCOM 2013)",
+		Summary:  "each packet takes a random path (Dixit et al., INFOCOM 2013)",
 		Settings: func() Settings { return &Random{} },
 	})
 	Kinds.Register("round-robin", Kind{
-		Summary:  "packets take the ways to a destination in turn",
+		Summary:  "packets take the paths to a destination in turn",
 		Settings: func() Settings { return &RoundRobin{} },
 	})
 }

@@ -46,7 +46,7 @@ func newFilter(expr string) (*filter, error) {
 	}
 	vm, err := bpf.NewVM(program)
 	if err != nil {
-		return nil, fmt.Errorf("capture filter %q: it uses what is not supported here: %w", expr, err)
+		return nil, fmt.Errorf("capture filter %q: not supported here: %w", expr, err)
 	}
 	return &filter{vm}, nil
 }
@@ -116,7 +116,7 @@ func parseProgram(text string) ([]bpf.Instruction, error) {
 		switch i := raw.Disassemble().(type) {
 		case bpf.RawInstruction, bpf.NegateA:
 			// NewVM accepts both but Run fails on them.
-			return nil, fmt.Errorf("it uses what is not supported here: the instruction %v", i)
+			return nil, fmt.Errorf("not supported here: the instruction %v", i)
 		default:
 			program = append(program, i)
 		}

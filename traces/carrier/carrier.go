@@ -145,7 +145,7 @@ func (h *Host) start(traffic int, p *party, f pattern.Flow) {
 		return
 	}
 	if f.Size < 0 || f.At > now {
-		panic(fmt.Sprintf("a flow of %d bytes, born at %v, is started at %v", int64(f.Size), f.At, now))
+		panic(fmt.Sprintf("a flow of %d bytes, created at %v, is started at %v", int64(f.Size), f.At, now))
 	}
 	h.count++
 	h.record = records.Record{

@@ -53,7 +53,7 @@ func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
 // Check returns why flows of a traffic cannot share the pull queue; nil if they can.
 func (p *Pulls) Check(c *NDP) error {
 	if p.config.MTU != wire.EthernetHeader+c.MTU || p.config.Share != c.PullShare {
-		return fmt.Errorf("flows by NDP to one host share its pull queue: they need the same mtu and pull-share, not %v and %v beside %v and %v",
+		return fmt.Errorf("NDP flows to one host share its pull queue: they need the same mtu and pull-share, not %v and %v beside %v and %v",
 			c.MTU, c.PullShare, p.config.MTU-wire.EthernetHeader, p.config.Share)
 	}
 	return nil
@@ -163,11 +163,11 @@ func (d *PulledStreams) Start(now units.Time, r *records.Record) {
 	}
 	switch {
 	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: the one that has the data starts a flow by NDP"
+		s.Failure = "started by the wrong host: NDP flows start at the host that has the data"
 	case !known:
-		s.Failure = "to a host that takes no part in the traffic"
+		s.Failure = "the destination host is not part of the traffic"
 	case !reachable:
-		s.Failure = "nobody has the address " + s.to.String()
+		s.Failure = "no host has the address " + s.to.String()
 	default:
 		d.open(now, s)
 		return

@@ -168,7 +168,7 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
 		n.recvs, err = d.CreateCQ(min(l.CQE, 1<<16), &n.events)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: flows by RDMA: %w", d.Name(), err)
+		return nil, fmt.Errorf("%s: RDMA flows: %w", d.Name(), err)
 	}
 	n.cq.Arm(false)
 	if n.recvs != n.cq {
@@ -205,10 +205,10 @@ func (n *NIC) Start(now units.Time, r *records.Record) {
 	to, known := n.table.of[int(other)]
 	switch {
 	case int(starter) != n.host.Node:
-		n.refuse(now, f, "started by the wrong host: the one that gets the data starts a READ, all else the one that has it")
+		n.refuse(now, f, "started by the wrong host: READs start at the host that gets the data, all else at the host that has it")
 		return
 	case !known:
-		n.refuse(now, f, "to a host that takes no part in the traffic")
+		n.refuse(now, f, "the destination host is not part of the traffic")
 		return
 	}
 	f.peer = n.peer(int(f.Traffic), to)

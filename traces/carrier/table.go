@@ -102,7 +102,7 @@ func NewTable(members []Member, traffics int, settings map[int]RDMA) (*Table, er
 	}
 	t.slotBits = numberBits - t.hostBits - bits.Len(uint(traffics-1))
 	if t.slotBits < minSlotBits {
-		return nil, fmt.Errorf("%d hosts with %d patterns of traffic by RDMA: numbers of queue pairs have room for %d hosts then; use fewer patterns or hosts",
+		return nil, fmt.Errorf("%d hosts with %d patterns of RDMA traffic: queue pair numbers suffice for %d hosts; use fewer patterns or hosts",
 			len(members), traffics, 1<<(numberBits-minSlotBits-bits.Len(uint(traffics-1))))
 	}
 	return t, nil

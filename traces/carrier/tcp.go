@@ -31,7 +31,7 @@ func (c *TCP) Check() error {
 	case c.DSCP > 63:
 		return fmt.Errorf("dscp is %d: it can be 0 to 63", c.DSCP)
 	case c.Control.Settings == nil:
-		return errors.New("flows by TCP need a rate control, such as cubic")
+		return errors.New("TCP flows need a rate control, such as cubic")
 	}
 	if err := Controls(c.Control); err != nil {
 		return err
@@ -44,13 +44,13 @@ func Controls(c cc.Choice) error {
 	t := c.Traits()
 	switch {
 	case t.Telemetry > 0:
-		return fmt.Errorf("%s goes by in-band telemetry, which TCP does not carry", c)
+		return fmt.Errorf("%s needs in-band telemetry, which TCP does not carry", c)
 	case t.Marks == cc.AnswerCNP:
-		return fmt.Errorf("%s goes by CNPs, which RoCE has and TCP has not", c)
+		return fmt.Errorf("%s needs CNPs, which RoCE has and TCP does not", c)
 	}
 	if m := c.Feedback(); m != nil {
 		if _, ok := m.New().(cc.Probe); !ok {
-			return fmt.Errorf("%s goes by messages that switches send to NICs and edge services", c)
+			return fmt.Errorf("%s needs messages that switches send to NICs and edge services", c)
 		}
 	}
 	return nil
@@ -176,11 +176,11 @@ func (d *Streams) Start(now units.Time, r *records.Record) {
 	}
 	switch {
 	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: the one that has the data starts a flow by TCP"
+		s.Failure = "started by the wrong host: TCP flows start at the host that has the data"
 	case !known:
-		s.Failure = "to a host that takes no part in the traffic"
+		s.Failure = "the destination host is not part of the traffic"
 	case !reachable:
-		s.Failure = "nobody has the address " + s.to.String()
+		s.Failure = "no host has the address " + s.to.String()
 	default:
 		d.open(now, s)
 		return

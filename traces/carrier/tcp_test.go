@@ -37,13 +37,13 @@ func TestTCPCheck(t *testing.T) {
 		t.Errorf("accurate: %v", err)
 	}
 	for want, change := range map[string]func(c *TCP){
-		"dscp is 64":                               func(c *TCP) { c.DSCP = 64 },
-		"need a rate control":                      func(c *TCP) { c.Control = cc.Choice{} },
-		"dcqcn goes by CNPs":                       func(c *TCP) { c.Control = choice(t, "dcqcn") },
-		"hpcc goes by in-band":                     func(c *TCP) { c.Control = choice(t, "hpcc") },
-		"rocc goes by messages that switches send": func(c *TCP) { c.Control = choice(t, "rocc") },
-		"receive-window: 1 is":                     func(c *TCP) { c.Window = 1 },
-		"retries: 0 is out of range: g":            func(c *TCP) { c.Retries = 0 },
+		"dscp is 64":                             func(c *TCP) { c.DSCP = 64 },
+		"need a rate control":                    func(c *TCP) { c.Control = cc.Choice{} },
+		"dcqcn needs CNPs":                       func(c *TCP) { c.Control = choice(t, "dcqcn") },
+		"hpcc needs in-band":                     func(c *TCP) { c.Control = choice(t, "hpcc") },
+		"rocc needs messages that switches send": func(c *TCP) { c.Control = choice(t, "rocc") },
+		"receive-window: 1 is":                   func(c *TCP) { c.Window = 1 },
+		"retries: 0 is out of range: g":          func(c *TCP) { c.Retries = 0 },
 	} {
 		c := good
 		change(&c)

@@ -30,7 +30,7 @@ type UDP struct {
 func (c *UDP) Check() error {
 	switch {
 	case c.Rate < 0:
-		return fmt.Errorf("rate is %v: it can be 0, for that of the link, or more", c.Rate)
+		return fmt.Errorf("rate is %v: it can be 0, for the link's rate, or more", c.Rate)
 	case c.Size < 1 || c.Size > 65507:
 		return fmt.Errorf("size is %d: a datagram has a payload of 1 to 65507 bytes, and it has to fit the MTU of the links", int64(c.Size))
 	case c.DSCP > 63:
@@ -147,11 +147,11 @@ func (d *Datagrams) Start(now units.Time, r *records.Record) {
 	}
 	switch {
 	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: the one that has the data starts a flow by UDP"
+		s.Failure = "started by the wrong host: UDP flows start at the host that has the data"
 	case !known:
-		s.Failure = "to a host that takes no part in the traffic"
+		s.Failure = "the destination host is not part of the traffic"
 	case !reachable:
-		s.Failure = "nobody has the address " + s.to.String()
+		s.Failure = "no host has the address " + s.to.String()
 	default:
 		s.number = d.numbers[r.To]
 		d.numbers[r.To]++

@@ -45,7 +45,7 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 		"":                            "line 1: the file is empty",
 		"2 1 3 100 5 2\n":             "line 1: the first line must be the number of flows",
 		"x\n":                         "line 1: the first line must be the number of flows",
-		"2\n1 0 3 100 5 2\n":          "line 2: the file ends after 1 flows, and its first line promises 2",
+		"2\n1 0 3 100 5 2\n":          "line 2: the file ends after 1 flows, but its first line announces 2",
 		"1\n1 0 3 100 5\n":            "line 2: 5 fields where SOURCE",
 		"1\na 0 3 100 5 2\n":          `line 2: "a" is not the number of a host`,
 		"1\n1 -1 3 100 5 2\n":         `line 2: "-1" is not the number of a host`,
@@ -56,7 +56,7 @@ func TestReadHPCCSaysWhatIsWrong(t *testing.T) {
 		"1\n1 0 3 100 5 soon\n":       `line 2: "soon" is not a time in seconds`,
 		"1\n1 0 3 100 5 2m\n":         `line 2: "2m" is not a time in seconds`,
 		"1\n1 0 3 100 5 -2\n":         `line 2: "-2" is not a time in seconds`,
-		"2\n1 0 3 9 5 2\n1 0 4 9 5 2": "line 3: priority group 4, and the flows before it have 3",
+		"2\n1 0 3 9 5 2\n1 0 4 9 5 2": "line 3: priority group 4, but the flows before it have 3",
 	} {
 		if _, err := ReadHPCC(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
@@ -153,9 +153,9 @@ func TestWriteHPCCRefuses(t *testing.T) {
 		return func(yield func(pattern.Flow) bool) { yield(f) }
 	}
 	for want, err := range map[string]error{
-		"priority group 8":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{}), nil, 8),
-		"host 1 to host 2":  WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1}), []int{1}, 3),
-		"knows sizes up to": WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1 << 32}), []int{1, 2}, 3),
+		"priority group 8":     WriteHPCC(&strings.Builder{}, one(pattern.Flow{}), nil, 8),
+		"host 1 to host 2":     WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1}), []int{1}, 3),
+		"supports sizes up to": WriteHPCC(&strings.Builder{}, one(pattern.Flow{From: 1, To: 2, Size: 1 << 32}), []int{1, 2}, 3),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -220,15 +220,15 @@ func TestReadHtsimSaysWhatIsWrong(t *testing.T) {
 	const head = "Nodes 4\nConnections 1\n"
 	for text, want := range map[string]string{
 		"": "line 1: a file without connections",
-		"Nodes 4\nConnections 2\n0->1 start 0 size 5\n":               "line 3: the file says Connections 2, and has 1",
+		"Nodes 4\nConnections 2\n0->1 start 0 size 5\n":               "line 3: the file says Connections 2, but has 1",
 		"Connections 1\n0->1 start 0 size 5\n":                        `line 2: a line "Nodes N" must stand before`,
 		"Nodes\n":                                                     "line 1: Nodes takes one number",
-		"Nodes 4\nNodes 5\n":                                          "line 2: Nodes is there twice",
+		"Nodes 4\nNodes 5\n":                                          "line 2: duplicate Nodes",
 		"nodes 4\n":                                                   `line 1: "nodes": a line begins with`,
 		"Failures 2\n":                                                "line 1: failures are not supported",
 		"failure switch_type TOR\n":                                   "line 1: failures are not supported",
-		head + "0->1 start 0 size 5\nNodes 4\n":                       "line 4: Nodes must stand before",
-		head + "0->4 start 0 size 5\n":                                "line 3: there is no host 4: the file is for 4, from 0",
+		head + "0->1 start 0 size 5\nNodes 4\n":                       "line 4: Nodes must come before",
+		head + "0->4 start 0 size 5\n":                                "line 3: there is no host 4: the file has 4 hosts, numbered from 0",
 		head + "0->b start 0 size 5\n":                                `line 3: "b" is not the number of a host`,
 		head + "0->1 start 0\n":                                       "line 3: a connection without a size",
 		head + "0->1 start 0 size 0\n":                                "line 3: a connection without a size",
@@ -240,16 +240,16 @@ func TestReadHtsimSaysWhatIsWrong(t *testing.T) {
 		head + "0->1 start 0 size 5 addon\n":                          "line 3: addon is not supported",
 		head + "0->1 start 0 size 5 speed 3\n":                        `line 3: "speed": a connection has`,
 		head + "0->1 start 0 size 5 id 0\n":                           "line 3: id 0: it must be at least 1",
-		head + "0->1 start 0 size 5 id 1\n1->0 start 0 size 5 id 1\n": "line 4: id 1 is that of the connection in line 3",
+		head + "0->1 start 0 size 5 id 1\n1->0 start 0 size 5 id 1\n": "line 4: id 1 is already used by the connection in line 3",
 		head + "0->1 start 0 trigger 1 size 5\n":                      "line 3: both start and trigger",
 		head + "0->1 trigger 1 size 5\n":                              "line 3: there is no trigger with id 1",
-		head + "0->1 start 0 size 5\ntrigger id 1 oneshot\n":          "line 4: the file says Triggers 0, and has 1",
+		head + "0->1 start 0 size 5\ntrigger id 1 oneshot\n":          "line 4: the file says Triggers 0, but has 1",
 		"trigger oneshot\n":                                           "line 1: a trigger without id",
-		"trigger id 1\n":                                              "line 1: a trigger is one of",
-		"trigger id 1 oneshot barrier count 1\n":                      "line 1: a trigger is one of",
-		"trigger id 1 barrier\n":                                      "line 1: a barrier has a count",
+		"trigger id 1\n":                                              "line 1: a trigger must be one of",
+		"trigger id 1 oneshot barrier count 1\n":                      "line 1: a trigger must be one of",
+		"trigger id 1 barrier\n":                                      "line 1: a barrier needs a count",
 		"trigger id 1 sometimes\n":                                    `line 1: "sometimes": a trigger has`,
-		"trigger id 1 oneshot\ntrigger id 1 oneshot\n":                "line 2: trigger 1 is there already, in line 1",
+		"trigger id 1 oneshot\ntrigger id 1 oneshot\n":                "line 2: trigger 1 already exists, in line 1",
 	} {
 		if _, err := ReadHtsim(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)

@@ -35,14 +35,14 @@ func ReadHPCC(r io.Reader) (File, error) {
 	for len(f.Flows) < count {
 		fields := s.next()
 		if fields == nil {
-			return File{}, cmp.Or(s.end(), s.errorf("the file ends after %d flows, and its first line promises %d", len(f.Flows), count))
+			return File{}, cmp.Or(s.end(), s.errorf("the file ends after %d flows, but its first line announces %d", len(f.Flows), count))
 		}
 		flow, priority, err := hpccFlow(fields)
 		switch {
 		case err != nil:
 			return File{}, s.errorf("%w", err)
 		case len(f.Flows) > 0 && priority != f.Priority:
-			return File{}, s.errorf("priority group %d, and the flows before it have %d: give each group a file of its own", priority, f.Priority)
+			return File{}, s.errorf("priority group %d, but the flows before it have %d: use one file for each group", priority, f.Priority)
 		}
 		flow.Line = s.line
 		f.Priority = priority
@@ -93,9 +93,9 @@ func WriteHPCC(w io.Writer, flows iter.Seq[pattern.Flow], hosts []int, priority 
 		to, too := place[f.To]
 		switch {
 		case !known || !too:
-			return fmt.Errorf("a flow from host %d to host %d, which are not both among the hosts", f.From, f.To)
+			return fmt.Errorf("a flow from host %d to host %d, which do not both exist", f.From, f.To)
 		case f.Size > math.MaxUint32:
-			return fmt.Errorf("a flow of %v: HPCC's simulator knows sizes up to %d bytes", f.Size, uint32(math.MaxUint32))
+			return fmt.Errorf("a flow of %v: HPCC's simulator supports sizes up to %d bytes", f.Size, uint32(math.MaxUint32))
 		}
 		lines = append(lines, line{from, to, f.Size, (f.At + units.Nanosecond/2) / units.Nanosecond})
 	}

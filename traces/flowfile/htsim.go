@@ -61,7 +61,7 @@ func (m *matrix) read(fields []string, line int) error {
 		return nil
 	case first == "Nodes" || first == "Connections" || first == "Triggers" || first == "Failures":
 		if len(m.file.Flows)+len(m.ids) > 0 {
-			return fmt.Errorf("%s must stand before connections and triggers", first)
+			return fmt.Errorf("%s must come before connections and triggers", first)
 		}
 		if len(fields) != 2 {
 			return fmt.Errorf("%s takes one number", first)
@@ -71,15 +71,15 @@ func (m *matrix) read(fields []string, line int) error {
 			return err
 		}
 		if _, twice := m.counts[first]; twice {
-			return fmt.Errorf("%s is there twice", first)
+			return fmt.Errorf("duplicate %s", first)
 		}
 		if first == "Failures" && n > 0 {
-			return fmt.Errorf("failures are not supported: let events of the lab take links down")
+			return fmt.Errorf("failures are not supported: take links down with events of the lab")
 		}
 		m.counts[first] = n
 		return nil
 	case first == "failure":
-		return fmt.Errorf("failures are not supported: let events of the lab take links down")
+		return fmt.Errorf("failures are not supported: take links down with events of the lab")
 	case first == "trigger":
 		return m.trigger(fields[1:], line)
 	case strings.Contains(first, "->"):
@@ -151,7 +151,7 @@ func (m *matrix) connection(fields []string, line int) error {
 		case "id":
 			if n, err = w.number(word, 1); err == nil {
 				if before := m.flows[n]; before > 0 {
-					return fmt.Errorf("id %d is that of the connection in line %d", n, before)
+					return fmt.Errorf("id %d is already used by the connection in line %d", n, before)
 				}
 				m.flows[n] = line
 			}
@@ -170,7 +170,7 @@ func (m *matrix) connection(fields []string, line int) error {
 	}
 	switch {
 	case !sized:
-		return fmt.Errorf("a connection without a size runs for ever in htsim, which is not supported: give it one")
+		return fmt.Errorf("a connection without a size runs forever in htsim, which is not supported: give it a size")
 	case timed && f.Trigger > 0:
 		return fmt.Errorf("both start and trigger")
 	case !timed && f.Trigger == 0:
@@ -188,7 +188,7 @@ func (m *matrix) host(text string) (int, error) {
 	}
 	n, err := number("the number of a host", text)
 	if err == nil && n >= nodes {
-		err = fmt.Errorf("there is no host %d: the file is for %d, from 0", n, nodes)
+		err = fmt.Errorf("there is no host %d: the file has %d hosts, numbered from 0", n, nodes)
 	}
 	return n, err
 }
@@ -221,13 +221,13 @@ func (m *matrix) trigger(fields []string, line int) error {
 	case id == 0:
 		return fmt.Errorf("a trigger without id")
 	case kinds != 1:
-		return fmt.Errorf("a trigger is one of oneshot, multishot and barrier")
+		return fmt.Errorf("a trigger must be one of oneshot, multishot and barrier")
 	case (t.Kind == pattern.Barrier) != (t.Count > 0):
-		return fmt.Errorf("a barrier has a count, other triggers have none")
+		return fmt.Errorf("a barrier needs a count, other triggers have none")
 	}
 	i := m.place(id, line) - 1
 	if m.defined[i] > 0 {
-		return fmt.Errorf("trigger %d is there already, in line %d", id, m.defined[i])
+		return fmt.Errorf("trigger %d already exists, in line %d", id, m.defined[i])
 	}
 	m.defined[i] = line
 	m.file.Triggers[i] = t
@@ -242,10 +242,10 @@ func (m *matrix) check(s *scanner) error {
 		}
 	}
 	if said, has := m.counts["Connections"], len(m.file.Flows); said != has {
-		return s.errorf("the file says Connections %d, and has %d", said, has)
+		return s.errorf("the file says Connections %d, but has %d", said, has)
 	}
 	if said, has := m.counts["Triggers"], len(m.ids); said != has {
-		return s.errorf("the file says Triggers %d, and has %d", said, has)
+		return s.errorf("the file says Triggers %d, but has %d", said, has)
 	}
 	if len(m.file.Flows) == 0 {
 		return s.errorf("a file without connections")

@@ -70,7 +70,7 @@ func (c Collective) Make() (Pattern, error) {
 	n := len(c.Hosts)
 	switch {
 	case c.Operation > Exchange:
-		return nil, fmt.Errorf("collective %d: there is none", c.Operation)
+		return nil, fmt.Errorf("unknown collective %d", c.Operation)
 	case c.Size < units.Bytes(n):
 		return nil, fmt.Errorf("a collective of %v among %d ranks: chunks need at least 1B each", c.Size, n)
 	case c.Iterations < 0:

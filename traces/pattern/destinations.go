@@ -111,18 +111,18 @@ func (d Weights) route(_ Stream, from []int) (route, error) {
 		return route{}, err
 	}
 	if len(d.Matrix) != len(from) {
-		return route{}, fmt.Errorf("a matrix of %d rows for %d hosts that send", len(d.Matrix), len(from))
+		return route{}, fmt.Errorf("a matrix of %d rows for %d sending hosts", len(d.Matrix), len(from))
 	}
 	sums := make([]float64, len(from))
 	all := 0.0
 	for i, row := range d.Matrix {
 		if len(row) != len(to) {
-			return route{}, fmt.Errorf("row %d of the matrix has %d weights for %d hosts that receive", i+1, len(row), len(to))
+			return route{}, fmt.Errorf("row %d of the matrix has %d weights for %d receiving hosts", i+1, len(row), len(to))
 		}
 		for j, w := range row {
 			switch {
 			case !(w >= 0) || math.IsInf(w, 1):
-				return route{}, fmt.Errorf("row %d, column %d of the matrix: %v is no weight", i+1, j+1, w)
+				return route{}, fmt.Errorf("row %d, column %d of the matrix: %v is not a weight", i+1, j+1, w)
 			case w > 0 && from[i] == to[j]:
 				return route{}, fmt.Errorf("row %d, column %d of the matrix: host %d would send to itself", i+1, j+1, from[i])
 			}
@@ -131,7 +131,7 @@ func (d Weights) route(_ Stream, from []int) (route, error) {
 		all += sums[i]
 	}
 	if all == 0 || math.IsInf(all, 1) {
-		return route{}, errors.New("the weights of the matrix add up to nothing, or too much")
+		return route{}, errors.New("the weights of the matrix add up to 0, or too much")
 	}
 	return route{
 		receivers: to,

@@ -77,7 +77,7 @@ func (l List) Make() (Pattern, error) {
 		started: make([][]int32, len(l.Triggers)), timed: map[int][]int32{}, sends: map[int]bool{},
 	}
 	if len(l.Flows) == 0 {
-		return nil, errors.New("a list of no flows")
+		return nil, errors.New("an empty list of flows")
 	}
 	for i, f := range l.Flows {
 		if err := l.check(f); err != nil {
@@ -145,7 +145,7 @@ func (p *list) seen() error {
 			}
 			for _, k := range p.started[by.trigger-1] {
 				if g := p.flows[k]; g.From != by.host {
-					return fmt.Errorf("%s: only host %d sees when this flow is %s, but it is to start the flow of %s, which host %d sends%s",
+					return fmt.Errorf("%s: only host %d sees when this flow is %s, but it should start the flow of %s, which host %d sends%s",
 						f.where(i), f.end(by.what), by.what, p.listed[k].where(int(k)), p.listed[k].From, by.fix)
 				}
 			}

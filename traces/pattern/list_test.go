@@ -59,7 +59,7 @@ func TestTriggersThatDoNotWork(t *testing.T) {
 		want string
 	}{
 		"not seen: sent": {two(Trigger{}, Listed{From: 0, To: 1, Sent: 1}, Listed{From: 1, To: 2, Trigger: 1}),
-			"line 4: only host 0 sees when this flow is sent, but it is to start the flow of line 5, which host 1 sends; if it is the receiver, let the arrival"},
+			"line 4: only host 0 sees when this flow is sent, but it should start the flow of line 5, which host 1 sends; if it is the receiver, let the arrival"},
 		"not seen: received": {two(Trigger{}, Listed{From: 0, To: 1, Received: 1}, Listed{From: 0, To: 2, Trigger: 1}),
 			"line 4: only host 1 sees when this flow is received"},
 		"no activation": {two(Trigger{}, Listed{From: 0, To: 1}, Listed{From: 0, To: 2, Trigger: 1}),

@@ -63,7 +63,7 @@ func (o OnOff) Make() (Pattern, error) {
 	if r.share != nil {
 		for i, h := range o.Hosts {
 			if r.share(i) == 0 {
-				return nil, fmt.Errorf("host %d has no weight to anybody: leave it out of the sources", h)
+				return nil, fmt.Errorf("host %d has no weight to any host: leave it out of the sources", h)
 			}
 		}
 	}

@@ -84,10 +84,10 @@ func checkHosts(what string, hosts []int, least int) error {
 	seen := make(map[int]bool, len(hosts))
 	for _, h := range hosts {
 		if h < 0 {
-			return fmt.Errorf("%s: %d is no host", what, h)
+			return fmt.Errorf("%s: %d is not a host", what, h)
 		}
 		if seen[h] {
-			return fmt.Errorf("%s: host %d is there twice", what, h)
+			return fmt.Errorf("%s: duplicate host %d", what, h)
 		}
 		seen[h] = true
 	}

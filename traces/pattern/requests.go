@@ -90,11 +90,11 @@ func (q Requests) Make() (Pattern, error) {
 	case q.Fanout < 0 || q.Every < 0 || q.Think < 0 || q.Outstanding < 0 || q.Count < 0:
 		return nil, errors.New("requests: fanout, times, requests outstanding and count must not be negative")
 	case q.Every > 0 && (q.Think > 0 || q.Outstanding > 0):
-		return nil, errors.New("requests at times of their own (every) wait for no answer: think and outstanding are for closed loops")
+		return nil, errors.New("requests at set times (every) do not wait for answers: think and outstanding are for closed loops")
 	case q.Every == 0 && q.Request == nil:
-		return nil, errors.New("a closed loop needs a size of the request message: workers learn of a request by nothing else")
+		return nil, errors.New("a closed loop needs a size of the request message: only that tells workers of a request")
 	case q.Every == 0 && q.Roaming:
-		return nil, errors.New("a closed loop is each aggregator's own: only requests at times of their own (every) roam")
+		return nil, errors.New("each aggregator has its own closed loop: only requests at set times (every) roam")
 	}
 	if err := checkTimes(q.Start, q.Stop); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func fit(texts ...*string) error {
 	for _, t := range texts {
 		*t = strings.ToValidUTF8(*t, "\uFFFD")
 		if len(*t) > maxText {
-			return fmt.Errorf("pcapng: a text of %d bytes is too long, at most %d fit (it begins %.40q)", len(*t), maxText, *t)
+			return fmt.Errorf("pcapng: a text of %d bytes is too long, at most %d fit (it begins with %.40q)", len(*t), maxText, *t)
 		}
 	}
 	return nil

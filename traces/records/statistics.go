@@ -42,7 +42,7 @@ func NewStatistics(to ...units.Bytes) (*Statistics, error) {
 	over := units.Bytes(-1)
 	for _, n := range append(slices.Clone(to), math.MaxInt64) {
 		if n <= over {
-			return nil, fmt.Errorf("bins of sizes up to %v: write them rising, each once, from 0 on", to)
+			return nil, fmt.Errorf("bins of sizes up to %v: they must rise, without duplicates, from 0 on", to)
 		}
 		s.bins = append(s.bins, Bin{Over: over, To: n})
 		over = n

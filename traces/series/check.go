@@ -37,7 +37,7 @@ func check(n int, things, fewer string, every, length units.Time, wall bool) err
 	var wrong string
 	enough := least
 	if every < least {
-		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the most in %s", every, least, clock)
+		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the maximum in %s", every, least, clock)
 	}
 	if wall {
 		if need := roundUp(float64(n) * float64(units.Second) / maxRate); every < need {

@@ -77,7 +77,7 @@ func TestFlowCSV(t *testing.T) {
 			t.Errorf("%s is number %d, %v", name, i, err)
 		}
 	}
-	if _, err := x.Find("beta"); err == nil || !strings.Contains(err.Error(), "none of rate, goodput") {
+	if _, err := x.Find("beta"); err == nil || !strings.Contains(err.Error(), "must be one of rate, goodput") {
 		t.Errorf("beta: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestFlowBadFiles(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                                   "empty",
-		"time_s,qpn\n":                       "lacks the column interval_s, nic, transfer, rate_bps",
+		"time_s,qpn\n":                       "missing column interval_s, nic, transfer, rate_bps",
 		header + "1\n":                       "wrong number of fields",
 		header + "x,1,a,1,,,,,,,,,\n":        `line 2: time_s: "x" is not a time`,
 		header + "1,2,a,1,,,,,,,,,\n":        `interval_s: "2" is not a time above 0`,

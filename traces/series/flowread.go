@@ -102,7 +102,7 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 		x.columns = append(x.columns, find(q.column))
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("missing column %s", strings.Join(missing, ", "))
 	}
 	for i, column := range header {
 		if g, ok := gaugeOf(column, OfControl); ok {
@@ -141,7 +141,7 @@ func (x *FlowReader) Find(name string) (int, error) {
 				names = append(names, q.Name)
 			}
 		}
-		return 0, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+		return 0, fmt.Errorf("%q must be one of %s", name, strings.Join(names, ", "))
 	}
 	return found, nil
 }

@@ -77,7 +77,7 @@ func (x *Reader) Find(name string) (Quantity, error) {
 		}
 	}
 	if found < 0 {
-		return Quantity{}, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+		return Quantity{}, fmt.Errorf("%q must be one of %s", name, strings.Join(names, ", "))
 	}
 	return of(found), nil
 }

@@ -117,7 +117,7 @@ func newDecoder(header []string) (*decoder, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("missing column %s", strings.Join(missing, ", "))
 	}
 	return d, nil
 }

@@ -69,7 +69,7 @@ func TestReadErrors(t *testing.T) {
 	const good = "0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0\n"
 	for text, want := range map[string]string{
 		"":                       "empty",
-		"time_s,port\n":          "lacks the column interval_s, class, queue_bytes",
+		"time_s,port\n":          "missing column interval_s, class, queue_bytes",
 		head + good + "x" + good: `line 3: time_s: "x0.1" is not a time in seconds`,
 		head + strings.Replace(good, "s1:1,,0", "s1:1,,-3", 1):       `line 2: queue_bytes: "-3" is not a whole number`,
 		head + strings.Replace(good, "0.1,0.1", "0.1,0", 1):          `line 2: interval_s: "0" is not a time above 0`,

@@ -30,7 +30,7 @@ const slack = 1e-9
 // the remaining share.
 func NewMix(parts []Part, rest Dist) (*Mix, error) {
 	if len(parts) == 0 {
-		return nil, errors.New("a mix of no sizes")
+		return nil, errors.New("an empty mix of sizes")
 	}
 	sum := 0.0
 	for i, p := range parts {

@@ -121,5 +121,5 @@ func Named(name string) (*CDF, error) {
 		names[i] = k.Name
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("no sizes are called %q: there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown sizes %q: there are %s", name, strings.Join(names, ", "))
 }

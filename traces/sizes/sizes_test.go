@@ -207,7 +207,7 @@ func TestBadDistributions(t *testing.T) {
 	_, err = NewPareto(1, 3, 2)
 	bad("Pareto", err, "must not be less")
 	_, err = NewMix(nil, nil)
-	bad("mix", err, "no sizes")
+	bad("mix", err, "an empty mix of sizes")
 	_, err = NewMix([]Part{{0.5, Fixed(1)}, {0.4, Fixed(2)}}, nil)
 	bad("mix", err, "90% of the flows, not 100%: change a share or name a rest")
 	_, err = NewMix([]Part{{0.5, Fixed(1)}, {0.5, Fixed(2)}}, Fixed(3))

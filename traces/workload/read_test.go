@@ -39,7 +39,7 @@ func TestReadErrors(t *testing.T) {
 	const head = "flow,sent_packets,received_packets,start_s,end_s,more\n"
 	for text, want := range map[string]string{
 		"":                                   "empty",
-		"flow,sent_packets\n":                "lacks the column received_packets, start_s, end_s",
+		"flow,sent_packets\n":                "missing column received_packets, start_s, end_s",
 		head + "a,1,2,0,1,x\nb,-1,2,0,1,x\n": `line 3: sent_packets: "-1" is not a whole number`,
 		head + "a,1,2,zero,1,x\n":            `line 2: start_s: "zero" is not a number`,
 		head + "a,1\n":                       "line 2",

@@ -89,7 +89,7 @@ func readCSV[T any](r io.Reader, needed []string) ([]T, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("missing column %s", strings.Join(missing, ", "))
 	}
 	fields := make([][]int, len(header)) // nil for columns that no field has
 	for _, f := range columns(reflect.TypeFor[T]()) {

@@ -29,7 +29,7 @@ func (v Verb) String() string { return VerbNames[v] }
 func (v *Verb) UnmarshalText(b []byte) error {
 	i := slices.Index(VerbNames, string(b))
 	if i < 0 {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(VerbNames, ", "))
+		return fmt.Errorf("%q must be one of %s", b, strings.Join(VerbNames, ", "))
 	}
 	*v = Verb(i)
 	return nil

@@ -275,7 +275,7 @@ func TestReadTransfersErrors(t *testing.T) {
 	const head = "transfer,message_bytes,posted_messages,completed_messages,start_s,end_s\n"
 	for text, want := range map[string]string{
 		"":                           "empty",
-		"flow,sent_packets\n":        "lacks the column transfer, message_bytes, posted_messages",
+		"flow,sent_packets\n":        "missing column transfer, message_bytes, posted_messages",
 		head + "a,1,1,1,0,1\nb,1,-1": "wrong number of fields",
 		head + "a,x,1,1,0,1\n":       `line 2: message_bytes: "x" is not a whole number`,
 		head + "a,1,-1,1,0,1\n":      `line 2: posted_messages: "-1" is not a whole number, not negative`,

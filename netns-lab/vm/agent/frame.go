@@ -110,7 +110,7 @@ func readFrame(r io.Reader) (f frame, err error) {
 
 // errVersion returns the error for an agent with a different protocol version.
 func errVersion(its byte) error {
-	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: rebuild the guest's image (scripts/vm-image.sh)", its, version)
+	return fmt.Errorf("the guest's agent has protocol version %d, weft has version %d: rebuild the guest's image (scripts/vm-image.sh)", its, version)
 }
 
 // request is the content of an open frame.

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrLost means that the guest no longer answers: it has ended or restarted.
-var ErrLost = errors.New("the guest has ended or restarted")
+var ErrLost = errors.New("the guest has shut down or restarted")
 
 // Link forwards frames between a guest's agent and any number of sessions.
 type Link struct {

@@ -26,7 +26,7 @@ func openTerminal() (master, slave *os.File, err error) {
 	}
 	if err != nil {
 		master.Close()
-		return nil, nil, fmt.Errorf("a terminal: %w", err)
+		return nil, nil, fmt.Errorf("open a terminal: %w", err)
 	}
 	return master, slave, nil
 }

@@ -26,32 +26,32 @@ import (
 
 // Config are the parameters.
 type Config struct {
-	Backend       tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
-	Window        units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 50 packets"`
+	Backend       tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window is sent before there is credit, for networks that trim; rts: credit is requested first; default from the preset"`
+	Window        units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, at least 50 packets"`
 	Paths         int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
-	PullShare     units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
-	CreditPerPull int            `yaml:"credit-per-pull,omitempty" json:"credit-per-pull" jsonschema_description:"packets of credit that one PULL gives at most, 1 to 64, each of the link's MTU; more save control packets, and packets come in bursts of as many; default 1, as in the paper"`
-	CountControl  bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took nothing of the link, as the paper has it; then it is a few percent too full where many short packets are acknowledged; default true"`
-	MergeAcks     bool           `yaml:"merge-acks,omitempty" json:"merge-acks" jsonschema_description:"false: acknowledgements never wait for a PULL to go with; default true, for at most the time of 8 packets, or of two PULLs with more credit, and a quarter of rto"`
-	Pulls         string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
-	RTO           units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
-	Reorder       units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
-	GiveUp        units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
-	Idle          units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is reopened when there is something; default 1s"`
+	PullShare     units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs request; default 99%"`
+	CreditPerPull int            `yaml:"credit-per-pull,omitempty" json:"credit-per-pull" jsonschema_description:"maximum credit of one PULL, in packets of the link's MTU, 1 to 64; more save control packets, but make bursts of that size; default 1, as in the paper"`
+	CountControl  bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took no bandwidth, as in the paper; the link is then a few percent too full when many short packets are acknowledged; default true"`
+	MergeAcks     bool           `yaml:"merge-acks,omitempty" json:"merge-acks" jsonschema_description:"false: acknowledgements never wait to be sent with a PULL; default true, for at most the time of 8 packets, or of two PULLs with more credit, and a quarter of rto"`
+	Pulls         string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all in turn; rdma-first; tcp-first; default fair"`
+	RTO           units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"minimum retransmission timeout; default 100us, or three RTTs if that is longer"`
+	Reorder       units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for an overtaken packet; default 30 times rto"`
+	GiveUp        units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent before packets that wait for it are dropped; default 1s"`
+	Idle          units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"idle time after which a tunnel is closed and its memory freed; it is reopened on demand; default 1s"`
 	DSCP          int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
-	ControlDSCP   int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
-	Tunnels       int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
+	ControlDSCP   int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that for data; default 48"`
+	Tunnels       int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"maximum number of tunnels to an interface; default 10000"`
 
-	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for TCP and all that is not RDMA; default 100"`
-	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"where marking of ECN-capable packets begins in that EQIF (RED, all from twice that on); default 16 packets"`
+	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"maximum packets waiting for a destination in the EQIF for TCP and all else but RDMA; default 100"`
+	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"length from which that EQIF marks ECN-capable packets (RED, all from twice that on); default 16 packets"`
 
-	NativePackets int `yaml:"native-packets,omitempty" json:"native-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for programs that use EQDS itself; what they send beyond it waits with them; default 100"`
+	NativePackets int `yaml:"native-packets,omitempty" json:"native-packets" jsonschema_description:"maximum packets waiting for a destination in the EQIF for programs that use EQDS itself; further ones wait in the programs; default 100"`
 
-	RDMAPackets int            `yaml:"rdma-packets,omitempty" json:"rdma-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for RDMA; default 750"`
-	KLow        units.Bytes    `yaml:"k-low,omitempty" json:"k-low" jsonschema_description:"length of that queue from which on queue pairs get CNPs; default that of the preset"`
-	KHigh       units.Bytes    `yaml:"k-high,omitempty" json:"k-high" jsonschema_description:"length from which on each packet brings a CNP; default that of the preset"`
+	RDMAPackets int            `yaml:"rdma-packets,omitempty" json:"rdma-packets" jsonschema_description:"maximum packets waiting for a destination in the EQIF for RDMA; default 750"`
+	KLow        units.Bytes    `yaml:"k-low,omitempty" json:"k-low" jsonschema_description:"length of that queue from which queue pairs get CNPs; default from the preset"`
+	KHigh       units.Bytes    `yaml:"k-high,omitempty" json:"k-high" jsonschema_description:"length from which every packet causes a CNP; default from the preset"`
 	PMax        units.Fraction `yaml:"pmax,omitempty" json:"pmax" jsonschema_description:"probability of a CNP below k-high; default 100%"`
-	Lossless    bool           `yaml:"lossless,omitempty" json:"lossless" jsonschema_description:"true: a packet of the NIC that finds a full queue waits in the NIC, and all others of it behind it, as with PFC towards the NIC; default false, it is dropped"`
+	Lossless    bool           `yaml:"lossless,omitempty" json:"lossless" jsonschema_description:"true: a packet of the NIC that finds a full queue waits in the NIC, as do all behind it, as with PFC towards the NIC; default false, it is dropped"`
 }
 
 // presets are the names of known parameters: the back ends and the NICs of Appendix B.
@@ -75,33 +75,33 @@ func (reversed) Rank(class uint8, _ uint64, _ int, _ *uint64) uint64 { return ui
 
 func init() {
 	edge.Services.Register("eqds", edge.Kind{
-		Summary: "carries all that a host sends in EQDS tunnels (Olteanu et al., NSDI 2022): it waits at the edge until the receiving host gives credit",
+		Summary: "carries all of a host's packets in EQDS tunnels (Olteanu et al., NSDI 2022): they wait at the edge until the receiving host grants credit",
 		Presets: presets,
 		Settings: func(preset string, _ units.Rate) edge.Settings {
 			return defaults(preset)
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "tunnels", Help: "tunnels to other hosts", Brief: true},
-			{Name: "closed_tunnels", Help: "tunnels to other hosts that were closed because they were idle"},
-			{Name: "waiting_tunnels", Help: "of them, those with packets that wait", Brief: true},
-			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
-			{Name: "unacknowledged", Help: "packets that are kept until they are acknowledged"},
-			{Name: "incoming_tunnels", Help: "tunnels that come here", Brief: true},
+			{Name: "closed_tunnels", Help: "idle tunnels to other hosts that were closed"},
+			{Name: "waiting_tunnels", Help: "tunnels with waiting packets", Brief: true},
+			{Name: "waiting", Unit: gauge.Bytes, Help: "waiting frames", Brief: true},
+			{Name: "unacknowledged", Help: "packets kept until they are acknowledged"},
+			{Name: "incoming_tunnels", Help: "tunnels from other hosts", Brief: true},
 			{Name: "pulled_senders", Help: "active-sender list: tunnels that want credit"},
-			{Name: "busy", Unit: gauge.Seconds, Help: "time for which the link has what is still to be asked for"},
-			{Name: "reorder", Unit: gauge.Bytes, Help: "frames that wait for others with lower numbers"},
+			{Name: "busy", Unit: gauge.Seconds, Help: "time that the link needs for data still to be requested"},
+			{Name: "reorder", Unit: gauge.Bytes, Help: "frames waiting for others with lower numbers"},
 			{Name: "data", Help: "data packets sent"},
-			{Name: "resent", Help: "of them, those sent again", Brief: true},
-			{Name: "trimmed", Help: "data packets that came without payload"},
+			{Name: "resent", Help: "data packets sent again", Brief: true},
+			{Name: "trimmed", Help: "data packets received without payload"},
 			{Name: "timeouts", Help: "retransmission timeouts"},
 			{Name: "requests", Help: "RTS sent"},
 			{Name: "marked", Help: "packets marked in the EQIF"},
 			{Name: "cnps", Help: "CNPs to queue pairs of the host's NIC"},
-			{Name: "dropped", Help: "packets that did not fit into the EQIF", Brief: true},
-			{Name: "native_sent", Help: "messages of Go programs that were delivered"},
-			{Name: "native_received", Help: "messages to Go programs that came"},
-			{Name: "native_lost", Help: "messages that were given up by the sender, came for no socket, or did not fit into one"},
-			{Name: "refused", Help: "packets of other hosts that had no place, or were of no tunnel"},
+			{Name: "dropped", Help: "packets dropped because the EQIF was full", Brief: true},
+			{Name: "native_sent", Help: "delivered messages of Go programs"},
+			{Name: "native_received", Help: "messages received for Go programs"},
+			{Name: "native_lost", Help: "messages abandoned by the sender, for no socket, or without room in the socket"},
+			{Name: "refused", Help: "packets from other hosts without room, or of no tunnel"},
 		},
 	})
 }
@@ -144,7 +144,7 @@ func (c *Config) Validate(line units.Rate) error {
 		if c.Window < 2*someMTU {
 			check.Bad("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
 		} else if most := max(1, int(c.Window/(2*someMTU))); c.CreditPerPull > most {
-			check.Bad("credit-per-pull", c.CreditPerPull, "%d at most, half of the window", most)
+			check.Bad("credit-per-pull", c.CreditPerPull, "at most %d, half of the window", most)
 		}
 	}
 	check.Fail(t.Check())
@@ -155,20 +155,20 @@ func (c *Config) Validate(line units.Rate) error {
 	check.Number("dscp", c.DSCP, 0, maxDSCP)
 	check.Number("control-dscp", c.ControlDSCP, 0, maxDSCP)
 	if c.DSCP == c.ControlDSCP {
-		check.Bad("control-dscp", c.ControlDSCP, "another than dscp: control packets go in a class of their own")
+		check.Bad("control-dscp", c.ControlDSCP, "one that differs from dscp: control packets need their own class")
 	}
 	check.Number("tunnels", c.Tunnels, fewTunnels, manyTunnels)
 	check.Number("tcp-packets", c.TCPPackets, 1, 1<<20)
 	if c.TCPMark < 0 {
-		check.Bad("tcp-mark", c.TCPMark, "an amount from 0 on, such as 24KB")
+		check.Bad("tcp-mark", c.TCPMark, "0 or more, such as 24KB")
 	}
 	check.Number("native-packets", c.NativePackets, 1, 1<<20)
 	check.Number("rdma-packets", c.RDMAPackets, 1, 1<<20)
 	if c.KLow < 0 {
-		check.Bad("k-low", c.KLow, "an amount from 0 on, such as 72KB")
+		check.Bad("k-low", c.KLow, "0 or more, such as 72KB")
 	}
 	if c.KHigh < c.KLow {
-		check.Bad("k-high", c.KHigh, "an amount from k-low, %v, on", c.KLow)
+		check.Bad("k-high", c.KHigh, "at least k-low, %v", c.KLow)
 	}
 	check.Share("pmax", c.PMax, 0, 1)
 	return check.Err()

@@ -42,7 +42,7 @@ type Native struct {
 func NativeOf(x edge.Service) (*Native, error) {
 	s, ok := x.(*service)
 	if !ok {
-		return nil, errors.New("eqds: the host's edge service is another one: write edge: eqds for it in the lab file")
+		return nil, errors.New("eqds: the host has another edge service: write edge: eqds for it in the lab file")
 	}
 	return s.native, nil
 }
@@ -88,11 +88,11 @@ func (n *Native) Open(c SocketConfig) (*Socket, error) {
 			}
 		}
 		if c.Port == 0 {
-			return nil, errors.New("eqds: all ports from 49152 on are taken: close sockets, or name a port")
+			return nil, errors.New("eqds: all ports from 49152 on are in use: close sockets, or choose a port")
 		}
 	}
 	if n.sockets[c.Port] != nil {
-		return nil, fmt.Errorf("eqds: port %d is taken by another socket of the host", c.Port)
+		return nil, fmt.Errorf("eqds: port %d is in use by another socket of the host", c.Port)
 	}
 	if c.Room == 0 {
 		c.Room = DefaultRoom
@@ -187,7 +187,7 @@ func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sendin
 	case s.closed:
 		return nil, net.ErrClosed
 	case size < 0 || size > MaxMessage:
-		return nil, fmt.Errorf("eqds: a message of %d bytes: the longest has %d", size, units.Bytes(MaxMessage))
+		return nil, fmt.Errorf("eqds: a message of %d bytes is too long: the maximum is %d", size, units.Bytes(MaxMessage))
 	}
 	service := s.native.service
 	x := service.sender(address{to.Addr(), nativeEQIF})
@@ -283,7 +283,7 @@ type Sending struct {
 
 // ErrGivenUp is the error of a message whose receiver did not answer for as long as the setting
 // give-up says.
-var ErrGivenUp = errors.New("eqds: the message was given up: the receiver does not answer")
+var ErrGivenUp = errors.New("eqds: message abandoned: the receiver does not answer")
 
 // Delivery is the result of a message.
 type Delivery struct {
@@ -384,7 +384,7 @@ func (n *Native) fill(now units.Time, x *sender) {
 		m := x.out.first
 		p := n.part(m)
 		if p == nil {
-			m.fail(now, fmt.Errorf("eqds: the host has no address of the kind of %v any more", m.to.Addr()))
+			m.fail(now, fmt.Errorf("eqds: the host no longer has an address of the IP version of %v", m.to.Addr()))
 		} else {
 			s.env.Admit(now, p)
 			m.packets++

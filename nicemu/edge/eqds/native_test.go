@@ -199,7 +199,7 @@ func TestNativeErrors(t *testing.T) {
 	w := newNetwork(t, 1, with(func(c *Config) { c.GiveUp = 5 * ms }), with(nil), nil)
 	a, b, c := w.hosts[0], w.hosts[1], w.hosts[2]
 	s := a.open(SocketConfig{Port: 9})
-	if _, err := s.native.Open(SocketConfig{Port: 9}); err == nil || !strings.Contains(err.Error(), "port 9 is taken") {
+	if _, err := s.native.Open(SocketConfig{Port: 9}); err == nil || !strings.Contains(err.Error(), "port 9 is in use") {
 		t.Errorf("a port twice: %v", err)
 	}
 	for _, to := range []netip.Addr{c.v4, netip.MustParseAddr("10.9.9.9"), a.v4, {}} {
@@ -207,7 +207,7 @@ func TestNativeErrors(t *testing.T) {
 			t.Errorf("to %v: %v", to, err)
 		}
 	}
-	if _, err := s.SendSize(at(b.v4, 1), MaxMessage+1); err == nil || !strings.Contains(err.Error(), "the longest has 16777216") {
+	if _, err := s.SendSize(at(b.v4, 1), MaxMessage+1); err == nil || !strings.Contains(err.Error(), "the maximum is 16777216") {
 		t.Errorf("too long: %v", err)
 	}
 	if _, err := NativeOf(struct{ edge.Service }{}); err == nil || !strings.Contains(err.Error(), "write edge: eqds") {

@@ -35,9 +35,9 @@ func (s *service) Gauges(now units.Time, values []float64) []float64 {
 // FlowGauges implements edge.Service: those of a tunnel.
 func (s *service) FlowGauges() []gauge.Gauge {
 	return []gauge.Gauge{
-		{Name: "credit", Unit: gauge.Bytes, Help: "credit that is left", Brief: true},
-		{Name: "pull_queue", Help: "packets of credit that were asked for and have not come"},
-		{Name: "unacknowledged", Help: "packets that were sent and are not acknowledged", Brief: true},
+		{Name: "credit", Unit: gauge.Bytes, Help: "remaining credit", Brief: true},
+		{Name: "pull_queue", Help: "packets of credit requested and not yet received"},
+		{Name: "unacknowledged", Help: "unacknowledged packets", Brief: true},
 		{Name: "resent", Help: "data packets sent again"},
 		{Name: "timeouts", Help: "retransmission timeouts"},
 		{Name: "rtt", Unit: gauge.Seconds, Help: "smoothed RTT over all paths", Brief: true},

@@ -19,10 +19,10 @@ import (
 // Config are the parameters. Either Control or Rate is set.
 type Config struct {
 	Control cc.Choice   `yaml:"cc,omitempty" json:"cc,omitzero" jsonschema_description:"rate control of each flow: its name, or {name: {settings}}"`
-	Rate    units.Rate  `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of each flow on the wire, in place of a rate control"`
-	Flows   int         `yaml:"flows,omitempty" json:"flows" jsonschema_description:"most flows that are told apart; flows beyond it share one queue and one rate; default 65536"`
-	Age     units.Time  `yaml:"age,omitempty" json:"age" jsonschema_description:"after how long without a packet a flow is forgotten; default 1s"`
-	Queue   units.Bytes `yaml:"queue,omitempty" json:"queue,omitempty" jsonschema_description:"most that waits of a flow, beyond which packets are dropped; default what is still free of the queue of the host's class"`
+	Rate    units.Rate  `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of each flow on the wire, instead of a rate control"`
+	Flows   int         `yaml:"flows,omitempty" json:"flows" jsonschema_description:"maximum number of flows told apart; further flows share one queue and one rate; default 65536"`
+	Age     units.Time  `yaml:"age,omitempty" json:"age" jsonschema_description:"idle time after which a flow is forgotten; default 1s"`
+	Queue   units.Bytes `yaml:"queue,omitempty" json:"queue,omitempty" jsonschema_description:"maximum queue of a flow, beyond which packets are dropped; default what is still free in the queue of the host's class"`
 }
 
 // Limits of the parameters.
@@ -38,14 +38,14 @@ func init() {
 		Summary:  "limits the rate of each flow of programs and modelled traffic, by a rate control or to a fixed rate",
 		Settings: func(string, units.Rate) edge.Settings { return &Config{Flows: defaultFlows, Age: defaultAge} },
 		Gauges: []gauge.Gauge{
-			{Name: "flows", Help: "flows that are told apart", Brief: true},
-			{Name: "waiting_flows", Help: "flows with packets that wait", Brief: true},
-			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
-			{Name: "forgotten_flows", Help: "flows forgotten because they were old, or others needed their place"},
-			{Name: "crowded", Help: "packets of flows that had to share a queue because there were too many"},
-			{Name: "messages", Help: "messages that a rate control has heard"},
-			{Name: "messages_ignored", Help: "messages about no flow that is known"},
-			{Name: "dropped", Help: "packets that did not fit", Brief: true},
+			{Name: "flows", Help: "flows told apart", Brief: true},
+			{Name: "waiting_flows", Help: "flows with waiting packets", Brief: true},
+			{Name: "waiting", Unit: gauge.Bytes, Help: "waiting frames", Brief: true},
+			{Name: "forgotten_flows", Help: "flows forgotten because they were idle, or others needed their place"},
+			{Name: "crowded", Help: "packets of flows that shared a queue because there were too many flows"},
+			{Name: "messages", Help: "messages received by a rate control"},
+			{Name: "messages_ignored", Help: "messages about unknown flows"},
+			{Name: "dropped", Help: "packets dropped for lack of room", Brief: true},
 		},
 	})
 }
@@ -57,12 +57,12 @@ func (c *Config) Validate(line units.Rate) error {
 	case c.Control.Settings != nil && c.Rate != 0:
 		check.Fail(errors.New("a flow has one rate: write cc or rate, not both"))
 	case c.Control.Settings == nil && c.Rate == 0:
-		check.Fail(errors.New("nothing says how fast flows may be: write cc with a rate control, or rate, such as rate: 100Mbps"))
+		check.Fail(errors.New("the flows have no rate: write cc with a rate control, or rate, such as rate: 100Mbps"))
 	case c.Control.Settings == nil:
 		check.Rate("rate", c.Rate, line, "100Mbps")
 	default:
 		if why := unfit(c.Control.Traits()); why != "" {
-			check.Unfit("cc", c.Control.Name+" goes by "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that hears messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
+			check.Unfit("cc", c.Control.Name+" needs "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that receives messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
 		}
 	}
 	check.Number("flows", c.Flows, 1, maxFlows)
@@ -77,11 +77,11 @@ func (c *Config) Validate(line units.Rate) error {
 func unfit(t cc.Traits) string {
 	switch {
 	case t.NeedsAcks:
-		return "acknowledgements, and those of ordinary flows are between the programs"
+		return "acknowledgements, which ordinary flows exchange between the programs"
 	case t.Marks == cc.AnswerCNP:
-		return "CNPs, by which NICs answer marks of RoCEv2 packets only"
+		return "CNPs, with which NICs answer only marks of RoCEv2 packets"
 	case t.Marks == cc.AnswerEcho:
-		return "marks that acknowledgements bring back, and those of ordinary flows are between the programs"
+		return "marks that acknowledgements echo, which ordinary flows exchange between the programs"
 	case t.Telemetry > 0:
 		return "telemetry, for which only RoCEv2 packets have room"
 	}

@@ -78,10 +78,10 @@ func (t *Thresholds) marks(q units.Bytes, r *rand.Rand) bool {
 
 func (t *Thresholds) check(c *registry.Check) {
 	if t.KMin < 0 {
-		c.Bad("kmin", t.KMin, "an amount from 0 on, such as 72KB")
+		c.Bad("kmin", t.KMin, "0 or more, such as 72KB")
 	}
 	if t.KMax < t.KMin {
-		c.Bad("kmax", t.KMax, "an amount from kmin, %v, on", t.KMin)
+		c.Bad("kmax", t.KMax, "at least kmin, %v", t.KMin)
 	}
 	c.Share("pmax", t.PMax, 0, 1)
 }
@@ -147,7 +147,7 @@ func RDMAPreset(name string, r *rand.Rand) RDMA {
 		d.CNP.KMin, d.CNP.KMax = 72*units.KB, 584*units.KB
 	case "connectx4", "baseline":
 	default:
-		panic("eqif: " + name + " is none of RDMAPresets")
+		panic("eqif: unknown preset " + name)
 	}
 	return d
 }

@@ -138,7 +138,7 @@ func (c *Config) Check() error {
 	check.Number("credit-per-pull", c.Credit, 1, pull.MostCredit)
 	check.Time("ack-delay", c.AckDelay, 0)
 	if c.AckDelay > c.RTO/2 {
-		check.Bad("ack-delay", c.AckDelay, "half of rto, %v, at most", c.RTO/2)
+		check.Bad("ack-delay", c.AckDelay, "at most half of rto, %v", c.RTO/2)
 	}
 	return check.Err()
 }

@@ -67,11 +67,11 @@ const (
 // summaries has one sentence for each table.
 var summaries = map[Kind]string{
 	Queued:       "the flows that have packets in the queue now (the paper's default)",
-	Recent:       "the flows that have packets in the queue, or had one come since the last feedback",
-	Bounded:      "the flows that had packets come lately, so many at most",
+	Recent:       "the flows that have packets in the queue, or had one arrive since the last feedback",
+	Bounded:      "the flows that had packets arrive recently, up to a maximum number",
 	AFD:          "AFD-FT: counts of sampled packets, with random decrements (Pan et al., CCR 2003)",
-	ElephantTrap: "ElephantTrap: counts of sampled packets, halved as room is sought for new flows (Lu et al., HOTI 2007)",
-	BubbleCache:  "BubbleCache: counts of packets that are sampled as rarely as the table's size demands (Ros-Giralt et al., ISNCC 2018)",
+	ElephantTrap: "ElephantTrap: counts of sampled packets, halved to make room for new flows (Lu et al., HOTI 2007)",
+	BubbleCache:  "BubbleCache: counts of packets, sampled as rarely as the table's size requires (Ros-Giralt et al., ISNCC 2018)",
 }
 
 // defaults has the parameters of each table, with values that suit a queue of 40 to 400 Gb/s.

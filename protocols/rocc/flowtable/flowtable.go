@@ -62,7 +62,7 @@ func New(c Config, random *rand.Rand) Table {
 	case BubbleCache:
 		return &bubble{store: s, sampler: sample, size: c.Size, age: c.Age}
 	}
-	panic("flowtable: " + string(c.Kind) + " is none of Kinds")
+	panic("flowtable: unknown kind " + string(c.Kind))
 }
 
 // Counts reports whether a packet belongs to a flow whose sender can be informed of a rate.

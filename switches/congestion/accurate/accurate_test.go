@@ -154,7 +154,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	var o accurate.Overhead
-	if err := o.UnmarshalText([]byte("none")); err == nil || err.Error() != `"none" is nothing that FRPs are paid from (there are reserve, measure)` {
+	if err := o.UnmarshalText([]byte("none")); err == nil || err.Error() != `unknown overhead "none": must be reserve or measure` {
 		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ type Settings struct {
 
 func init() {
 	congestion.Points.Register("accurate", congestion.Kind{
-		Summary: "ACCurate: computes the max-min fair share of the link's flows from their FRPs, without a table of flows, for cc: accurate; of the class that FRPs are in",
+		Summary: "ACCurate: computes the max-min fair share of the link's flows from their FRPs, without a table of flows, for cc: accurate; set it for the class of FRPs",
 		Settings: func(_ string, rate units.Rate) congestion.Settings {
 			return &Settings{PointConfig: accurate.PaperPoint(rate)}
 		},
@@ -23,9 +23,9 @@ func init() {
 			{Name: "fsr", Unit: gauge.BitsPerSecond, Help: "FSR, the fair share rate of this period", Brief: true},
 			{Name: "m", Help: "M of the last period: flows that are bottlenecked here", Brief: true},
 			{Name: "b", Unit: gauge.BitsPerSecond, Help: "B of the last period: the rates of flows that are bottlenecked elsewhere", Brief: true},
-			{Name: "b_max", Unit: gauge.BitsPerSecond, Help: "b_max of the last period: the largest of these"},
-			{Name: "flows", Help: "flows that were counted in the last period", Brief: true},
-			{Name: "frps", Help: "FRPs of flows that go on"},
+			{Name: "b_max", Unit: gauge.BitsPerSecond, Help: "b_max of the last period: the largest of these rates"},
+			{Name: "flows", Help: "flows counted in the last period", Brief: true},
+			{Name: "frps", Help: "FRPs of continuing flows"},
 			{Name: "inits", Help: "flow-inits"},
 			{Name: "stops", Help: "flow-stops"},
 			{Name: "shorts", Help: "short-circuit replies sent"},

@@ -23,18 +23,18 @@ type Settings struct {
 	QSp             units.Bytes `yaml:"cp_qsp,omitempty" json:"cp_qsp" jsonschema_description:"set point of the queue; default 26KB"`
 	W               float64     `yaml:"cp_w,omitempty" json:"cp_w" jsonschema_description:"weight of the queue's growth against its length, 0.001 to 1024; default 2"`
 	SampleBase      units.Bytes `yaml:"cp_sample_base,omitempty" json:"cp_sample_base" jsonschema_description:"bytes between samples without congestion; default 150KB"`
-	MinHeaderOctets units.Bytes `yaml:"cp_min_header_octets,omitempty" json:"cp_min_header_octets" jsonschema_description:"how much of a sampled frame a message carries, 0B to 64B; default 0B"`
+	MinHeaderOctets units.Bytes `yaml:"cp_min_header_octets,omitempty" json:"cp_min_header_octets" jsonschema_description:"amount of a sampled frame that a message carries, 0B to 64B; default 0B"`
 }
 
 func init() {
 	congestion.Points.Register("qcn", congestion.Kind{
-		Summary: "QCN (802.1Qau): samples frames and tells their senders of congestion, for cc: qcn",
+		Summary: "QCN (802.1Qau): samples frames and notifies their senders of congestion, for cc: qcn",
 		Settings: func(string, units.Rate) congestion.Settings {
 			c := qcn.StandardCP()
 			return &Settings{c.QSp, c.W, c.SampleBase, c.MinHeaderOctets}
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "fb", Help: "quantized feedback of a sample now, 0 to 63", Brief: true},
+			{Name: "fb", Help: "current quantized feedback of a sample, 0 to 63", Brief: true},
 			{Name: "messages", Help: "congestion notification messages sent"},
 		},
 		NotRouted: "messages of QCN do not cross routers",
@@ -46,7 +46,7 @@ func (s *Settings) Validate(limit units.Bytes) error {
 	var c registry.Check
 	switch {
 	case s.QSp <= 0:
-		c.Bad("cp_qsp", s.QSp, "the length that the queue is to have, such as 26KB")
+		c.Bad("cp_qsp", s.QSp, "the target length of the queue, such as 26KB")
 	case limit > 0 && s.QSp >= limit:
 		c.Bad("cp_qsp", s.QSp, "less than %v, as the queue never grows beyond that", limit)
 	}

@@ -15,12 +15,12 @@ import (
 // mean the table's defaults.
 type Settings struct {
 	rocc.Params `yaml:",inline"`
-	Table       flowtable.Kind `yaml:"table,omitempty" json:"table" jsonschema_description:"which flows are told; default queued"`
-	TableSize   int            `yaml:"table_size,omitempty" json:"table_size,omitempty" jsonschema_description:"most flows of a bounded or sampled table; default f_max/f_min, of afd four times that"`
-	TableAge    units.Time     `yaml:"table_age,omitempty" json:"table_age,omitempty" jsonschema_description:"after how long a flow of a bounded table or of bubble-cache is forgotten; default 1ms"`
-	TableSample int            `yaml:"table_sample,omitempty" json:"table_sample,omitempty" jsonschema_description:"one packet in so many is sampled; default 8"`
-	Compute     rocc.Compute   `yaml:"compute,omitempty" json:"compute" jsonschema_description:"who computes the fair rate: the switch, the sender by what messages say (host), or the sender by a registry of parameters (registry); default switch"`
-	DSCP        int            `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of messages, 0 to 63, for a class above others; default 48"`
+	Table       flowtable.Kind `yaml:"table,omitempty" json:"table" jsonschema_description:"which flows get messages; default queued"`
+	TableSize   int            `yaml:"table_size,omitempty" json:"table_size,omitempty" jsonschema_description:"maximum number of flows in a bounded or sampled table; default f_max/f_min, four times that for afd"`
+	TableAge    units.Time     `yaml:"table_age,omitempty" json:"table_age,omitempty" jsonschema_description:"time after which bounded or bubble-cache forgets a flow; default 1ms"`
+	TableSample int            `yaml:"table_sample,omitempty" json:"table_sample,omitempty" jsonschema_description:"one packet in this many is sampled; default 8"`
+	Compute     rocc.Compute   `yaml:"compute,omitempty" json:"compute" jsonschema_description:"where the fair rate is computed: the switch, the sender from messages (host), or the sender from a registry of parameters (registry); default switch"`
+	DSCP        int            `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"DSCP of messages, 0 to 63, for a class above others; default 48"`
 }
 
 func init() {
@@ -31,9 +31,9 @@ func init() {
 		},
 		ByRate: true,
 		Gauges: []gauge.Gauge{
-			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate that the flows are told", Brief: true},
+			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate sent to the flows", Brief: true},
 			{Name: "flows", Help: "flows in the flow table", Brief: true},
-			{Name: "ratio", Help: "what the gains are divided by, 1 to 32"},
+			{Name: "ratio", Help: "divisor of the gains, 1 to 32"},
 			{Name: "messages", Help: "messages sent"},
 		},
 	})

@@ -28,7 +28,7 @@ func TestErrors(t *testing.T) {
 		{func(s *Settings) { s.DeltaF = 1500 }, 0, "delta_f: 1.5Kbps is out of range: give whole kilobits per second, such as 10Mbps"},
 		{func(s *Settings) { s.DeltaF, s.FMin = 100*units.Kbps, 100*units.Mbps }, 0, "f_max: 40Gbps is out of range: give at most 65535 times delta_f, 100Kbps: raise delta_f"},
 		{func(s *Settings) { s.FMin = units.Mbps }, 0, "f_min: 1Mbps is out of range: give a rate from delta_f, 10Mbps, to f_max, 40Gbps"},
-		{func(s *Settings) { s.QRef = 0 }, 0, "q_ref: 0B is out of range: give delta_q, 600B, or more, such as 150KB"},
+		{func(s *Settings) { s.QRef = 0 }, 0, "q_ref: 0B is out of range: give at least delta_q, 600B, such as 150KB"},
 		{func(s *Settings) { s.QMid = 150 * units.KB }, 0, "q_mid: 150KB is out of range: give more than q_ref, 150KB"},
 		{func(s *Settings) { s.QMax = 300 * units.KB }, 0, "q_max: 300KB is out of range: give more than q_mid, 300KB"},
 		{func(*Settings) {}, 360 * units.KB, "q_max: 360KB is out of range: give less than 360KB, as the queue never grows beyond that"},
