@@ -196,7 +196,7 @@ topology:
 // TestExecInVirtualTime: a file with commands runs, with a note that they do not.
 func TestExecInVirtualTime(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), twoThat(`"exit 1"`, "")+"workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]\n")
-	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec starts nothing in virtual time") {
+	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec has no effect in virtual time") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 }
