@@ -323,7 +323,7 @@ func TestFlows(t *testing.T) {
 	r.Write(&text)
 	squeezed := strings.Join(strings.Fields(text.String()), " ")
 	for _, want := range []string{
-		"a.csv: 101 flows, of 1 nothing arrived", "over flows mean min p50 p90 p95 p99 max",
+		"a.csv: 101 flows, 1 without arrivals", "over flows mean min p50 p90 p95 p99 max",
 		"completion 50.5ms 1ms 50ms 90ms 95ms 99ms 100ms", "delay-p99 101us 2us 100us 180us 190us 198us 200us",
 		"loss 10.9% 10% 10% 10% 10% 10% 100%", "goodput 505Mbps 10Mbps 500Mbps 900Mbps",
 	} {
@@ -385,15 +385,15 @@ func TestErrors(t *testing.T) {
 		{[]string{good}, Options{Ports: []string{"p:9"}}, `has no port "p:9": did you mean "p:1"? (its ports are p:1, p:2, p:3)`},
 		{[]string{good}, Options{Ports: []string{"p:["}}, "needs its ]"},
 		{[]string{good}, Options{Class: "blk"}, `has no class "blk": did you mean "bulk"?`},
-		{[]string{good}, Options{From: 20 * ms}, "its samples go from 10us to 10ms"},
+		{[]string{good}, Options{From: 20 * ms}, "its samples cover 10us to 10ms"},
 		{[]string{good}, Options{LogX: true}, "--log-x is for records of flows and transfers"},
 		{[]string{good}, Options{Average: ms}, "--average is for rates"},
-		{[]string{flows}, Options{What: "queue"}, "none of completion, delay, goodput, loss"},
+		{[]string{flows}, Options{What: "queue"}, "must be one of completion, delay, goodput, loss"},
 		{[]string{flows}, Options{Ports: []string{"s1:1"}}, "are for series"},
 		{[]string{flows}, Options{LogY: true}, "--log-y is for series"},
 		{[]string{flows, transfers}, Options{}, "of different kinds: flow records and records of transfers"},
 		{[]string{transfers, good}, Options{}, "of different kinds: records of transfers and a series of queues"},
-		{[]string{transfers}, Options{What: "loss"}, "none of completion, slowdown, slowdown-by-size, goodput"},
+		{[]string{transfers}, Options{What: "loss"}, "must be one of completion, slowdown, slowdown-by-size, goodput"},
 		{[]string{transfers}, Options{Class: "*"}, "records of transfers have no ports"},
 		{[]string{transfers}, Options{What: "slowdown-by-size", LogX: true}, "--log-x is not for slowdown-by-size"},
 		{[]string{transfers}, Options{What: "slowdown", LogY: true}, "--log-y is for series and slowdown-by-size"},

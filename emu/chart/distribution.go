@@ -158,7 +158,7 @@ func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, 
 	}
 	switch {
 	case len(curves) > MaxLines:
-		return nil, fmt.Errorf("%d lines are more than the %d that a picture has: name fewer files", len(curves), MaxLines)
+		return nil, fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(curves), MaxLines)
 	case o.LogX && high == 0:
 		return nil, errors.New("all values are 0: there is nothing to show on a logarithmic axis")
 	}

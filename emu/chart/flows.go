@@ -96,7 +96,7 @@ func openFlows(files []string, o Options) (*flowReview, error) {
 		}
 	}
 	if r.drawn == nil {
-		return nil, fmt.Errorf("--what: of flow records, %q is none of %s", o.What, strings.Join(FlowPictures(), ", "))
+		return nil, fmt.Errorf("--what: unknown %q for flow records: must be one of %s", o.What, strings.Join(FlowPictures(), ", "))
 	}
 	for _, f := range files {
 		results, err := readRecords(f, workload.ReadCSV, workload.ReadJSON)
@@ -135,7 +135,7 @@ func (r *flowReview) Write(w io.Writer) {
 	for _, f := range r.Files {
 		fmt.Fprintf(w, "%s: %d flows", f.File, f.Flows)
 		if f.Silent > 0 {
-			fmt.Fprintf(w, ", of %d nothing arrived; they count only for loss", f.Silent)
+			fmt.Fprintf(w, ", %d without arrivals; they count only for loss", f.Silent)
 		}
 		fmt.Fprintln(w)
 		var rows []tableRow
@@ -168,7 +168,7 @@ func (r *flowReview) Picture() (*Picture, string, error) {
 		}
 	}
 	if len(curves) == 0 {
-		return nil, "", errors.New("nothing arrived of any flow")
+		return nil, "", errors.New("no packet of any flow arrived")
 	}
 	m := &r.drawn[0].measure
 	p, err := cumulative(&r.options, m, "flows", curves)

@@ -137,7 +137,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 		}
 	}
 	if o.Average > 0 && !r.what.PerInterval {
-		return nil, fmt.Errorf("--average is for goodput, received and sent, and %s is of an instant", r.what)
+		return nil, fmt.Errorf("--average is for goodput, received and sent, but %s is instantaneous", r.what)
 	}
 	r.Flows = slices.DeleteFunc(r.Flows, func(f Flow) bool { return f.Rows == 0 })
 	return r, r.missing(names, from, to)
@@ -152,7 +152,7 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 		}
 		what, err := x.Find(r.options.What)
 		if err != nil {
-			return fmt.Errorf("--what: of this series of flows, %w", err)
+			return fmt.Errorf("--what: for this series of flows, %w", err)
 		}
 		r.what = x.Quantities()[what]
 		return x.Each(func(row *series.FlowRow) error {
@@ -194,7 +194,7 @@ func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
 		}
 	}
 	if len(r.Flows) == 0 {
-		return fmt.Errorf("%s has no such sample from %v to %v: its samples go from %v to %v", in, r.options.From, r.options.To, from, to)
+		return fmt.Errorf("%s has no such sample from %v to %v: its samples cover %v to %v", in, r.options.From, r.options.To, from, to)
 	}
 	return nil
 }
@@ -366,7 +366,7 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	})
 	byMost = byMost[:MaxLines]
 	drawn := slices.DeleteFunc(slices.Clone(all), func(f *Flow) bool { return !slices.Contains(byMost, f) })
-	return drawn, fmt.Sprintf("drawn are the %d of %d flows with the greatest values; choose others with --flow", MaxLines, len(all)), nil
+	return drawn, fmt.Sprintf("only the %d of %d flows with the largest values are drawn; choose others with --flow", MaxLines, len(all)), nil
 }
 
 // lines reads the files again to collect the points of the flows.

@@ -153,7 +153,7 @@ func TestFlowSeriesBad(t *testing.T) {
 		{Options{Flows: []string{"["}}, []string{file}, "needs its ]"},
 		{Options{Average: ms}, []string{file}, "--average is for goodput, received and sent"},
 		{Options{LogX: true}, []string{file}, "--log-x is for records"},
-		{Options{From: 20 * ms}, []string{file}, "samples go from 10us to 10ms"},
+		{Options{From: 20 * ms}, []string{file}, "samples cover 10us to 10ms"},
 		{Options{}, []string{file, queues}, "different kinds: a series of flows and a series of queues"},
 		{Options{Flows: []string{"f1"}}, []string{queues}, "--flow is for series of flows"},
 	} {

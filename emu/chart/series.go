@@ -89,10 +89,10 @@ func (r *seriesReview) read(file string, each func(x *series.Reader, row *series
 			return err
 		}
 		if r.quantity, err = x.Find(r.options.What); err != nil {
-			return fmt.Errorf("--what: of this series of queues, %w", err)
+			return fmt.Errorf("--what: for this series of queues, %w", err)
 		}
 		if r.options.Average > 0 && !r.quantity.IsRate() {
-			return fmt.Errorf("--average is for rates, and %s is not averaged", r.quantity)
+			return fmt.Errorf("--average is for rates, but %s is not averaged", r.quantity)
 		}
 		return x.Each(func(row *series.Row) error {
 			each(x, row)
@@ -154,7 +154,7 @@ func (r *seriesReview) missing(all *names) error {
 	case len(all.ports) == 0:
 		return fmt.Errorf("%s has no samples", in)
 	case len(r.Queues) == 0 && (r.options.From > all.from || r.options.To < all.to):
-		return fmt.Errorf("%s has no such sample from %v to %v: its samples go from %v to %v", in, r.options.From, r.options.To, all.from, all.to)
+		return fmt.Errorf("%s has no such sample from %v to %v: its samples cover %v to %v", in, r.options.From, r.options.To, all.from, all.to)
 	case len(r.Queues) == 0:
 		return fmt.Errorf("%s has no sample of such a port and class", in)
 	}
@@ -258,7 +258,7 @@ var quantityAxes = map[series.Quantity]struct {
 	label  string
 	scales []axis.Unit
 }{
-	series.Queue: {"queue", axis.Sizes}, series.QueueMax: {"longest queue of the interval", axis.Sizes},
+	series.Queue: {"queue", axis.Sizes}, series.QueueMax: {"longest queue in the interval", axis.Sizes},
 	series.Rate: {"rate sent", axis.Rates}, series.RxRate: {"rate received", axis.Rates},
 	series.Drops: {"drops", axis.Packets}, series.Marks: {"marks", axis.Packets}, series.Trims: {"trims", axis.Packets},
 	series.Paused: {"paused share of time", axis.Percent},
@@ -371,7 +371,7 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 	})
 	byPeak = byPeak[:MaxLines]
 	drawn := slices.DeleteFunc(slices.Clone(all), func(q *Queue) bool { return !slices.Contains(byPeak, q) })
-	return drawn, fmt.Sprintf("drawn are the %d of %d queues with the greatest values; choose others with --port", MaxLines, len(all))
+	return drawn, fmt.Sprintf("only the %d of %d queues with the largest values are drawn; choose others with --port", MaxLines, len(all))
 }
 
 // lines reads the files again to collect the points of the queues, at instants or over

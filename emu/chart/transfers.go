@@ -67,9 +67,9 @@ func openTransfers(files []string, o Options) (*transferReview, error) {
 	}
 	switch {
 	case !slices.Contains(TransferPictures(), o.What):
-		return nil, fmt.Errorf("--what: of records of transfers, %q is none of %s", o.What, strings.Join(TransferPictures(), ", "))
+		return nil, fmt.Errorf("--what: unknown %q for records of transfers: must be one of %s", o.What, strings.Join(TransferPictures(), ", "))
 	case o.LogX && o.What == bySize:
-		return nil, errors.New("sizes stand side by side, whatever they are: --log-x is not for slowdown-by-size")
+		return nil, errors.New("sizes are evenly spaced: --log-x is not for slowdown-by-size")
 	case o.LogY && o.What != bySize:
 		return nil, errors.New("a share of messages or transfers is not shown on a logarithmic axis: --log-y is for series and slowdown-by-size")
 	}
@@ -300,7 +300,7 @@ func (r *transferReview) Picture() (*Picture, string, error) {
 // sizePicture draws percentiles of slowdown by message size.
 func (r *transferReview) sizePicture() (*Picture, string, error) {
 	if len(r.bins) == 0 {
-		return nil, "", errors.New("no message of which the ideal time is known completed: there is no slowdown to show")
+		return nil, "", errors.New("no message with a known ideal time completed: there is no slowdown to show")
 	}
 	type shownPercentile struct {
 		name   string
@@ -316,7 +316,7 @@ func (r *transferReview) sizePicture() (*Picture, string, error) {
 		shown, note = shown[2:], "of more than two files only p99 is drawn"
 	}
 	if len(r.Files) > MaxLines {
-		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture has: name fewer files", len(r.Files), MaxLines)
+		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(r.Files), MaxLines)
 	}
 	p := &Picture{
 		Width: r.options.Width, Height: r.options.Height, Dots: true,

@@ -21,7 +21,7 @@ func newCapture() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "capture PORT... -w FILE",
 		Short: "Capture the packets of ports of a running lab as pcapng",
-		Long: `Capture what ports receive and send, in emulated time, with a comment on every
+		Long: `Capture the packets that ports receive and send, in emulated time, with a comment on every
 packet that was marked or dropped there. Ctrl-C ends the capture.
 
   weft capture s1:3 -w - | wireshark -k -i -
@@ -31,11 +31,11 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 	}
 	name := labFlag(c)
 	c.Flags().StringVarP(&file, "write", "w", "", "file to write, - for standard output")
-	c.Flags().StringVarP(&filter, "filter", "f", "", "take only packets that this tcpdump expression matches")
-	numberFlag(c, &q.SnapLen, "snaplen", "s", "bytes kept of each packet; 0 keeps all")
-	numberFlag(c, &q.Count, "count", "c", "end after this many packets; 0 does not")
-	c.Flags().BoolVar(&out, "out", false, "only what leaves the ports")
-	c.Flags().BoolVar(&in, "in", false, "only what enters the ports")
+	c.Flags().StringVarP(&filter, "filter", "f", "", "capture only packets that match this tcpdump expression")
+	numberFlag(c, &q.SnapLen, "snaplen", "s", "bytes to keep of each packet; 0 keeps all")
+	numberFlag(c, &q.Count, "count", "c", "stop after this many packets; 0 means no limit")
+	c.Flags().BoolVar(&out, "out", false, "only packets that leave the ports")
+	c.Flags().BoolVar(&in, "in", false, "only packets that enter the ports")
 	_ = c.MarkFlagRequired("write")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var err error
@@ -87,7 +87,7 @@ func create(name string) (io.WriteCloser, error) {
 		return os.Create(name)
 	}
 	if isTerminal(os.Stdout) {
-		return nil, badInput(errors.New("pcapng is not for a terminal: redirect standard output, or name a file with -w"))
+		return nil, badInput(errors.New("cannot write pcapng to a terminal: redirect standard output, or name a file with -w"))
 	}
 	return os.Stdout, nil
 }

@@ -28,13 +28,13 @@ func newCell() *cobra.Command {
 	var rootless, name string
 	c := &cobra.Command{
 		Use:    cellCommand,
-		Short:  "Run a cell of an experiment: its job comes to standard input, its tables go to standard output",
+		Short:  "Run a cell of an experiment: read its job from standard input, write its tables to standard output",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var j experiment.Job
 			if err := json.NewDecoder(os.Stdin).Decode(&j); err != nil {
-				return badInput(fmt.Errorf("standard input has no job: %w", err))
+				return badInput(fmt.Errorf("no job on standard input: %w", err))
 			}
 			var tell func(experiment.Progress)
 			progress := os.NewFile(progressFD, "progress")
@@ -54,7 +54,7 @@ func newCell() *cobra.Command {
 				tables, err = runReal(c.Context(), name, &j, tell)
 			default:
 				if err := real.Sweep(); err != nil {
-					fmt.Fprintln(os.Stderr, "weft: what a cell has left behind:", err)
+					fmt.Fprintln(os.Stderr, "weft: cannot remove what a cell left behind:", err)
 				}
 				name = real.LabName(&j)
 				if netnslab.IsUnprivileged() {

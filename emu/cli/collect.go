@@ -15,19 +15,19 @@ func newCollect() *cobra.Command {
 	var f experimentFlags
 	c := &cobra.Command{
 		Use:   "collect FILE DIR...",
-		Short: "Put the parts of an experiment together that were run by weft experiment --part",
-		Long: `Put the parts of an experiment together: take the cells that weft experiment
---part left in the directories, and print and draw the whole. Nothing is run;
-cells that no part has are named.`,
+		Short: "Merge the parts of an experiment that weft experiment --part ran",
+		Long: `Merge the parts of an experiment: take the cells that weft experiment --part
+left in the directories, and print and draw the whole. Nothing is run; cells
+missing from all parts are listed.`,
 		Example: `  weft experiment fct.yaml -o part1 --part 1/2    # on one machine
   weft experiment fct.yaml -o part2 --part 2/2    # on another, by the same build
   weft collect fct.yaml part1 part2 -o whole`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return collect(c.Context(), args[0], args[1:], &f) },
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the whole; default the experiment's name with .result behind it")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
 	c.Flags().BoolVar(&f.quick, "quick", false, "the parts are of the file's quick form")
-	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds that the parts were run with in place of the file's")
+	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds of the parts, if not the file's")
 	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
 	return c
@@ -40,7 +40,7 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 	}
 	for _, dir := range parts {
 		if _, err := os.Stat(filepath.Join(dir, cellsDir)); err != nil {
-			return badInput(fmt.Errorf("%s has no results of an experiment: %w", dir, err))
+			return badInput(fmt.Errorf("%s has no experiment results: %w", dir, err))
 		}
 		from := experiment.NewStore(filepath.Join(dir, cellsDir))
 		for i := range r.jobs {
@@ -66,7 +66,7 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 		fmt.Fprintf(os.Stderr, "weft: no part has %s\n", cell)
 	}
 	if missing.names != nil {
-		return fmt.Errorf("%d of %d cells are missing: they were not run, or by another build or with another file", len(missing.names), len(r.jobs))
+		return fmt.Errorf("%d of %d cells are missing: they were not run, or were run by another build or with another file", len(missing.names), len(r.jobs))
 	}
 	return verdict(report)
 }

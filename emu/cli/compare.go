@@ -15,9 +15,9 @@ func newCompare() *cobra.Command {
 	var all, asJSON bool
 	c := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Lay the results of two experiments side by side",
-		Long: `Lay the results of two experiments side by side, and say which differences are
-beyond the 95% confidence interval of the difference (Welch's t test). A and B
+		Short: "Compare the results of two experiments",
+		Long: `Compare the results of two experiments, and show which differences exceed the
+95% confidence interval of the difference (Welch's t test). A and B
 are directories of results, or the result.json in them.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -41,8 +41,8 @@ are directories of results, or the result.json in them.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVarP(&all, "all", "a", false, "print also what does not differ")
-	c.Flags().BoolVar(&asJSON, "json", false, "print all as JSON")
+	c.Flags().BoolVarP(&all, "all", "a", false, "also print values that do not differ")
+	c.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
 	return c
 }
 

@@ -24,7 +24,7 @@ const (
 const slowClockName = "slowclock.so"
 
 func dilatedFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("dilated", false, "show the program the clock of a dilated lab, so that the rates and times that it tells are emulated")
+	return c.Flags().Bool("dilated", false, "give the program the clock of a dilated lab, so that it reports emulated rates and times")
 }
 
 // giveClock sets the environment so that the program about to start in a lab, and
@@ -64,9 +64,9 @@ func checkPreload(program string) error {
 	}
 	switch {
 	case !linked:
-		return fmt.Errorf("%s is linked statically, so it takes the time from the kernel and cannot be shown another", program)
+		return fmt.Errorf("%s is linked statically: it takes the time from the kernel and cannot be given another clock", program)
 	case f.Section(".go.buildinfo") != nil:
-		return fmt.Errorf("%s is a Go program: it takes the time from the kernel and cannot be shown another", program)
+		return fmt.Errorf("%s is a Go program: it takes the time from the kernel and cannot be given another clock", program)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func findSlowClock() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("there is no %s: scripts/slowclock.sh builds bin/%s; $%s can name another place", path, slowClockName, slowClock)
+		return "", fmt.Errorf("there is no %s: scripts/slowclock.sh builds bin/%s; $%s can name another path", path, slowClockName, slowClock)
 	}
 	return path, nil
 }

@@ -14,14 +14,13 @@ func newDoctor() *cobra.Command {
 	var quick, asJSON, inside bool
 	c := &cobra.Command{
 		Use:   "doctor [FILE]",
-		Short: "Examine this machine and predict what labs it can carry",
-		Long: `Examine this machine: what labs need and whether it is there, and, by measuring
-for some eight seconds, what they can be expected to do. Without root, what
-needs it is left out. Nothing that is made for it stays. With a lab file it says at
-what dilation the lab is on time on this machine.
+		Short: "Check this machine and predict what labs it can run",
+		Long: `Check whether this machine has what labs need, and measure for about eight
+seconds what labs can be expected to do. Without root, checks that need it are
+left out. Everything made for the checks is removed. With a lab file it reports
+the dilation at which the lab is on time on this machine.
 
-The exit code is 0 if labs can be run and 1 if something that they need is
-missing.`,
+The exit code is 0 if labs can run and 1 if something that they need is missing.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o := doctor.Options{Quick: quick}
@@ -59,9 +58,9 @@ missing.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVarP(&quick, "quick", "q", false, "measure for about a second only; the figures are rougher")
+	c.Flags().BoolVarP(&quick, "quick", "q", false, "measure for only about a second; the figures are less precise")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&inside, "inside", false, "print only what is found in namespaces; for a child in a user namespace")
+	c.Flags().BoolVar(&inside, "inside", false, "print only findings in namespaces; for a child in a user namespace")
 	_ = c.Flags().MarkHidden("inside")
 	return c
 }

@@ -23,7 +23,7 @@ func newDown() *cobra.Command {
 		Short: "End a lab, print its report and remove everything it made",
 		Long: `End a lab and print its report. Programs still running in its hosts are ended.
 What a crashed lab left behind is removed as well. Without a name it ends the
-only lab there is.`,
+only lab.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	client := lab.NewClient(i.Dir)
 	var silent *lab.NoAnswerError
 	if _, err := client.Status(ctx); errors.As(err, &silent) && silent.Stopped {
-		fmt.Fprintf(os.Stderr, "weft: the process %d of lab %s is stopped: it goes on, to end the lab\n", i.PID, i.Name)
+		fmt.Fprintf(os.Stderr, "weft: process %d of lab %s is stopped: resuming it to end the lab\n", i.PID, i.Name)
 		if err := unix.Kill(i.PID, unix.SIGCONT); err != nil {
 			return nil, fmt.Errorf("SIGCONT to its process %d: %w", i.PID, err)
 		}

@@ -13,22 +13,22 @@ func newEdge() *cobra.Command {
 	var asJSON, all bool
 	c := &cobra.Command{
 		Use:   "edge [HOST|HOST:PORT]",
-		Short: "Show the flows that the edge services of a running lab know",
-		Long: `Show the flows that the edge services of a running lab know, or of one host or
-interface: between which addresses, at which rate each may send, what of it waits
-and what was sent, and what its rate control shows. A host may also be written
+		Short: "Show the flows of the edge services of a running lab",
+		Long: `Show the flows of the edge services of a running lab, or of one host or
+interface: their addresses, the rate at which each may send, what is waiting and
+what was sent, and the state of its rate control. A host may also be written
 lab/host.
 
   weft edge
   weft edge h1:eth0
 
-In virtual time the same is asked by: weft sim FILE --edge`,
+In virtual time use: weft sim FILE --edge`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeEdges,
 	}
 	lab := labFlag(c)
-	c.Flags().BoolVarP(&all, "all", "a", false, fmt.Sprintf("all of them, not only the first %d", maxPairs))
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, of all of them")
+	c.Flags().BoolVarP(&all, "all", "a", false, fmt.Sprintf("show all, not only the first %d", maxPairs))
+	c.Flags().BoolVar(&asJSON, "json", false, "print all as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := ""
 		if len(args) > 0 {

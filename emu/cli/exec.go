@@ -24,14 +24,14 @@ func newExec() *cobra.Command {
 		Short: "Run a program inside a host",
 		Long: `Run a program inside a host. Its exit code, signals and terminal are this
 command's. The host has its own processes, name, shared memory and network; files and
-users are the machine's. Hosts know each other by name. RDMA programs use the host's
-emulated NIC, if it has one, through libraries that stand in for rdma-core's;
+users are the machine's. Hosts resolve each other's names. RDMA programs use the
+host's emulated NIC, if it has one, through libraries that replace rdma-core's;
 --kernel-rdma leaves them out.
 
-Programs run in real time. With --dilated one of a lab with a dilation sees the lab's
-clock in its place, and sleeps by it: iperf3 then tells emulated rates.
+Programs run in real time. With --dilated a program in a lab with a dilation sees the
+lab's clock instead, and sleeps by it: iperf3 then reports emulated rates.
 
-In a virtual machine weft's agent runs the program, and hands on its input,
+In a virtual machine weft's agent runs the program, and forwards its input,
 output, exit code, signals and terminal.`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeHosts,
@@ -57,17 +57,17 @@ output, exit code, signals and terminal.`,
 }
 
 func kernelRDMAFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("kernel-rdma", false, "let RDMA programs use what the kernel has of RDMA, not the host's emulated NIC")
+	return c.Flags().Bool("kernel-rdma", false, "let RDMA programs use the kernel's RDMA devices, not the host's emulated NIC")
 }
 
 func newShell() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shell HOST",
 		Short: "Open a shell inside a host",
-		Long: `Open the shell that $SHELL names, else /bin/sh, inside a host.
+		Long: `Open $SHELL, or else /bin/sh, inside a host.
 
-In a virtual machine it is that machine's /bin/sh. One in which weft's agent does
-not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
+In a virtual machine it is a shell of that machine. If weft's agent does not answer
+there, its console opens instead, as with --console; Ctrl-] leaves it.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeHosts,
 	}
@@ -101,7 +101,7 @@ func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, di
 	}
 	if h, ok := info.Host(host); ok && h.Virtual {
 		if dilated {
-			return badInput(fmt.Errorf("--dilated: %s is a virtual machine, whose clock is its own", host))
+			return badInput(fmt.Errorf("--dilated: %s is a virtual machine, which has its own clock", host))
 		}
 		return runInGuest(ctx, info, host, argv)
 	}

@@ -45,16 +45,16 @@ func newExperiment() *cobra.Command {
 	f := experimentFlags{jobs: runtime.GOMAXPROCS(0)}
 	c := &cobra.Command{
 		Use:   "experiment FILE",
-		Short: "Run an experiment: a lab, what varies, seeds, what is measured and expected",
-		Long: `Run an experiment file: run its lab with every level of what varies and with every
+		Short: "Run an experiment: a lab with factors, seeds, measures and expectations",
+		Long: `Run an experiment file: run its lab with every level of its factors and with every
 seed, on all cores, and print a table with means and 95% confidence intervals
-beside what a paper says. Pictures, a page and the results go to a directory.
+beside a paper's values. Pictures, a page and the results go to a directory.
 
-What has been run stays there, so an experiment that was interrupted goes on
-where it was, and a change of the file runs only what it changes.
+Finished cells stay there, so an interrupted experiment continues where it
+stopped, and after a change of the file only the changed cells run.
 
 With clock: wall in the file a cell is a lab with real hosts, in which the file's
-programs run, as by weft up and weft exec; what they say is measured. That takes
+programs run, as with weft up and weft exec; their output is measured. This needs
 root or a user namespace, as weft up does.`,
 		Example: `  weft experiment papers/fct/websearch.yaml --quick
   weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
@@ -67,16 +67,16 @@ root or a user namespace, as weft up does.`,
 			return runExperiment(c.Context(), args[0], &f)
 		},
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name with .result behind it")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name plus .result")
 	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of the file's, such as 1,2,3")
-	numberFlag(c, &f.jobs, "jobs", "j", "cells in virtual time that run side by side; default one for each core. Those in wall-clock time run one by one")
-	c.Flags().StringVar(&f.part, "part", "", "run only a part of the cells, such as 3/16: the third of sixteen; weft collect puts the parts together")
-	c.Flags().BoolVar(&f.list, "list", false, "list the cells and which of them have been run, and run none")
+	numberFlag(c, &f.jobs, "jobs", "j", "virtual-time cells that run in parallel; default one per core. Wall-clock cells run one at a time")
+	c.Flags().StringVar(&f.part, "part", "", "run only a part of the cells, such as 3/16: the third of sixteen; weft collect merges the parts")
+	c.Flags().BoolVar(&f.list, "list", false, "list the cells and which of them have been run; run none")
 	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
-	c.Flags().StringVar(&f.on, "on", "", "let the workers of the NATS server at this URL run the cells, such as nats://server:4222 (weft worker)")
-	c.Flags().StringVar(&f.serve, "serve", "", "be the NATS server, at this address, such as 127.0.0.1:4222, and run cells here too")
+	c.Flags().StringVar(&f.on, "on", "", "run the cells on the workers of the NATS server at this URL, such as nats://server:4222 (weft worker)")
+	c.Flags().StringVar(&f.serve, "serve", "", "run the NATS server at this address, such as 127.0.0.1:4222, and run cells here too")
 	f.access.add(c)
 	return c
 }
@@ -84,10 +84,10 @@ root or a user namespace, as weft up does.`,
 // check refuses flags that have no effect in combination with others.
 func (f *experimentFlags) check(flags *pflag.FlagSet) error {
 	if f.on != "" && f.serve != "" {
-		return errors.New("--on and --serve: the cells go to a server that is there, or to one of our own")
+		return errors.New("--on and --serve exclude each other: use an existing server, or start one")
 	}
 	if f.on != "" && flags.Changed("jobs") {
-		return errors.New("--jobs has no effect beside --on: weft worker --jobs says how many cells run on its machine")
+		return errors.New("--jobs has no effect with --on: weft worker --jobs sets how many cells run on its machine")
 	}
 	if f.on != "" || f.serve != "" {
 		return nil
@@ -95,7 +95,7 @@ func (f *experimentFlags) check(flags *pflag.FlagSet) error {
 	var err error
 	flags.Visit(func(x *pflag.Flag) {
 		if strings.HasPrefix(x.Name, accessPrefix) {
-			err = fmt.Errorf("--%s is for a NATS server: add --on URL or --serve ADDRESS", x.Name)
+			err = fmt.Errorf("--%s needs a NATS server: add --on URL or --serve ADDRESS", x.Name)
 		}
 	})
 	return err
@@ -141,7 +141,7 @@ func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
 
 func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	if f.jobs < 1 {
-		return badInput(fmt.Errorf("--jobs %d: at least one cell has to run at a time", f.jobs))
+		return badInput(fmt.Errorf("--jobs %d: must be at least 1", f.jobs))
 	}
 	part, parts, err := parsePart(f.part)
 	if err != nil {
@@ -160,7 +160,7 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	}
 	defer closeRunner()
 	if n := r.toRun(experiment.Wall); n > 1 {
-		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one by one on a machine, whatever --jobs says\n", n)
+		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one at a time on a machine, regardless of --jobs\n", n)
 	}
 	watch := newExperimentProgress(r, os.Stderr)
 	outcomes, err := r.run(ctx, runner, watch, part, parts)
@@ -181,7 +181,7 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		return err
 	}
 	if interrupted != nil {
-		return interrupted.exit("after %d of %d cells: run the same command again to go on", report.Count(experiment.Done), len(report.Cells))
+		return interrupted.exit("after %d of %d cells: run the same command again to continue", report.Count(experiment.Done), len(report.Cells))
 	}
 	return verdict(report)
 }
@@ -300,7 +300,7 @@ func parsePart(text string) (part, parts int, err error) {
 	part, err1 := strconv.Atoi(a)
 	parts, err2 := strconv.Atoi(b)
 	if !ok || err1 != nil || err2 != nil || part < 1 || part > parts {
-		return 0, 0, fmt.Errorf("%q is no part: write for example 3/16, the third of sixteen", text)
+		return 0, 0, fmt.Errorf("%q is not a part: write for example 3/16, the third of sixteen", text)
 	}
 	return part, parts, nil
 }

@@ -214,7 +214,7 @@ func TestExperimentErrors(t *testing.T) {
 		{"queue.limit: 5KB", "queue.limit: 5Kb", "small.yaml:13:"},
 		{"topology.kinds.switch.queue.limit: 5KB", "topology.kinds.switch.queue.limt: 5KB", `unknown key "limt"`},
 		{"of: streams, column: loss_share", "of: streams, column: loss_shar", `did you mean "loss_share"`},
-		{"stat: max}\n  delay", "stat: maximum}\n  delay", `"maximum" is no statistic`},
+		{"stat: max}\n  delay", "stat: maximum}\n  delay", `unknown statistic "maximum"`},
 		{"kind: line, measure: loss, x: load", "kind: line, measure: loss, x: lod", `did you mean "load"`},
 		{`queue_max({queue: "deep"`, `queue_max({queue: "dep"`, `no level "dep"`},
 		{"lab:\n", "lab: none.yaml\nlabs:\n", `unknown key "labs"`},

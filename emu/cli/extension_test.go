@@ -155,9 +155,9 @@ func TestExtension(t *testing.T) {
 			t.Fatalf("exit code %d\n%s", code, e)
 		}
 		for _, want := range []string{
-			`"above": {`, `"description": "length of the queue from which on senders are told"`, `"maximum": 63`,
+			`"above": {`, `"description": "queue length from which senders are notified"`, `"maximum": 63`,
 			`"cut": {`, `"pause": {`, `"raise": {`, `"description": "least rate"`,
-			"tells the senders of packets that meet a long queue", "messages of switches with mark: brake",
+			"notifies the senders of packets that meet a long queue", "messages of switches with mark: brake",
 		} {
 			if !strings.Contains(o, want) {
 				t.Errorf("there is no %s", want)

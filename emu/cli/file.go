@@ -16,8 +16,8 @@ import (
 func newValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check lab files and say what is wrong with them",
-		Long: `Check lab files and say what is wrong with them. A FILE of - is standard input:
+		Short: "Check lab files and report their errors",
+		Long: `Check lab files and report their errors. A FILE of - is standard input:
 
   envsubst < lab.yaml.in | weft validate -`,
 		Args: cobra.MinimumNArgs(1),
@@ -93,7 +93,7 @@ func newSchema() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&ofExperiments, "experiment", false, "that of experiment files")
+	c.Flags().BoolVar(&ofExperiments, "experiment", false, "print the schema of experiment files")
 	return c
 }
 

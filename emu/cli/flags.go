@@ -55,7 +55,7 @@ type removed struct{}
 func (removed) String() string { return "" }
 
 func (removed) Set(string) error {
-	return errors.New("there is nothing to choose any more: leave it out")
+	return errors.New("this flag no longer has an effect: leave it out")
 }
 
 func (removed) Type() string { return "" }
@@ -84,7 +84,7 @@ func (n whole[T]) Type() string { return "number" }
 func (n whole[T]) Set(text string) error {
 	v, err := strconv.ParseUint(text, 0, 64)
 	if err != nil || T(v) < 0 {
-		return fmt.Errorf("%q is not a whole number from 0 on", text)
+		return fmt.Errorf("%q is not a whole number of at least 0", text)
 	}
 	*n.to = T(v)
 	return nil

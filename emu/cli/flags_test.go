@@ -19,12 +19,12 @@ func TestFlagValues(t *testing.T) {
 		"report x.csv --to -1s":                  `"--to" flag: -1s is negative`,
 		"report x.csv -o x.png --average -1s":    `"--average" flag: -1s is negative`,
 		"top --interval -1s":                     `"--interval" flag: -1s is negative`,
-		"sim lab.yaml --workers x":               `"--workers" flag: "x" is not a whole number from 0 on`,
-		"sim lab.yaml --shards 2":                "there is nothing to choose any more: leave it out",
-		"sim lab.yaml --seed -1":                 `"--seed" flag: "-1" is not a whole number from 0 on`,
-		"sim lab.yaml -s 99999999999999999999":   `flag: "99999999999999999999" is not a whole number from 0 on`,
-		"capture s1:1 -w x.pcapng --snaplen -5":  `flag: "-5" is not a whole number from 0 on`,
-		"capture s1:1 -w x.pcapng --count 1.5":   `flag: "1.5" is not a whole number from 0 on`,
+		"sim lab.yaml --workers x":               `"--workers" flag: "x" is not a whole number of at least 0`,
+		"sim lab.yaml --shards 2":                "this flag no longer has an effect: leave it out",
+		"sim lab.yaml --seed -1":                 `"--seed" flag: "-1" is not a whole number of at least 0`,
+		"sim lab.yaml -s 99999999999999999999":   `flag: "99999999999999999999" is not a whole number of at least 0`,
+		"capture s1:1 -w x.pcapng --snaplen -5":  `flag: "-5" is not a whole number of at least 0`,
+		"capture s1:1 -w x.pcapng --count 1.5":   `flag: "1.5" is not a whole number of at least 0`,
 	} {
 		if o, e, code := run(strings.Fields(args)...); code != exitBadInput || o != "" || !strings.Contains(e, want) {
 			t.Errorf("weft %s: exit code %d\n%s%s", args, code, o, e)

@@ -26,7 +26,7 @@ type flowRecordFlags struct {
 
 func (f *flowRecordFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "flow-records", "", "write a record of each flow of patterns (arrivals, requests, collective, ...) to this file as it ends: .csv or .parquet")
-	c.Flags().StringSliceVar(&f.bins, "size-bins", []string{"10KB", "100KB", "1MB"}, "sizes up to which the report sums up flows of patterns")
+	c.Flags().StringSliceVar(&f.bins, "size-bins", []string{"10KB", "100KB", "1MB"}, "upper bounds of the flow sizes by which the report groups flows of patterns")
 }
 
 // args returns the flags as command-line arguments for another process.

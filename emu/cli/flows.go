@@ -25,9 +25,9 @@ func newFlows() *cobra.Command {
 		Use:   "flows FILE",
 		Short: "Write the flows of a lab's patterns for HPCC's published simulator",
 		Long: `Write the flows that the patterns of a lab start, in the format of HPCC's published
-simulator (FLOW_FILE), so that it can run the same. Host number i there is the
-i-th host of the lab. Flows that wait for others, as those of closed loops and
-collectives, are not known beforehand, and are left out.`,
+simulator (FLOW_FILE), so that it can run the same flows. Host number i there is the
+i-th host of the lab. Flows that wait for others, such as those of closed loops
+and collectives, are not known in advance, and are left out.`,
 		Example: "  weft flows papers/websearch/labs/fat-tree.yaml -o flow.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,10 +54,10 @@ collectives, are not known beforehand, and are left out.`,
 			return err
 		},
 	}
-	spanFlag(c, &until, "for", "flows that start earlier than this; the end of the file's window, or its duration, if 0s")
+	spanFlag(c, &until, "for", "write flows that start before this time; 0s means the end of the file's window, or its duration")
 	numberFlag(c, &seed, "seed", "", "seed in place of the file's")
 	numberFlag(c, &priority, "priority", "", "priority group of all flows, 0 to 7")
-	c.Flags().StringVarP(&out, "out", "o", "", "file; default standard output")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write; default standard output")
 	return c
 }
 
@@ -83,7 +83,7 @@ func flowsOf(p *plan.Plan, until units.Time) (iter.Seq[pattern.Flow], error) {
 	case p.Duration > 0:
 		until = p.Duration
 	default:
-		return nil, errors.New("nothing says until when flows start: write --for 10ms, or window: or duration: in the file")
+		return nil, errors.New("no end time for flows: write --for 10ms, or window: or duration: in the file")
 	}
 	var all []iter.Seq[pattern.Flow]
 	for i := range p.Traffic {

@@ -75,7 +75,7 @@ func shellInGuest(ctx context.Context, name, host string, console bool) (done bo
 	}
 	if h, ok := info.Host(host); !ok || !h.Virtual {
 		if console && ok {
-			return false, badInput(fmt.Errorf("%s has no console: it is no virtual machine", host))
+			return false, badInput(fmt.Errorf("%s has no console: it is not a virtual machine", host))
 		}
 		return false, nil
 	}
@@ -88,7 +88,7 @@ func shellInGuest(ctx context.Context, name, host string, console bool) (done bo
 	}
 	for _, h := range s.Hosts {
 		if h.Name == host && h.VM != nil && h.VM.Running && !h.VM.Agent {
-			fmt.Fprintf(os.Stderr, "weft: weft's agent does not answer in %s: this is its console\n", host)
+			fmt.Fprintf(os.Stderr, "weft: weft's agent does not answer in %s: opening its console\n", host)
 			return true, openConsole(info, host)
 		}
 	}
@@ -106,7 +106,7 @@ const leaveKey = 0x1d
 func openConsole(info netnslab.Info, host string) error {
 	conn, err := net.Dial("unix", vm.ConsolePath(lab.GuestDir(info.Dir, host)))
 	if err != nil {
-		return fmt.Errorf("the console of %s: %w (the virtual machine has ended, or somebody else has it open)", host, err)
+		return fmt.Errorf("the console of %s: %w (the virtual machine has ended, or its console is open elsewhere)", host, err)
 	}
 	defer conn.Close()
 	if isTerminal(os.Stdin) {

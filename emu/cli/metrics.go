@@ -30,14 +30,14 @@ func (f *upFlags) listen() error {
 			return badInput(err)
 		}
 		if on, err = net.Listen("tcp", address); err != nil {
-			return fmt.Errorf("--metrics %s: %w; give another address, or port 0 for any that is free", f.metrics, err)
+			return fmt.Errorf("--metrics %s: %w; use another address, or port 0 for any free port", f.metrics, err)
 		}
 	default:
 		return nil
 	}
 	tcp, ok := on.(*net.TCPListener)
 	if !ok {
-		return errors.New("--metrics-fd is no TCP socket")
+		return errors.New("--metrics-fd is not a TCP socket")
 	}
 	f.listener = tcp
 	return nil
@@ -51,7 +51,7 @@ func metricsAddress(s string) (string, error) {
 		return "", fmt.Errorf("--metrics %q is not an address: write host:port, such as 127.0.0.1:9464", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", fmt.Errorf("--metrics %q: %q is not a port: a number from 1 to 65535, or 0 for any that is free", s, port)
+		return "", fmt.Errorf("--metrics %q: %q is not a port: a number from 1 to 65535, or 0 for any free port", s, port)
 	} else if host == "" {
 		host = "127.0.0.1"
 		port = strconv.FormatUint(n, 10)

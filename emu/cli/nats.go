@@ -30,7 +30,7 @@ func (f *accessFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.User, "nats-user", "", "user of the NATS server; the password comes from "+passwordVariable+", a token from "+tokenVariable)
 	c.Flags().StringVar(&f.CA, "nats-ca", "", "PEM file of the authority that signed the NATS server's certificate")
 	c.Flags().StringVar(&f.Cert, "nats-cert", "", "PEM file of this side's certificate for the NATS server")
-	c.Flags().StringVar(&f.Key, "nats-key", "", "PEM file of its key")
+	c.Flags().StringVar(&f.Key, "nats-key", "", "PEM file of that certificate's key")
 }
 
 // access returns the access to the server at a URL.
@@ -44,7 +44,7 @@ func (f *accessFlags) access(url string) cluster.Access {
 // serve starts a NATS server with its store in dir. The returned access is for its clients.
 func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
 	if f.Credentials != "" {
-		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve knows no credentials files: give it --nats-user or " + tokenVariable))
+		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve does not support credentials files: use --nats-user or " + tokenVariable))
 	}
 	s, err := server.Serve(server.Options{
 		Dir: filepath.Join(dir, "nats"), Address: address, User: f.User, Password: os.Getenv(passwordVariable), Token: os.Getenv(tokenVariable),

@@ -17,8 +17,8 @@ func newNIC() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nic [HOST|HOST:PORT]",
 		Short: "Show the emulated RDMA NICs of a running lab and their counters",
-		Long: `Show the emulated RDMA NICs of a running lab, a line each; with the name of a
-host or an interface all about its NICs, and their counters, under the names
+		Long: `Show the emulated RDMA NICs of a running lab, one line each. With a host or an
+interface it shows all details of its NICs and their counters, under the names
 that NVIDIA's driver gives them ("rdma statistic show link"). A host may also be
 written lab/host.
 
@@ -28,8 +28,8 @@ written lab/host.
 		ValidArgsFunction: completeNICs,
 	}
 	lab := labFlag(c)
-	c.Flags().BoolVarP(&counters, "counters", "c", false, "counters also without a name")
-	c.Flags().BoolVarP(&all, "all", "a", false, "counters also where they are 0")
+	c.Flags().BoolVarP(&counters, "counters", "c", false, "show counters even without a name")
+	c.Flags().BoolVarP(&all, "all", "a", false, "include counters that are 0")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := ""
@@ -68,22 +68,22 @@ func newQP() *cobra.Command {
 		Use:   "qp [HOST|HOST:PORT [QPN]]",
 		Short: "Show the queue pairs of a running lab's emulated RDMA NICs",
 		Long: `Show the queue pairs of the emulated RDMA NICs of a running lab, or of one host or
-interface: type and state, the peer and its queue pair, the PSN to be sent next
-and the one expected, work requests that are not completed, bytes in flight, and
-the rate that rate control allows. With the number of a queue pair it shows all
-about it. A host may also be written lab/host.
+interface: type and state, the peer and its queue pair, the next PSN to send and
+the expected one, outstanding work requests, bytes in flight, and the rate that
+rate control allows. With the number of a queue pair it shows all its details. A
+host may also be written lab/host.
 
   weft qp
   weft qp h1
   weft qp h1:eth0 17
 
-In virtual time the same is asked by: weft sim FILE --qp`,
+In virtual time use: weft sim FILE --qp`,
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: completeNICs,
 	}
 	lab := labFlag(c)
-	c.Flags().BoolVarP(&all, "all", "a", false, fmt.Sprintf("all of them, not only the first %d", maxPairs))
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, of all of them")
+	c.Flags().BoolVarP(&all, "all", "a", false, fmt.Sprintf("show all, not only the first %d", maxPairs))
+	c.Flags().BoolVar(&asJSON, "json", false, "print all as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name, number := "", int64(-1)
 		if len(args) > 0 {

@@ -12,13 +12,13 @@ func newWhyNoPause() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "why-no-pause PORT",
-		Short: "Say why a switch's port did or did not pause its peer",
-		Long: `Say how near what came in through a port of a switch has been to the thresholds
-at which its peer is paused (PFC, PAUSE): for each class what came in, how much
-of it waited, how near that came to xoff and when, and what else held it down,
-such as marks and drops.
+		Short: "Explain why a switch port did or did not pause its peer",
+		Long: `Show how close the traffic that came in through a switch port has been to the
+thresholds at which its peer is paused (PFC, PAUSE): for each class what came in,
+how much of it waited, how close that came to xoff and when, and what else held
+it down, such as marks and drops.
 
-In virtual time the same is asked by: weft sim FILE --why-no-pause PORT`,
+In virtual time use: weft sim FILE --why-no-pause PORT`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePorts,
 	}

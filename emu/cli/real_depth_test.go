@@ -356,7 +356,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 		}
 	}
 	why := l.must("why-no-pause", "-l", l.name, "s3:s2")
-	if !strings.Contains(why, "It did pause: lossless for") || !strings.Contains(why, "lossless at s3:h3: queue up to") {
+	if !strings.Contains(why, "It paused: lossless for") || !strings.Contains(why, "lossless at s3:h3: queue up to") {
 		t.Errorf("why-no-pause s3:s2:\n%s", why)
 	}
 	// No sender sends so much to h4 that packets would have to wait.

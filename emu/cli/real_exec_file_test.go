@@ -82,12 +82,12 @@ func TestExecInTheFile(t *testing.T) {
 func TestExecThatFails(t *testing.T) {
 	weft := needReal(t, "ip")
 	for name, c := range map[string]struct{ exec, say string }{
-		"ends":     {`{run: "echo is broken; exit 3", ready: {port: 80}}`, "h2: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; it said:\n  is broken"},
-		"fails":    {`{run: ["false"], ready: {exit: true}}`, "the command \"false\" ended before it was ready: exit code 1; it said nothing"},
+		"ends":     {`{run: "echo is broken; exit 3", ready: {port: 80}}`, "h2: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; its output:\n  is broken"},
+		"fails":    {`{run: ["false"], ready: {exit: true}}`, "the command \"false\" ended before it was ready: exit code 1; it printed nothing"},
 		"missing":  {`{run: [no-such-program], ready: {exit: true}}`, "no-such-program"},
-		"no port":  {`{run: "echo waits; sleep 1000", ready: {port: 80, within: 300ms}}`, "is not ready within 300ms: nothing listens on TCP port 80; it said:\n  waits"},
+		"no port":  {`{run: "echo waits; sleep 1000", ready: {port: 80, within: 300ms}}`, "is not ready within 300ms: nothing listens on TCP port 80; its output:\n  waits"},
 		"no file":  {`{run: "sleep 1000", ready: {file: /no/such, within: 300ms}}`, "is not ready within 300ms: there is no file /no/such"},
-		"silent":   {`{run: "echo no", ready: {output: "^yes$"}}`, "says nothing more and is not ready: no line of its output matches \"^yes$\""},
+		"silent":   {`{run: "echo no", ready: {output: "^yes$"}}`, "closed its output and is not ready: no line of its output matches \"^yes$\""},
 		"too long": {`{run: "sleep 1000", ready: {exit: true, within: 300ms}}`, "is not ready within 300ms: it has not ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestExecOfAUser(t *testing.T) {
 	}
 	broken := newLab(t, l.weft, filepath.Dir(l.file), twoThat(`{run: "echo is broken; exit 3", ready: {exit: true}}`, `"sleep 1000"`))
 	broken.as = l.as
-	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "exit code 3; it said:\n  is broken") {
+	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "exit code 3; its output:\n  is broken") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 	if left := broken.leftovers(); len(left) > 0 {
@@ -188,7 +188,7 @@ topology:
 		t.Errorf("%+v", r.Sockets)
 	}
 	broken := newLab(t, l.weft, t.TempDir(), fmt.Sprintf(guest, `{run: "echo is broken; exit 3", ready: {exit: true}}`))
-	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "v1: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; it said:\n  is broken") {
+	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "v1: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; its output:\n  is broken") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 }
@@ -196,7 +196,7 @@ topology:
 // TestExecInVirtualTime: a file with commands runs, with a note that they do not.
 func TestExecInVirtualTime(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), twoThat(`"exit 1"`, "")+"workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]\n")
-	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec starts nothing in virtual time") {
+	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec has no effect in virtual time") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 }

@@ -115,7 +115,7 @@ func TestRealExperimentFails(t *testing.T) {
 		{strings.NewReplacer("limit: 10s", "limit: 1ns, share: 0%", "late: keep", "repeat: 2").Replace(realExperiment("1")), "the machine did not keep up in any of 2 runs; the last: not kept: "},
 		{strings.Replace(realExperiment("600"), "iperf3 -s,", `"sleep 1; iperf3 -s --no-such-option",`, 1), "program server: "},
 		{strings.Replace(realExperiment("600"), "limit: 3600s, read: iperf3", "limit: 1s, read: iperf3", 1), "program client: the command \"iperf3 "},
-		{strings.Replace(realExperiment("1"), "read: ping", "read: wrk", 1), "has said nothing that can be read as wrk"},
+		{strings.Replace(realExperiment("1"), "read: ping", "read: wrk", 1), "has no output that can be read as wrk"},
 	} {
 		// The measures use tables that all of these have.
 		head, _, _ := strings.Cut(c.text, "measure:")

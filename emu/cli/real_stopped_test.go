@@ -113,7 +113,7 @@ func TestDownOfStoppedLab(t *testing.T) {
 	signal := l.stopper()
 	signal(syscall.SIGSTOP)
 	o, e, code := l.run("down", l.name)
-	if code != 0 || !strings.Contains(o, "fidelity") || !strings.Contains(e, "is stopped: it goes on, to end the lab") {
+	if code != 0 || !strings.Contains(o, "fidelity") || !strings.Contains(e, "is stopped: resuming it to end the lab") {
 		t.Errorf("exit code %d\n%s%s", code, o, e)
 	}
 	leavesNothing(t, l.name)

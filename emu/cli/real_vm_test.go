@@ -157,7 +157,7 @@ func (l *realLab) testGuestExec(t *testing.T) {
 	if b, err := os.ReadFile(l.machine("v1").Log); err != nil || !strings.Contains(string(b), "it is 42") {
 		t.Errorf("the console's log has %q, %v", b, err)
 	}
-	if _, e, code := l.run("shell", "-l", l.name, "--console", "h1"); code != 2 || !strings.Contains(e, "no virtual machine") {
+	if _, e, code := l.run("shell", "-l", l.name, "--console", "h1"); code != 2 || !strings.Contains(e, "not a virtual machine") {
 		t.Errorf("the console of a host: exit code %d, %q", code, e)
 	}
 	if o, err := exec.Command(l.weft, "ps", "-p", l.name).Output(); err != nil || !strings.Contains(string(o), "v1:eth0") {

@@ -118,7 +118,7 @@ func TestReportOfTransfers(t *testing.T) {
 	if o, _, code := run("report", "t.json", "--json"); code != 0 || !strings.Contains(o, `"transfer_records"`) || !strings.Contains(o, `"fairness": 1`) {
 		t.Errorf("exit code %d\n%s", code, o)
 	}
-	if _, e, code := run("report", "t.json", "-o", "w.png", "--what", "delay"); code != exitBadInput || !strings.Contains(e, "none of completion, slowdown, slowdown-by-size, goodput") {
+	if _, e, code := run("report", "t.json", "-o", "w.png", "--what", "delay"); code != exitBadInput || !strings.Contains(e, "must be one of completion, slowdown, slowdown-by-size, goodput") {
 		t.Errorf("exit code %d\n%s", code, e)
 	}
 }

@@ -23,13 +23,13 @@ func newReport() *cobra.Command {
 	var o chart.Options
 	c := &cobra.Command{
 		Use:   "report FILE...",
-		Short: "Sum up and draw series of queues (--series) and flows (--flow-series), records of flows (--flows) and of RDMA transfers (--transfers)",
-		Long: `Sum up what runs have written, and draw it with -o: series of queues
-and of queue pairs over time (--series and --flow-series of weft sim and weft up)
-as lines, records of flows and of RDMA
-transfers (--flows and --transfers of weft sim) as cumulative distributions over
-flows or messages, and the slowdown of messages by their size. Several files of
-one kind are drawn into one picture.
+		Short: "Summarize and draw series of queues (--series) and flows (--flow-series), records of flows (--flows) and of RDMA transfers (--transfers)",
+		Long: `Summarize the files that runs have written, and draw them with -o: series of
+queues and of queue pairs over time (--series and --flow-series of weft sim and
+weft up) as lines, records of flows and of RDMA transfers (--flows and
+--transfers of weft sim) as cumulative distributions over flows or messages, and
+the slowdown of messages by their size. Several files of one kind are drawn into
+one picture.
 
   weft report q.csv
   weft report q.csv -o queue.png --port s1:3 --port 'leaf*:spine1'
@@ -53,7 +53,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 			}
 			format := strings.TrimPrefix(filepath.Ext(out), ".")
 			if html != "" && (out != "" || asJSON) {
-				return badInput(errors.New("--html is a page in place of -o and --json"))
+				return badInput(errors.New("--html excludes -o and --json"))
 			}
 			if out == "" && html == "" {
 				for _, name := range []string{"what", "average", "log-x", "log-y", "size"} {
@@ -94,15 +94,15 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 	c.Flags().StringVar(&html, "html", "", "write one HTML page of all files, which may be of different kinds, also the report of weft sim --json")
 	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue or rate of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
-	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")
+	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*' for all, instead of whole ports")
 	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, flow, host, interface or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; may be repeated. Default all")
-	spanFlag(c, &from, "from", "series: leave out what is earlier")
-	spanFlag(c, &to, "to", "series: leave out what is later; 0s is the end")
+	spanFlag(c, &from, "from", "series: leave out earlier samples")
+	spanFlag(c, &to, "to", "series: leave out later samples; 0s means the end")
 	spanFlag(c, &o.Average, "average", "series: draw rates over intervals of at least this length")
-	c.Flags().BoolVar(&o.LogX, "log-x", false, "records: logarithmic axis of what is distributed")
-	c.Flags().BoolVar(&o.LogY, "log-y", false, "series, and slowdown-by-size: logarithmic axis; what is 0 lies on its lower end")
+	c.Flags().BoolVar(&o.LogX, "log-x", false, "records: logarithmic x axis")
+	c.Flags().BoolVar(&o.LogY, "log-y", false, "series and slowdown-by-size: logarithmic y axis; zeros are drawn at its lower end")
 	c.Flags().StringVar(&size, "size", "800x500", "width and height of the picture in pixels")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the sums as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
 	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(whats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -69,10 +69,10 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weft",
 		Short: "Emulate datacenter networks with real programs",
-		Long: `weft weaves real Linux hosts and modelled ones, through switches and links that
-it emulates packet by packet, into one fabric on one machine.
+		Long: `weft joins real and modelled Linux hosts into one fabric on one machine, through
+switches and links that it emulates packet by packet.
 
-A lab file says what there is. "weft up" runs it in wall-clock time with real
+A lab file describes the network. "weft up" runs it in wall-clock time with real
 hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

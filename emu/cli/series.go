@@ -34,10 +34,10 @@ type samples struct {
 
 func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "series", "", "write queues and rates over time to this file: .csv")
-	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; the file's, or 1ms, if 0s")
+	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; 0s means the file's, or 1ms")
 	c.Flags().StringSliceVar(&f.ports, "series-port", nil, "port to sample, such as s1:3 or 'leaf*:*', in place of the file's; may be repeated. Default all ports of switches")
-	c.Flags().StringVar(&f.flowFile, "flow-series", "", "write rates, windows, RTTs and goodput of queue pairs, flows of edge services and flows by TCP and NDP over time to this file: .csv")
-	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, pattern by TCP or NDP, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all by TCP")
+	c.Flags().StringVar(&f.flowFile, "flow-series", "", "write rates, windows, RTTs and goodput of queue pairs, flows of edge services and TCP and NDP flows over time to this file: .csv")
+	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, TCP or NDP pattern, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all TCP flows")
 }
 
 // args returns the flags as command-line arguments for another process.
@@ -119,7 +119,7 @@ func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bo
 // remind warns if the series in the lab file is not recorded.
 func (f *seriesFlags) remind(p *plan.Plan) {
 	if f.file == "" && p.Series != nil {
-		fmt.Fprintln(os.Stderr, "weft: the file's series is not recorded: --series FILE.csv does")
+		fmt.Fprintln(os.Stderr, "weft: the file's series is not recorded: add --series FILE.csv")
 	}
 }
 

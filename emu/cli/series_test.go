@@ -193,7 +193,7 @@ func TestReportCommand(t *testing.T) {
 		{"report none.csv", "no such file"},
 		{"report a.csv f.csv", "different kinds"},
 		{"report a.csv -o x.jpg", "end the name in .png, .svg or .pdf"},
-		{"report a.csv --html x.html --json", "--html is a page in place of"},
+		{"report a.csv --html x.html --json", "--html excludes"},
 		{"report a.csv --what rate", "add -o FILE.png"},
 		{"report a.csv -o x.png --what speed", "must be one of queue"},
 		{"report a.csv -o x.png --port s1:h8", `did you mean "s1:h1"?`},

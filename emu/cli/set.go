@@ -18,7 +18,7 @@ func newSet() *cobra.Command {
 		Use:   "set PORT KEY=VALUE...",
 		Short: "Change a link of a running lab",
 		Long: `Change the link at a port, in both directions unless --out or --in says
-otherwise. The settings are those of a link in the lab file:
+otherwise. The settings are the link settings of the lab file:
 
   weft set s1:3 loss=1% rate=1Gbps
   weft set h1:eth0 state=down
@@ -59,7 +59,7 @@ otherwise. The settings are those of a link in the lab file:
 func direction(out, in bool) (string, error) {
 	switch {
 	case out && in:
-		return "", badInput(errors.New("--out and --in exclude each other; without them both directions are meant"))
+		return "", badInput(errors.New("--out and --in exclude each other; without them both directions change"))
 	case out:
 		return lab.Egress, nil
 	case in:

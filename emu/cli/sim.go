@@ -45,7 +45,7 @@ func newSim() *cobra.Command {
 		Use:   "sim FILE",
 		Short: "Run a lab file in virtual time with its modelled traffic",
 		Long: `Run a lab file in virtual time: as fast as the processor allows, without root,
-the same bytes for the same file and seed. All hosts are modelled; only the
+with the same bytes for the same file and seed. All hosts are modelled; only the
 file's workload sends. FILE may be - for standard input.
 
 Ctrl-C ends a run early, with the report and the files so far.`,
@@ -65,18 +65,18 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 			return sim(c.Context(), p, f)
 		},
 	}
-	spanFlag(c, &f.length, "for", "length of the run in emulated time; the file's duration if 0s")
+	spanFlag(c, &f.length, "for", "length of the run in emulated time; 0s means the file's duration")
 	numberFlag(c, &f.seed, "seed", "", "seed in place of the file's")
-	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, at most; 0 is as many as suit the lab and the cores that weft may use; fewer run where these are busy; results do not depend on it")
+	numberFlag(c, &f.workers, "workers", "", "maximum number of threads that run the lab; 0 means as many as suit the lab and the cores that weft may use; fewer run if these are busy; results do not depend on it")
 	goneFlag(c, "shards")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)
 	f.flows.add(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
-	numberFlag(c, &f.snap, "snaplen", "s", "bytes kept of each captured packet; 0 keeps all")
-	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
-	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
+	numberFlag(c, &f.snap, "snaplen", "s", "bytes to keep of each captured packet; 0 keeps all")
+	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that match this tcpdump expression")
+	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "explain after the run why this port of a switch did or did not pause its peer; may be repeated")
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
 	c.Flags().BoolVar(&f.edges, "edge", false, "show the flows of edge services after the run; with --json they are in the report")
 	f.series.add(c)
@@ -105,7 +105,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	}
 	f.series.remind(p)
 	if slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return len(n.Exec) > 0 }) {
-		fmt.Fprintln(os.Stderr, "weft: the file's exec starts nothing in virtual time, which has no programs: weft up does")
+		fmt.Fprintln(os.Stderr, "weft: the file's exec has no effect in virtual time, which has no programs: use weft up")
 	}
 	if p.Dilation > 1 {
 		fmt.Fprintf(os.Stderr, "weft: the file's dilation %d has no effect in virtual time\n", p.Dilation)
@@ -200,7 +200,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		}
 	}
 	if interrupted != nil {
-		return interrupted.exit("%s: the report and the files are of the run so far", r.Partial.Place(r.Emulated))
+		return interrupted.exit("%s: the report and the files cover the run so far", r.Partial.Place(r.Emulated))
 	}
 	return nil
 }

@@ -23,17 +23,16 @@ func newTop() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top [LAB]",
 		Short: "Watch a running lab's ports: rates, queues, drops, marks, pauses",
-		Long: `Watch what the ports of a running lab do: rates in and out, how much of the link
-they use, queues, drops, marks, trims, and for how much of the time a port is
-paused by its peer or pauses it. Above them stands how well the emulator keeps
-up.
+		Long: `Watch the ports of a running lab: rates in and out, utilization of the link,
+queues, drops, marks, trims, and the share of time for which a port is paused by
+its peer or pauses it. The header shows how well the emulator keeps up.
 
 Keys: < and > (or the arrows) choose the column to sort by, r reverses, / filters
 by name (esc ends it), t shows switches or hosts only, c or enter shows a port's
-classes, p or space stops and goes on, q quits.
+classes, p or space freezes and resumes, q quits.
 
-With --once, and where standard output is no terminal that can be drawn on, it
-prints one table and ends.`,
+With --once, or if standard output is not a terminal that can be drawn on, it
+prints one table and exits.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
 	}
@@ -46,7 +45,7 @@ prints one table and ends.`,
 		}
 		if len(args) == 1 {
 			if *name != "" && *name != args[0] {
-				return badInput(errors.New("the argument and --lab name different labs: give one of them"))
+				return badInput(errors.New("the argument and --lab name different labs: use one of them"))
 			}
 			*name = args[0]
 		}

@@ -51,7 +51,7 @@ FILE may be - for standard input.
 
 Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
 "ip netns exec weft-LAB-h1 iperf3 -s". Without root the lab is made in a user
-namespace; weft exec is then the way in.`,
+namespace; then use weft exec.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := load(c.Context(), args[0])
@@ -69,10 +69,10 @@ namespace; weft exec is then the way in.`,
 			first := f.ready < 0 && f.rootless == "" // else another process started this one
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
-					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) stays silent beside real programs: --workload lets it send\n", n)
+					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send beside real programs: add --workload\n", n)
 				}
 				if f.flows.file != "" {
-					return badInput(fmt.Errorf("--flow-records %s: the file's workload stays silent: add --workload", f.flows.file))
+					return badInput(fmt.Errorf("--flow-records %s: the file's workload does not send: add --workload", f.flows.file))
 				}
 				p.Flows, p.Transfers, p.Traffic = nil, nil, nil
 			}
@@ -80,7 +80,7 @@ namespace; weft exec is then the way in.`,
 				return err
 			}
 			if f.detach && f.json {
-				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))
+				return badInput(errors.New("--json prints the final report: for a detached lab use weft down --json"))
 			}
 			samples, err := f.series.plan(p, f.length, true)
 			if err != nil {
@@ -107,11 +107,11 @@ namespace; weft exec is then the way in.`,
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
 	spanFlag(c, &f.length, "for", "end the lab after this emulated time, such as 10s; 0s runs until it is ended")
-	c.Flags().Var(&f.dilation, "dilation", "seconds of real time that one second of the lab takes, in place of the file's, such as 100")
-	numberFlag(c, &f.workers, "workers", "", "threads that carry the lab, with an engine each, where the machine has cores to spare; 0 is one")
+	c.Flags().Var(&f.dilation, "dilation", "seconds of real time per second of the lab, in place of the file's, such as 100")
+	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, with an engine each, if the machine has cores to spare; 0 means one")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
-	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host, on the loopback address")
 	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
@@ -223,11 +223,11 @@ func finish(r *report.Report, asJSON bool) error {
 	}
 	for _, s := range []*report.Series{r.Series, r.FlowSeries} {
 		if s != nil && s.Error != "" {
-			return fmt.Errorf("the series is not whole: %s: %s", s.File, s.Error)
+			return fmt.Errorf("the series is incomplete: %s: %s", s.File, s.Error)
 		}
 	}
 	if r.Failed() {
-		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Reason())}
+		return &exitError{exitStrict, errors.New("the strict run failed: " + r.Timing.Reason())}
 	}
 	return nil
 }
@@ -277,7 +277,7 @@ func boots(p *plan.Plan) string {
 	if machines == 0 {
 		return ""
 	}
-	return fmt.Sprintf("virtual machines: %d, which come up now\n", machines)
+	return fmt.Sprintf("virtual machines: %d, starting now\n", machines)
 }
 
 // peerOf returns the name of another real host, for an example.

@@ -24,7 +24,7 @@ func checkVerbs(info netnslab.Info, host, program string) error {
 	}
 	_, err := lab.FindLibraries()
 	if err == nil {
-		err = errors.New("the libraries for that were not there when the lab started: restart it")
+		err = errors.New("the libraries for that were missing when the lab started: restart it")
 	}
 	return fmt.Errorf("%s uses RDMA, and host %s has an RDMA NIC: %w; or let it use the kernel's with --kernel-rdma", program, host, err)
 }

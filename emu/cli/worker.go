@@ -24,10 +24,10 @@ func newWorker() *cobra.Command {
 	var remove string
 	c := &cobra.Command{
 		Use:   "worker URL",
-		Short: "Run cells of experiments for others, whose jobs are on a NATS server",
-		Long: `Run cells of experiments for others: take jobs from the NATS server at URL, such
-as nats://server:4222, until Ctrl-C. weft experiment --on URL puts them there.
-The server needs JetStream. Both sides have to be the same build of weft.`,
+		Short: "Run experiment cells for others, with jobs from a NATS server",
+		Long: `Run experiment cells for others: take jobs from the NATS server at URL, such as
+nats://server:4222, until Ctrl-C. weft experiment --on URL puts them there. The
+server needs JetStream. Both sides must be the same build of weft.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := cluster.Dial(c.Context(), access.access(args[0]))
@@ -41,7 +41,7 @@ The server needs JetStream. Both sides have to be the same build of weft.`,
 			case remove != "":
 				return client.Remove(c.Context(), remove)
 			case w.Slots < 1:
-				return badInput(fmt.Errorf("--jobs %d: a worker runs at least one cell at a time", w.Slots))
+				return badInput(fmt.Errorf("--jobs %d: must be at least 1", w.Slots))
 			}
 			w.Client = client
 			err = work(c.Context(), &w)
@@ -51,7 +51,7 @@ The server needs JetStream. Both sides have to be the same build of weft.`,
 			return err
 		},
 	}
-	numberFlag(c, &w.Slots, "jobs", "j", "cells that run side by side; default one for each core")
+	numberFlag(c, &w.Slots, "jobs", "j", "cells that run in parallel; default one per core")
 	c.Flags().StringVar(&w.Name, "name", "", "name of this worker; default the machine's")
 	c.Flags().BoolVar(&list, "list", false, "list the workers and the experiments on the server, and run nothing")
 	c.Flags().StringVar(&remove, "remove", "", "remove an abandoned experiment from the server, by its id in --list")

@@ -39,7 +39,7 @@ type Access struct {
 
 // ErrStorageFull is wrapped by errors of requests that could not store something on the
 // server.
-var ErrStorageFull = errors.New("the NATS server's storage is full: remove abandoned experiments or give it more")
+var ErrStorageFull = errors.New("the NATS server's storage is full: remove abandoned experiments or enlarge it")
 
 // Client is a connection to a server, for any number of workers and coordinators. It
 // reconnects automatically when the server has been away.
@@ -181,7 +181,7 @@ func redacted(servers string) (string, error) {
 		}
 		u, err := url.Parse(server)
 		if err != nil || u.Hostname() == "" {
-			return "", fmt.Errorf("%q is no URL of a NATS server: it is like nats://HOST:4222", servers)
+			return "", fmt.Errorf("%q is not the URL of a NATS server, such as nats://HOST:4222", servers)
 		}
 		u.User = nil
 		all = append(all, u.String())
@@ -199,13 +199,13 @@ func explainConnect(err error) error {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return fmt.Errorf("the NATS server refused the credentials: %w", err)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the NATS server's certificate is of an unknown authority: give the authority's certificate (CA): %w", err)
+		return fmt.Errorf("the NATS server's certificate is from an unknown authority: give the authority's certificate (CA): %w", err)
 	case errors.As(err, &verification):
 		return fmt.Errorf("the NATS server's certificate does not fit: %w", err)
 	// A server that wants another certificate says so or just closes the connection; which
 	// of the two is a race.
 	case errors.Is(err, nats.ErrTLS), errors.As(err, &operation) && operation.Op == "remote error":
-		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it knows (certificate and key): %w", err)
+		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it accepts (certificate and key): %w", err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("the NATS server has no TLS, but the client asks for it: %w", err)
 	case errors.Is(err, nats.ErrNoServers), errors.As(err, &network):

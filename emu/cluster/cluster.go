@@ -137,7 +137,7 @@ var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 // checkID refuses ids that cannot be part of a subject. Kind is the kind of id, for the error.
 func checkID(kind, id string) error {
 	if !token.MatchString(id) {
-		return fmt.Errorf("%s %q: an id is made of letters, digits, _ and -, 1 to 128 of them", kind, id)
+		return fmt.Errorf("%s %q: an id has 1 to 128 letters, digits, _ or -", kind, id)
 	}
 	return nil
 }

@@ -425,7 +425,7 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("coordinator: %v", err)
 	}
 	if _, other := coordinate(ctx, "2"); true {
-		if err := <-other; err == nil || !strings.Contains(err.Error(), `it was begun for workers of version "1"`) {
+		if err := <-other; err == nil || !strings.Contains(err.Error(), `it was started for workers of version "1"`) {
 			t.Errorf("a coordinator of another version: %v", err)
 		}
 	}

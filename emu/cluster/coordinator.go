@@ -399,7 +399,7 @@ func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take f
 	}
 	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
 	if errors.Is(err, errSpoilt) || errors.Is(err, jetstream.ErrMsgNotFound) {
-		t.Client.notice("experiment %s: the server has lost a part of the result of job %s (%v); the job is put there again", t.Experiment, job, err)
+		t.Client.notice("experiment %s: the server has lost a part of the result of job %s (%v); storing the job again", t.Experiment, job, err)
 		return t.putAgain(ctx, job)
 	} else if err != nil {
 		return err
@@ -512,7 +512,7 @@ func (t *tour) checkLost(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	for _, job := range lost {
-		t.Client.notice("experiment %s: the server has lost job %s; it is put there again", t.Experiment, job)
+		t.Client.notice("experiment %s: the server has lost job %s; storing it again", t.Experiment, job)
 		if err := t.putAgain(ctx, job); err != nil {
 			return err
 		}

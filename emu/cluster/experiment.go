@@ -47,7 +47,7 @@ func rulesOf(metadata map[string]string) (rules, error) {
 	}
 	deaths, err := strconv.Atoi(metadata[metaDeaths])
 	if err != nil {
-		return r, fmt.Errorf("the stream's metadata does not say how many deaths a job may cost: %w", err)
+		return r, fmt.Errorf("the stream's metadata does not say how many workers a job may kill: %w", err)
 	}
 	r.deaths = deaths
 	return r, nil
@@ -133,7 +133,7 @@ func (c *Client) Remove(ctx context.Context, experiment string) error {
 		}
 	}
 	if !there {
-		return fmt.Errorf("experiment %s: there is none on the server", experiment)
+		return fmt.Errorf("experiment %s: not found on the server", experiment)
 	}
 	return c.nc.Publish(newsSubject, nil)
 }
@@ -174,7 +174,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 		fresh = true
 		stream, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
 			Name:        streamName(id),
-			Description: "jobs and results of an experiment of weft",
+			Description: "jobs and results of a weft experiment",
 			Subjects:    []string{live(id, "*", ">"), taken(id, "*")},
 			Storage:     jetstream.FileStorage,
 			Retention:   jetstream.LimitsPolicy, // and no limits: the server's are sufficient
@@ -194,11 +194,11 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 		return nil, false, fmt.Errorf("%w: NATS server %s may be too old (2.10 keeps metadata)", err, c.nc.ConnectedServerVersion())
 	}
 	if old.requirement != r.requirement {
-		return nil, false, fmt.Errorf("it was begun for workers of %v, not of %v: go on with what began it, or remove it from the server first", old.requirement, r.requirement)
+		return nil, false, fmt.Errorf("it was started for workers of %v, not of %v: continue with the version that started it, or remove it from the server first", old.requirement, r.requirement)
 	}
 	_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name:              logStreamName(id),
-		Description:       "logs of the jobs of an experiment of weft",
+		Description:       "logs of the jobs of a weft experiment",
 		Subjects:          []string{logSubject(id, "*")},
 		Storage:           jetstream.FileStorage,
 		MaxMsgsPerSubject: logLines,

@@ -43,7 +43,7 @@ func (r *roster) hear(now time.Time, status WorkerStatus) {
 	case h == nil:
 		r.notice("worker %s has joined: %d at once, %s/%s", status.Name, status.Slots, status.OS, status.Arch)
 	case h.lost:
-		r.notice("worker %s is heard again", status.Name)
+		r.notice("worker %s is back", status.Name)
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *roster) expire(now time.Time) {
 	r.mu.Unlock()
 	slices.Sort(lost)
 	for _, name := range lost {
-		r.notice("worker %s is silent; if it stays so, others get its jobs", name)
+		r.notice("worker %s is silent; if it stays silent, others get its jobs", name)
 	}
 }
 

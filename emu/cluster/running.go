@@ -335,7 +335,7 @@ func (p *reporter) Progress(progress any) error {
 		return fmt.Errorf("progress: %w", err)
 	}
 	if len(text) > longestProgress {
-		return fmt.Errorf("progress of %d bytes: it may have %d", len(text), longestProgress)
+		return fmt.Errorf("progress of %d bytes: the maximum is %d", len(text), longestProgress)
 	}
 	s := p.running.shift
 	s.mu.Lock()

@@ -34,7 +34,7 @@ type Worker struct {
 }
 
 // errGivenBack is the reason why jobs end when their worker stops.
-var errGivenBack = errors.New("the worker has given the job back")
+var errGivenBack = errors.New("the worker has returned the job")
 
 // Run takes jobs and runs them until ctx ends; then it gives its jobs back at once, waits for
 // the functions to return, and returns nil. It returns an error if the connection is closed

@@ -142,9 +142,9 @@ func TestChecks(t *testing.T) {
 		{"hypervisor", set("proc/cpuinfo", "processor : 0\nflags : fpu nohypervisor\n"), OK, "none", ""},
 		{"frequency governor", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"), OK, "performance", ""},
 		{"frequency governor", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"), Warn, "powersave", "cpupower frequency-set"},
-		{"load", set("proc/loadavg", "1.00 9.00 9.00 2/103 7000\n"), OK, "1.00 in the last minute; other threads that run now: 1", ""},
-		{"load", set("proc/loadavg", "1.01 0.00 0.00 1/103 7000\n"), Warn, "1.01", "end what runs"},
-		{"load", set("proc/loadavg", "0.00 0.00 0.00 3/103 7000\n"), Warn, "now: 2", "end what runs"},
+		{"load", set("proc/loadavg", "1.00 9.00 9.00 2/103 7000\n"), OK, "1.00 in the last minute; other running threads: 1", ""},
+		{"load", set("proc/loadavg", "1.01 0.00 0.00 1/103 7000\n"), Warn, "1.01", "end other programs"},
+		{"load", set("proc/loadavg", "0.00 0.00 0.00 3/103 7000\n"), Warn, "threads: 2", "end other programs"},
 		{"load", set("proc/loadavg", "nonsense\n"), OK, "unknown", ""},
 		{"clock source", set("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"), Warn, "hpet", "echo tsc"},
 		{"clock source", func(m *machine) {
@@ -169,8 +169,8 @@ func TestChecks(t *testing.T) {
 		{"user namespaces", func(m *machine) {
 			m.fs = files(map[string]string{"proc/self/status": "CapEff:\t0\n", "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"})
 		}, Warn, "kernel.apparmor_restrict_unprivileged_userns=1", "userns=0"},
-		{"/dev/net/tun", set("dev/net/tun", ""), Bad, "not there", "modprobe tun"},
-		{"/dev/net/tun", func(*machine) {}, OK, "there, mode 0666", ""},
+		{"/dev/net/tun", set("dev/net/tun", ""), Bad, "missing", "modprobe tun"},
+		{"/dev/net/tun", func(*machine) {}, OK, "present, mode 0666", ""},
 		{"/dev/net/tun", deny, Bad, "mode 0666, cannot be opened, permission denied", "chmod"},
 
 		{"congestion control", func(*machine) {}, OK, "cubic by default, of reno, cubic", ""},
@@ -184,16 +184,16 @@ func TestChecks(t *testing.T) {
 		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr cubic"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: cubic}"},
 		{"congestion control", controls("bbr", "reno bbr", "bbr"), Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=reno"},
 		{"congestion control", controls("bbr", "reno bbr vegas", "bbr vegas"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: vegas}"},
-		{"/dev/fuse", set("dev/fuse", ""), Warn, "not there", "modprobe fuse"},
+		{"/dev/fuse", set("dev/fuse", ""), Warn, "missing", "modprobe fuse"},
 		{"/dev/fuse", func(*machine) {}, OK, "there", ""},
 		{"/dev/fuse", deny, Warn, "cannot be opened, permission denied", "chmod"},
-		{"rdma_rxe", set("sys/module/rdma_rxe/refcnt", ""), Warn, "not there", "CONFIG_RDMA_RXE"},
+		{"rdma_rxe", set("sys/module/rdma_rxe/refcnt", ""), Warn, "missing", "CONFIG_RDMA_RXE"},
 		{"rdma_rxe", func(m *machine) {
 			m.fs = files(map[string]string{"sys/module/rdma_rxe/refcnt": "", "lib/modules/6.8.0-45-generic/modules.dep": "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.zst: kernel/net/x.ko.zst\n"})
 		}, OK, "there", ""},
 		{"rdma_rxe", func(m *machine) {
 			m.fs = files(map[string]string{"sys/module/rdma_rxe/refcnt": "", "lib/modules/6.1.0/modules.dep": "kernel/rdma_rxe.ko: \n"})
-		}, Warn, "not there", ""}, // of another kernel
+		}, Warn, "missing", ""}, // of another kernel
 		{"/dev/kvm", deny, OK, "cannot be opened, permission denied", "kvm"},
 		{"BPF", func(m *machine) { m.bpf = refuse }, OK, "refused, operation not permitted", ""},
 		{"io_uring", func(m *machine) { m.uring = refuse }, OK, "refused, operation not permitted", ""},
@@ -203,7 +203,7 @@ func TestChecks(t *testing.T) {
 		{"network namespaces", set("proc/sys/user/max_net_namespaces", "0\n"), Bad, "0", "sysctl -w user.max_net_namespaces"},
 		{"processes", func(*machine) {}, OK, "32768 threads in all", ""},
 		{"memory", func(*machine) {}, OK, "25.3 GB, of which 24.7 GB available", ""},
-		{"memory", set("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 500000 kB\n"), Warn, "2.05 GB, of which 512 MB", "more"},
+		{"memory", set("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 500000 kB\n"), Warn, "2.05 GB, of which 512 MB", "add memory"},
 		{"ARP entries", func(*machine) {}, OK, "1024 in all hosts together", "gc_thresh3=100000"},
 		{"disk", func(*machine) {}, OK, "83 GB free in /tmp", ""},
 		{"disk", func(m *machine) { m.free = func(string) (units.Bytes, error) { return 5 * units.MB, nil } }, Warn, "5 MB free", "TMPDIR"},
@@ -262,7 +262,7 @@ func TestFeatureChecks(t *testing.T) {
 	}{
 		{map[string]string{"TAP device": gone}, "TAP device", Bad, gone, "modprobe tun"},
 		{map[string]string{"TAP device": "open: permission denied"}, "TAP device", Bad, "permission denied", "sudo"},
-		{map[string]string{"TAP device": gone}, "TAP offloads", Warn, "not tried", ""},
+		{map[string]string{"TAP device": gone}, "TAP offloads", Warn, "not tested", ""},
 		{map[string]string{"tbf": gone}, "tbf", Bad, gone, "CONFIG_NET_SCH_TBF"},
 		{map[string]string{pausing: "invalid argument"}, pausing, Warn, "invalid argument", "CONFIG_BPF_SYSCALL"},
 		{map[string]string{pausing: "BPF: operation not permitted"}, pausing, Warn, "not permitted", "kernel.unprivileged_bpf_disabled=0"},

@@ -134,7 +134,7 @@ func furthest(p *plan.Plan) (most int) {
 func (n *Need) text() string {
 	late := ""
 	if n.Late > 1 {
-		late = fmt.Sprintf(" Lateness here is beyond the file's limit: dilation: %d keeps within it.", n.Late)
+		late = fmt.Sprintf(" Lateness here exceeds the file's limit: dilation: %d stays within it.", n.Late)
 	}
 	if n.Unknown != "" {
 		return fmt.Sprintf("not known, because %s.%s", n.Unknown, late)

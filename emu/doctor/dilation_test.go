@@ -52,7 +52,7 @@ func TestNeed(t *testing.T) {
 		},
 		"exact": { // lateness here is 70 us
 			lab: "fidelity: {limit: 1us}\ntopology: {kinds: {link: {rate: 1Gbps}}, generate: {star: {hosts: 2}}}",
-			all: 1, one: 1, late: 70, offered: 2 * units.Gbps, said: "Lateness here is beyond the file's limit: dilation: 70 keeps within it.",
+			all: 1, one: 1, late: 70, offered: 2 * units.Gbps, said: "Lateness here exceeds the file's limit: dilation: 70 stays within it.",
 		},
 		"no rate": {
 			lab: "topology: {generate: {star: {hosts: 2}}}", late: 1, said: "not known, because the link of h1 has no rate.",

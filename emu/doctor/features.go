@@ -171,8 +171,8 @@ func tryDCTCP(*netlink.Handle) error {
 func featureChecks(in *inside) (checks []Check) {
 	if in == nil || len(in.Features) == 0 {
 		return []Check{{
-			Group: groupKernel, Name: "features", Verdict: Warn, Found: "not tried, since no network namespace can be made",
-			Means: "whether hosts can be made is not known", Fix: "sudo weft doctor; in a container: run it with --cap-add SYS_ADMIN",
+			Group: groupKernel, Name: "features", Verdict: Warn, Found: "not tested: no network namespace can be made",
+			Means: "it is not known whether hosts can be made", Fix: "sudo weft doctor; in a container: run it with --cap-add SYS_ADMIN",
 		}}
 	}
 	found := map[string]feature{}
@@ -198,7 +198,7 @@ func featureChecks(in *inside) (checks []Check) {
 
 func offloadCheck(found map[string]feature) Check {
 	if found[attempts[0].name].Error != "" {
-		return Check{Group: groupKernel, Name: "TAP offloads", Verdict: Warn, Found: "not tried, without a TAP device", Means: "whether streams can do without a system call for each packet is not known"}
+		return Check{Group: groupKernel, Name: "TAP offloads", Verdict: Warn, Found: "not tested: no TAP device", Means: "it is not known whether streams can avoid a system call for each packet"}
 	}
 	var there, missing []string
 	for _, o := range offloads {
@@ -211,7 +211,7 @@ func offloadCheck(found map[string]feature) Check {
 	c := Check{Group: groupKernel, Name: "TAP offloads", Verdict: OK, Found: list(there)}
 	switch {
 	case len(there) == 0:
-		c.Verdict, c.Means = Warn, "every packet costs two system calls, also in a stream"
+		c.Verdict, c.Means = Warn, "every packet costs two system calls, even in a stream"
 	case len(missing) > 0:
 		c.Means = "without " + list(missing)
 	}

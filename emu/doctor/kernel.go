@@ -72,7 +72,7 @@ func (m *machine) fuse() Check {
 	c := Check{Group: groupKernel, Name: path, Verdict: OK, Found: "there"}
 	var wrong string
 	if _, err := fs.Stat(m.fs, path[1:]); err != nil {
-		wrong = "not there"
+		wrong = "missing"
 	} else if err := m.open(path); err != nil {
 		wrong = "cannot be opened, " + reason(err)
 	}
@@ -87,8 +87,8 @@ func (m *machine) fuse() Check {
 func (m *machine) rdma() Check {
 	c := Check{Group: groupKernel, Name: "rdma_rxe", Verdict: OK, Found: "there"}
 	if !m.hasModule("rdma_rxe") {
-		c.Verdict, c.Found = Warn, "not there"
-		c.Means = "hosts have no RDMA of the kernel's (soft RoCE)"
+		c.Verdict, c.Found = Warn, "missing"
+		c.Means = "hosts have no kernel RDMA (soft RoCE)"
 		c.Fix = "install the kernel's extra modules (Ubuntu: linux-modules-extra), or a kernel with CONFIG_RDMA_RXE"
 	}
 	return c
@@ -98,7 +98,7 @@ func (m *machine) kvm() Check {
 	c := Check{Group: groupKernel, Name: "/dev/kvm", Verdict: OK, Found: "can be opened"}
 	if err := m.open("/dev/kvm"); err != nil {
 		c.Found = "cannot be opened, " + reason(err)
-		c.Means = "virtual machines in a host run without the processor's help, slowly"
+		c.Means = "virtual machines in a host run slowly, without hardware acceleration"
 		c.Fix = "sudo usermod -aG kvm $USER, then log in again"
 	}
 	return c
@@ -118,7 +118,7 @@ func (m *machine) ring() Check {
 	c := Check{Group: groupKernel, Name: "io_uring", Verdict: OK, Found: "can be made"}
 	if err := m.uring(); err != nil {
 		c.Found = "refused, " + err.Error()
-		c.Means = "hosts with offload: off are read and written packet by packet by system calls of their own, and one TCP stream carries less"
+		c.Means = "each packet of hosts with offload: off costs system calls of its own, and one TCP stream carries less"
 	}
 	return c
 }

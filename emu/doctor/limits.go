@@ -106,7 +106,7 @@ func (m *machine) processes() Check {
 	c := Check{Group: groupLimits, Name: "processes", Verdict: OK, Found: "unknown"}
 	if n := min(pids, threads); n > 0 {
 		c.Found = fmt.Sprintf("%d threads in all (pid_max %d, threads-max %d)", n, pids, threads)
-		c.Means = "weft takes some twenty, and one for each host; the others are for the programs in the hosts"
+		c.Means = "weft needs about twenty, and one for each host; the rest are for the programs in the hosts"
 	}
 	return c
 }
@@ -125,9 +125,9 @@ func (m *machine) memory() Check {
 		return c
 	}
 	c.Found = fmt.Sprintf("%s, of which %s available", amount(total), amount(available))
-	c.Means = fmt.Sprintf("enough for %d hosts, without what runs in them", available/hostMemory)
+	c.Means = fmt.Sprintf("enough for %d hosts, not counting their programs", available/hostMemory)
 	if available < lowMemory {
-		c.Verdict, c.Fix = Warn, "end what takes it (ps --sort -rss aux), or give the machine more"
+		c.Verdict, c.Fix = Warn, "end programs that use it (ps --sort -rss aux), or add memory"
 	}
 	return c
 }
@@ -154,7 +154,7 @@ func (m *machine) disk() Check {
 	}
 	c.Found = fmt.Sprintf("%s free in %s", amount(b), m.tempDir)
 	if b < lowDisk {
-		c.Verdict, c.Means, c.Fix = Warn, "captures fill it soon", "set TMPDIR to a larger file system, or make room"
+		c.Verdict, c.Means, c.Fix = Warn, "captures will soon fill it", "set TMPDIR to a larger file system, or make room"
 	}
 	return c
 }

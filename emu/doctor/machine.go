@@ -55,11 +55,11 @@ func (m *machine) processor() Check {
 	n := m.cores()
 	c := Check{
 		Group: groupMachine, Name: "processor", Verdict: OK, Found: fmt.Sprintf("%d cores, %s", n, model),
-		Means: "programs that poll and never sleep, such as MPI's ranks, need one each: two on one core exchange messages at the pace of its time slices, in 4 ms and more (mpirun: --bind-to none; docs/time.md)",
+		Means: "programs that poll and never sleep, such as MPI's ranks, need one each: two on one core exchange messages only once per time slice, 4 ms or more (mpirun: --bind-to none; docs/time.md)",
 	}
 	if n == 1 {
 		c.Verdict, c.Found = Warn, "1 core, "+model
-		c.Means = "the engine and the programs in the hosts take turns on it, and packets wait for theirs"
+		c.Means = "the engine and the programs in the hosts take turns on it, and packets wait"
 		c.Fix = "give the machine at least 2 cores"
 	}
 	return c
@@ -69,7 +69,7 @@ func (m *machine) hypervisor() Check {
 	c := Check{Group: groupMachine, Name: "hypervisor", Verdict: OK, Found: "none"}
 	if slices.Contains(strings.Fields(m.field("proc/cpuinfo", "flags")), "hypervisor") {
 		c.Found = "a virtual machine"
-		c.Means = "waking a sleeping thread takes some 30 to 50 us more; engine: {spin: 50us} in the lab file avoids most of it"
+		c.Means = "waking a sleeping thread takes about 30 to 50 us longer; engine: {spin: 50us} in the lab file avoids most of it"
 	}
 	return c
 }
@@ -101,11 +101,11 @@ func (m *machine) load() Check {
 	var running int
 	if n, _ := fmt.Sscanf(m.read("proc/loadavg"), "%f %f %f %d", &mean, &mean5, &mean15, &running); n == 4 {
 		others := max(running-1, 0)
-		c.Found = fmt.Sprintf("%.2f in the last minute; other threads that run now: %d", mean, others)
+		c.Found = fmt.Sprintf("%.2f in the last minute; other running threads: %d", mean, others)
 		if cores := m.cores(); mean > busyLoad*float64(cores) || others >= cores {
 			c.Verdict = Warn
-			c.Means = "the machine is busy: what is measured below is what it has to spare, and labs would have no more"
-			c.Fix = "end what runs beside, see top, and ask again"
+			c.Means = "the machine is busy: the figures below show only its spare capacity, and labs would get no more"
+			c.Fix = "end other programs, see top, and run weft doctor again"
 		}
 	}
 	return c

@@ -44,7 +44,7 @@ func (m *machine) capabilities() Check {
 		c.Fix = "sudo weft doctor; in a container: run it with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
 		if m.forbidsUsers() != nil {
 			c.Verdict = Bad
-			c.Means = "weft up makes network namespaces and devices with them, and this machine lets no ordinary user make a user namespace; weft sim needs none"
+			c.Means = "weft up makes network namespaces and devices with them, and this machine does not let ordinary users make a user namespace; weft sim needs none"
 		}
 	}
 	return c
@@ -68,7 +68,7 @@ func (m *machine) realtime() Check {
 	if err := m.fifo(); err != nil {
 		c.Verdict = Warn
 		c.Found = fmt.Sprintf("refused; rtprio limit %s", m.limit("Max realtime priority"))
-		c.Means = "the engine's thread waits its turn behind other programs, and packets are late"
+		c.Means = "the engine's thread waits behind other programs, and packets are late"
 		c.Fix = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 1; in a container: --cap-add SYS_NICE"
 	}
 	return c
@@ -83,13 +83,13 @@ func (m *machine) bandwidth() Check {
 	case !ok:
 	case us == 0:
 		c.Verdict, c.Found = Warn, "0, no real-time thread runs"
-		c.Means = "the engine's thread does without SCHED_FIFO"
+		c.Means = "the engine's thread runs without SCHED_FIFO"
 		c.Fix = "sysctl -w kernel.sched_rt_runtime_us=950000"
 	case us < 0:
 		c.Found = "not limited"
 	default:
 		c.Found = fmt.Sprintf("%d us of each period", us)
-		c.Means = "the engine steps back from SCHED_FIFO before it uses that up"
+		c.Means = "the engine leaves SCHED_FIFO before it uses that up"
 	}
 	return c
 }
@@ -100,7 +100,7 @@ func (m *machine) userNamespaces() Check {
 		c.Found = fmt.Sprintf("not for ordinary users, %s=%d", f.name, f.value)
 		if !m.capable(unix.CAP_SYS_ADMIN) {
 			c.Verdict = Warn
-			c.Means = "without root, devices cannot be tried and measured"
+			c.Means = "without root, devices cannot be tested and measured"
 			c.Fix = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", f.name, f.good)
 		}
 	}
@@ -139,12 +139,12 @@ func (m *machine) tun() Check {
 	c := Check{Group: groupPrivileges, Name: path, Verdict: OK}
 	info, err := fs.Stat(m.fs, path[1:])
 	if err != nil {
-		c.Verdict, c.Found = Bad, "not there"
+		c.Verdict, c.Found = Bad, "missing"
 		c.Means = "every real host has a TUN or TAP device, made through it"
 		c.Fix = "modprobe tun; or mkdir -p /dev/net && mknod /dev/net/tun c 10 200; in a container: --device /dev/net/tun"
 		return c
 	}
-	c.Found = fmt.Sprintf("there, mode %#o", info.Mode().Perm())
+	c.Found = fmt.Sprintf("present, mode %#o", info.Mode().Perm())
 	if err := m.open(path); err != nil {
 		c.Verdict = Bad
 		c.Found += ", cannot be opened, " + reason(err)

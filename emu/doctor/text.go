@@ -111,7 +111,7 @@ func (p *Prediction) lines() (l [][2]string) {
 	add(p.TCP1500 > 0, "a TCP stream", "%s at MTU 1500", showRate(p.TCP1500))
 	add(p.TCP9000 > 0, "", "%s at MTU 9000", showRate(p.TCP9000))
 	add(p.Offload > 0, "", "%s at MTU 1500 with segmentation offload", showRate(p.Offload))
-	add(p.RoundTrip > 0, "round trip, idle", "%s more than over a wire, one switch; %s for each further one", report.Span(p.RoundTrip), report.Span(p.RoundPerHop))
+	add(p.RoundTrip > 0, "round trip, idle", "%s more than over a wire with one switch; %s for each further switch", report.Span(p.RoundTrip), report.Span(p.RoundPerHop))
 	add(p.LatenessP99 > 0, "lateness", "%s (p99), while the engine has time to sleep", report.Span(p.LatenessP99))
 	add(true, "real hosts", "%d, limited by %s", p.Hosts, p.HostsLimit)
 	add(p.VirtualHops > 0, "virtual time", "%s packet-hops/s", count(p.VirtualHops))

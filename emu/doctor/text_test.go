@@ -47,8 +47,8 @@ prediction
   a TCP stream              1.7Gbps at MTU 1500
                             5.1Gbps at MTU 9000
                             14Gbps at MTU 1500 with segmentation offload
-  round trip, idle          73.4us more than over a wire, one switch; 800ns for
-                            each further one
+  round trip, idle          73.4us more than over a wire with one switch; 800ns
+                            for each further switch
   lateness                  70us (p99), while the engine has time to sleep
   real hosts                246, limited by open files
   virtual time              2.5 million packet-hops/s

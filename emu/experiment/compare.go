@@ -42,7 +42,7 @@ func Compare(a, b *Report) ([]Difference, error) {
 		return out
 	}
 	if fa, fb := names(a), names(b); !slices.Equal(fa, fb) {
-		return nil, fmt.Errorf("their factors are not the same: %s and %s", strings.Join(fa, ", "), strings.Join(fb, ", "))
+		return nil, fmt.Errorf("their factors differ: %s and %s", strings.Join(fa, ", "), strings.Join(fb, ", "))
 	}
 	match := func(s *Summary, in *Report) *Summary {
 		for i := range in.Summaries {
@@ -65,7 +65,7 @@ func Compare(a, b *Report) ([]Difference, error) {
 		}
 	}
 	if !common {
-		return nil, errors.New("they have no measure at the same levels in common")
+		return nil, errors.New("they have no measure in common at the same levels")
 	}
 	return all, nil
 }
@@ -141,7 +141,7 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 		unit := a.unit(d.Measure)
 		side := func(s *Summary) string {
 			if s == nil {
-				return "not there"
+				return "missing"
 			}
 			return table.Format(unit, float64(s.Value), digits)
 		}

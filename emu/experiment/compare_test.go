@@ -38,7 +38,7 @@ func TestCompare(t *testing.T) {
 	}
 	var text bytes.Buffer
 	WriteComparison(&text, a, b, all, false)
-	for _, want := range []string{"6 of 12 values differ", "+22.73%", "± 2.3us", "not there"} {
+	for _, want := range []string{"6 of 12 values differ", "+22.73%", "± 2.3us", "missing"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}

@@ -107,7 +107,7 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 		case p == nil:
 			return j.fail("the file has no paper value of %s", text)
 		case p.Origin == Remembered:
-			return j.fail("the paper's value of %s is remembered, and nothing may be asserted of it", text)
+			return j.fail("the paper's value of %s is remembered, so it cannot be used in an expectation", text)
 		}
 		text, x = "paper "+text, p.Value
 	} else {
@@ -204,7 +204,7 @@ func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
 		}
 	}
 	if !answered {
-		v.Held, v.Why = false, []string{"none of the cells that it is about has run"}
+		v.Held, v.Why = false, []string{"none of the cells it refers to has run"}
 	}
 	return v
 }

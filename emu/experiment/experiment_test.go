@@ -81,12 +81,12 @@ func TestMeasures(t *testing.T) {
 	}{
 		{Measure{Name: "x", Of: "queues", Column: "a", Stat: mean}, `no table "queues"`},
 		{Measure{Name: "x", Of: "flows", Column: "fct", Stat: mean}, `no column "fct"`},
-		{Measure{Name: "x", Of: "flows", Column: "from", Stat: mean}, "only the count"},
+		{Measure{Name: "x", Of: "flows", Column: "from", Stat: mean}, "only count applies"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "size_bytes"}, "give the edges"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "from", Edges: []float64{1, 2}}, "has no edges"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Settling: &table.Settling{}}, "is not over time"},
-		{Measure{Name: "x", Of: "flows", Column: "from", Settling: &table.Settling{}}, "of which there is only the count"},
-		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Per: "size_bytes", Over: sum}, "per takes a column of texts"},
+		{Measure{Name: "x", Of: "flows", Column: "from", Settling: &table.Settling{}}, "only count applies to it"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Per: "size_bytes", Over: sum}, "per needs a column of texts"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Where: table.Filter{{Column: "to", Any: []string{"a"}}}}, `no column "to"`},
 	} {
 		if _, err := MeasureAll([]Measure{bad.m}, tables); err == nil || !strings.Contains(err.Error(), bad.want) || !strings.Contains(err.Error(), "measure x: ") {

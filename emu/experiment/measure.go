@@ -70,7 +70,7 @@ func (m *Measure) of(b table.Bundle) ([]Value, error) {
 	case c == nil:
 		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.Column, Has: t.Names()}
 	case c.IsText() && m.Stat.String() != "count":
-		return nil, fmt.Errorf("%s of table %s is text, of which there is only the count", m.Column, t.Name)
+		return nil, fmt.Errorf("%s of table %s is text: only count applies to it", m.Column, t.Name)
 	}
 	bins, err := m.bins(t, rows)
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
 	case c == nil:
 		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.By, Has: t.Names()}
 	case c.IsText() && m.Edges != nil:
-		return nil, fmt.Errorf("%s of table %s is text: it makes a bin of each of its values, and has no edges", m.By, t.Name)
+		return nil, fmt.Errorf("%s of table %s is text: each of its values is a bin, so it has no edges", m.By, t.Name)
 	case !c.IsText() && m.Edges == nil:
 		return nil, fmt.Errorf("%s of table %s is numbers: give the edges of the bins, such as {%s: [0, 10, 100]}", m.By, t.Name, m.By)
 	case c.IsText():
@@ -153,7 +153,7 @@ func groups(c *table.Column, rows []int) []bin {
 func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
 	at := t.Column(table.TimeColumn)
 	if m.Settling != nil && at == nil {
-		return 0, fmt.Errorf("the table %s is not over time: %s takes one with a column %s, such as queue-series", t.Name, table.Settled, table.TimeColumn)
+		return 0, fmt.Errorf("the table %s is not over time: %s needs one with a column %s, such as queue-series", t.Name, table.Settled, table.TimeColumn)
 	}
 	of := func(rows []int) float64 {
 		if c.IsText() {
@@ -173,7 +173,7 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 	case per == nil:
 		return 0, &table.UnknownColumnError{Table: t.Name, Column: m.Per, Has: t.Names()}
 	case !per.IsText():
-		return 0, fmt.Errorf("%s of table %s is numbers: per takes a column of texts, such as a name", m.Per, t.Name)
+		return 0, fmt.Errorf("%s of table %s is numbers: per needs a column of texts, such as a name", m.Per, t.Name)
 	}
 	var each []float64
 	for _, g := range groups(per, rows) {

@@ -83,7 +83,7 @@ func (k *keeper) Ended(job int, r Result) {
 	if r.Err == nil {
 		var b table.Bundle
 		if b, r.Err = table.ReadZip(r.Tables); r.Err != nil {
-			r.Err = fmt.Errorf("what it left behind cannot be read: %w", r.Err)
+			r.Err = fmt.Errorf("its tables cannot be read: %w", r.Err)
 		} else {
 			if err := k.store.Put(k.jobs[i].Key, r.Tables); err != nil && k.err == nil {
 				k.err = err

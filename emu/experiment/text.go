@@ -203,7 +203,7 @@ func (r *Report) Of(measure string) (rows []*Summary) {
 // up.
 func (r *Report) writeFailures(w io.Writer) {
 	if n := r.CountLate(); n > 0 {
-		fmt.Fprintf(w, "\nthe machine did NOT KEEP UP with %d of %d cells, whose numbers are kept all the same\n", n, len(r.Cells))
+		fmt.Fprintf(w, "\nthe machine did NOT KEEP UP with %d of %d cells, whose numbers are kept anyway\n", n, len(r.Cells))
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Late != "" {

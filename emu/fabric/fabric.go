@@ -72,7 +72,7 @@ func New(p *plan.Plan) *Fabric {
 // It fails if a NIC has no room for its transfers of the plan.
 func NewParallel(p *plan.Plan, workers int) (*Fabric, error) {
 	if workers < 0 || workers > MaxWorkers {
-		return nil, fmt.Errorf("%d workers: there are 1 to %d", workers, MaxWorkers)
+		return nil, fmt.Errorf("%d workers: must be 1 to %d", workers, MaxWorkers)
 	}
 	ports := portsOf(p)
 	if ports < fewPorts {

@@ -49,7 +49,7 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
 	}
 	if !slices.ContainsFunc(p.Nodes, hasFlows) && !slices.ContainsFunc(p.Traffic, goesByTCP) {
-		return fmt.Errorf("no host has a NIC or an edge service, and no traffic goes by TCP or NDP: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file, or by: tcp, or by: ndp, for traffic")
+		return fmt.Errorf("no host has a NIC or an edge service, and no traffic uses TCP or NDP: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file, or by: tcp, or by: ndp, for traffic")
 	}
 	for _, pattern := range s.Flows {
 		if err := checkFlowPattern(p, pattern); err != nil {
@@ -128,7 +128,7 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 			names = append(names, t.Name)
 		}
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers, flows and traffics by TCP and NDP are", names))
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers, flows and TCP and NDP patterns are", names))
 }
 
 func matchesName(pattern, name string) bool {

@@ -27,14 +27,14 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 		return shardOf, nil
 	}
 	if n < 1 || n > MaxWorkers {
-		return nil, fmt.Errorf("%d workers: there are 1 to %d", n, MaxWorkers)
+		return nil, fmt.Errorf("%d workers: must be 1 to %d", n, MaxWorkers)
 	}
 	g := group(p)
 	if len(g.weight) < n {
 		if len(p.Nodes) < n {
 			return nil, fmt.Errorf("%d workers: the lab has only %d nodes", n, len(p.Nodes))
 		}
-		return nil, fmt.Errorf("%d workers: links with a delay below %v keep this lab in %d parts; give the links between switches a delay, or ask for fewer workers", n, minLookahead, len(g.weight))
+		return nil, fmt.Errorf("%d workers: links with a delay below %v keep this lab in %d parts; give the links between switches a delay, or use fewer workers", n, minLookahead, len(g.weight))
 	}
 	shard := g.deal(n)
 	for node := range shardOf {
@@ -42,7 +42,7 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	}
 	for s := range n {
 		if !slices.Contains(shardOf, s) {
-			return nil, errors.New("a worker would have nothing to do; ask for fewer workers")
+			return nil, errors.New("a worker would have nothing to do; use fewer workers")
 		}
 	}
 	return shardOf, nil

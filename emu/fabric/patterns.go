@@ -77,7 +77,7 @@ func (b *trafficBuilder) findMembers() (err error) {
 		hosts := t.Pattern.Hosts()
 		for _, h := range hosts {
 			if h < 0 || h >= len(b.Plan.Nodes) || b.Plan.Nodes[h].Kind != plan.Host {
-				return fmt.Errorf("traffic %s: node %d is no host", t.Name, h)
+				return fmt.Errorf("traffic %s: node %d is not a host", t.Name, h)
 			}
 		}
 		all = append(all, hosts...)
@@ -124,7 +124,7 @@ func (b *trafficBuilder) addMember(node int) error {
 		return err
 	}
 	if n.Line() == 0 {
-		return fmt.Errorf("%s has flows by RDMA over a link without a rate: give the link one", n.Name())
+		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", n.Name())
 	}
 	c, err := carrier.NewNIC(b.hosts[node], b.table, n.Device)
 	if err != nil {
@@ -183,7 +183,7 @@ func (b *trafficBuilder) add(i int) error {
 			c = b.datagrams(i, b.hosts[n], s, part)
 		case t.TCP != nil || t.NDP != nil:
 			if s.Port.Link().Rate() == 0 {
-				return fmt.Errorf("%s has flows by %s over a link without a rate: give the link one", b.Plan.PortName(n, s.Index), []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
+				return fmt.Errorf("%s has %s flows over a link without a rate: give the link one", b.Plan.PortName(n, s.Index), []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
 			}
 			var err error
 			if c, err = b.streams(i, b.hosts[n], s, part); err != nil {

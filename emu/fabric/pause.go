@@ -110,7 +110,7 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 	if !any {
 		c.Reason = fmt.Sprintf("no class of %s has pfc", plan.Name)
 		if credits {
-			c.Reason += ", and those with credits give less of them in place of pauses"
+			c.Reason += ", and classes with credits give fewer credits instead of pauses"
 		}
 	}
 	return c, nil

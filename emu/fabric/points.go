@@ -181,7 +181,7 @@ func pointKind(c congestion.Config) congestion.Kind {
 	}
 	kind, err := congestion.Points.Find(c.Name)
 	if err != nil {
-		panic(fmt.Sprintf("a congestion point of no kind: %v", err))
+		panic(fmt.Sprintf("a congestion point of unknown kind: %v", err))
 	}
 	return kind
 }

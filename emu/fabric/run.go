@@ -12,7 +12,7 @@ import (
 )
 
 // errDeadlocked ends a run in which nothing is left to happen but a deadlock.
-var errDeadlocked = errors.New("nothing is left but a deadlock")
+var errDeadlocked = errors.New("only a deadlock is left")
 
 // Run drives the fabric in virtual time up to and including until, or until nothing is
 // left to happen. It stops early when ctx ends, with its error. In a fabric with pauses
@@ -24,7 +24,7 @@ var errDeadlocked = errors.New("nothing is left but a deadlock")
 // earlier when nothing is left to happen.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	if len(f.Shards) > 1 && !f.Shards[0].parallel {
-		return errors.New("a fabric of several shards runs by the wall clock; in virtual time it is of NewParallel")
+		return errors.New("a fabric with several shards runs in wall-clock time; in virtual time use NewParallel")
 	}
 	f.guard.open = until == units.Never
 	if m := &f.Plan.Measure; f.guard.open && m.End > 0 && m.Grace > 0 {

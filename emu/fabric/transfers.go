@@ -34,7 +34,7 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 	from, to, _ := f.path(t.From, t.To, t.IPv6)
 	ideal := f.idealTime(&t, from, to)
 	if ideal != nil && t.Count == 0 && t.Every == 0 && ideal(t.Size) == 0 {
-		return fmt.Errorf("transfer %s: its messages would take no time, so that there is no end to them in one instant: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
+		return fmt.Errorf("transfer %s: its messages would take no time, so that one instant would never end: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
 	}
 	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, ideal)
 	r.Watch(&f.Shards[0].links) // all shards know the same

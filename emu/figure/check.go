@@ -19,11 +19,11 @@ func (f *Figure) Check() error {
 	case bad(f.Width, 1, 40):
 		return fmt.Errorf("a width of %v in: say 1 to 40, or 0 for one column (%v)", f.Width, OneColumn)
 	case bad(f.Height, 0.5, 40):
-		return fmt.Errorf("a height of %v in: say 0.5 to 40, or 0 for what suits the width", f.Height)
+		return fmt.Errorf("a height of %v in: say 0.5 to 40, or 0 to suit the width", f.Height)
 	case bad(f.FontSize, 5, 20):
 		return fmt.Errorf("a font size of %v pt: say 5 to 20, or 0 for 8", f.FontSize)
 	case f.Columns < 0:
-		return fmt.Errorf("%d columns: say 1 or more, or 0 for as many as have room", f.Columns)
+		return fmt.Errorf("%d columns: say 1 or more, or 0 for as many as fit", f.Columns)
 	case !slices.Contains([]Legend{Above, Right, Hidden}, f.Legend):
 		return fmt.Errorf("legend %q: say \"\" (above), %q or %q", f.Legend, Right, Hidden)
 	}
@@ -68,13 +68,13 @@ func (p *Panel) hasData() bool {
 func (p *Panel) check() error {
 	kinds := []Kind{CDF, CCDF, Lines, Points, Time, Bars, Heat}
 	if !slices.Contains(kinds, p.Kind) {
-		return fmt.Errorf("kind %q is none of %v", p.Kind, kinds)
+		return fmt.Errorf("unknown kind %q: must be one of %v", p.Kind, kinds)
 	}
 	if !slices.Contains([]Steps{Straight, After, Before}, p.Steps) {
 		return fmt.Errorf("steps %q: say \"\", %q or %q", p.Steps, After, Before)
 	}
 	if p.Steps != Straight && p.Kind != Time {
-		return fmt.Errorf("steps are of kind %q, and this is %q", Time, p.Kind)
+		return fmt.Errorf("steps are of kind %q, but this is %q", Time, p.Kind)
 	}
 	if err := p.X.check("x"); err != nil {
 		return err
@@ -90,13 +90,13 @@ func (p *Panel) check() error {
 	}
 	switch {
 	case p.Matrix != nil || p.Z != nil:
-		return fmt.Errorf("a matrix and z are of kind %q, and this is %q", Heat, p.Kind)
+		return fmt.Errorf("a matrix and z are of kind %q, but this is %q", Heat, p.Kind)
 	case len(p.Series) == 0:
 		return errors.New("it has no series")
 	case p.Kind == Bars && len(p.X.Names) == 0:
 		return errors.New("bars need x's names")
 	case p.Y.Names != nil:
-		return fmt.Errorf("y has names, which is for kind %q alone", Heat)
+		return fmt.Errorf("y has names, which is only for kind %q", Heat)
 	case p.X.Names != nil && (p.Kind == CDF || p.Kind == CCDF || p.Kind == Time):
 		return fmt.Errorf("x of kind %q has no names", p.Kind)
 	}
@@ -135,7 +135,7 @@ func (a *Axis) check(name string) error {
 	}
 	for i, q := range a.Quantiles {
 		if math.IsNaN(q) || math.IsInf(q, 0) || i > 0 && q < a.Quantiles[i-1] {
-			return fmt.Errorf("%s: quantile %d is %v: they ascend", name, i+1, q)
+			return fmt.Errorf("%s: quantile %d is %v: they must ascend", name, i+1, q)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func finite(name string, values Values, scale Scale) error {
 		case math.IsInf(v, 0):
 			return fmt.Errorf("%s: value %d is infinite: leave it out (NaN)", name, i+1)
 		case scale == Log && v <= 0:
-			return fmt.Errorf("%s: value %d is %v, for which a logarithmic axis has no place: leave it out (NaN), or take a linear one", name, i+1, v)
+			return fmt.Errorf("%s: value %d is %v, which a logarithmic axis cannot show: leave it out (NaN), or use a linear axis", name, i+1, v)
 		}
 	}
 	return nil
@@ -223,12 +223,12 @@ func (p *Panel) checkOrder(s *Series) error {
 	}
 	for i := 1; i < len(s.X); i++ {
 		if s.X[i] < s.X[i-1] {
-			return fmt.Errorf("x: value %d, %v, is less than the one before, %v: they ascend", i+1, s.X[i], s.X[i-1])
+			return fmt.Errorf("x: value %d, %v, is less than the one before, %v: they must ascend", i+1, s.X[i], s.X[i-1])
 		}
 	}
 	for i, y := range s.Y {
 		if distribution && (y < 0 || y > 1+1e-9 || i > 0 && y < s.Y[i-1]) {
-			return fmt.Errorf("y: value %d is %v: shares ascend from 0 to 1", i+1, y)
+			return fmt.Errorf("y: value %d is %v: shares must ascend from 0 to 1", i+1, y)
 		}
 	}
 	return nil

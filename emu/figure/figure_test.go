@@ -149,7 +149,7 @@ func TestErrors(t *testing.T) {
 		{&Figure{Legend: "inside", Panels: []Panel{{}}}, `legend "inside"`},
 		{&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{{X: Values{1}, Y: Values{math.NaN()}}}}}}, "nothing to draw"},
 		{&Figure{Panels: []Panel{{Kind: Lines, Series: many}}}, "25 names of series"},
-		{panel(func(p *Panel) { p.Kind = "pie" }), `panel 2 (goodput): kind "pie" is none of`},
+		{panel(func(p *Panel) { p.Kind = "pie" }), `panel 2 (goodput): unknown kind "pie": must be one of`},
 		{panel(func(p *Panel) { p.Steps = "up" }), `steps "up"`},
 		{panel(func(p *Panel) { p.Steps = After }), `steps are of kind "time"`},
 		{panel(func(p *Panel) { p.Series = nil }), "it has no series"},
@@ -166,17 +166,17 @@ func TestErrors(t *testing.T) {
 		{panel(func(p *Panel) { p.X.Names, p.X.Min = []string{"a"}, At(0) }), "no min and max"},
 		{panel(func(p *Panel) { p.X.Names, p.X.Scale = []string{"a"}, Log }), "so it has no scale"},
 		{panel(func(p *Panel) { p.X.Quantiles = Values{1} }), `quantiles are of scale "share"`},
-		{panel(func(p *Panel) { p.X.Scale, p.X.Quantiles = Share, Values{2, 1} }), "quantile 2 is 1: they ascend"},
+		{panel(func(p *Panel) { p.X.Scale, p.X.Quantiles = Share, Values{2, 1} }), "quantile 2 is 1: they must ascend"},
 		{panel(func(p *Panel) { p.X.Names = []string{"a"} }), "series 1 (s): x: value 2 is 2: x has the names 1 to 1 (a)"},
 		{panel(func(p *Panel) { p.Kind, p.X.Names = Bars, []string{"a", "b"} }), "so they have no x"},
 		{panel(func(p *Panel) { p.Kind, p.X.Names, p.Series[0].X = Bars, []string{"a"}, nil }), "y has 2 values, and x 1 names"},
-		{panel(func(p *Panel) { p.Y.Scale, p.Series[0].Y = Log, Values{1, 0} }), "y: value 2 is 0, for which a logarithmic axis has no place"},
+		{panel(func(p *Panel) { p.Y.Scale, p.Series[0].Y = Log, Values{1, 0} }), "y: value 2 is 0, which a logarithmic axis cannot show"},
 		{panel(func(p *Panel) { p.Series[0].Style.Marker = 9 }), "marker 9: say 1 to 8"},
 		{series(Lines, Series{Name: "s", X: Values{1}, Y: Values{1, 2}}), "panel 2 (goodput): series 1 (s): x has 1 values, and y 2"},
 		{series(Lines, Series{X: Values{1}, Y: Values{1}, Low: Values{1}}), "y has 1 values, low 1 and high 0"},
 		{series(Lines, Series{X: Values{math.Inf(-1)}, Y: Values{1}}), "x: value 1 is infinite"},
 		{series(Time, Series{X: Values{2, 1}, Y: Values{1, 1}}), "x: value 2, 1, is less than the one before, 2"},
-		{series(CDF, Series{X: Values{1, 2}, Y: Values{0.5, 0.4}}), "y: value 2 is 0.4: shares ascend"},
+		{series(CDF, Series{X: Values{1, 2}, Y: Values{0.5, 0.4}}), "y: value 2 is 0.4: shares must ascend"},
 		{series(CDF, Series{X: Values{1, 2}, Y: Values{0.5, 2}}), "y: value 2 is 2"},
 		{heat(func(p *Panel) { p.Series = []Series{ok} }), "a matrix, not series"},
 		{heat(func(p *Panel) { p.X.Names = nil }), "needs x's and y's names"},
@@ -209,7 +209,7 @@ func TestSave(t *testing.T) {
 	if err := (&Figure{}).Save(file); err == nil || !strings.Contains(err.Error(), "a.svg: a figure needs a panel") {
 		t.Errorf("%v", err)
 	}
-	if err := exampleBarsLog().Save(filepath.Join(dir, "a.jpg")); err == nil || !strings.Contains(err.Error(), "ends in .pdf, .png, .svg") {
+	if err := exampleBarsLog().Save(filepath.Join(dir, "a.jpg")); err == nil || !strings.Contains(err.Error(), "must end in .pdf, .png, .svg") {
 		t.Errorf("%v", err)
 	}
 	if err := exampleBarsLog().Save(filepath.Join(dir, "none", "a.svg")); !errors.Is(err, os.ErrNotExist) {

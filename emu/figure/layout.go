@@ -133,7 +133,7 @@ func (l *plan) alignLabels() {
 func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	l.plot.X = (inner.X - sum(l.left) - sum(l.right) - between*vg.Length(l.columns-1)) / vg.Length(l.columns)
 	if l.plot.X < least {
-		return fmt.Errorf("the figure is too narrow: of its %.3g in, %d columns of panels would have %.2g in each for data (at least %.2g): take fewer columns or shorter labels, or make it wider",
+		return fmt.Errorf("the figure is too narrow: of its %.3g in, %d columns of panels would have %.2g in each for data (at least %.2g): use fewer columns or shorter labels, or make it wider",
 			l.size.X/vg.Inch, l.columns, l.plot.X/vg.Inch, least/vg.Inch)
 	}
 	if f.Height == 0 {
@@ -142,7 +142,7 @@ func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	}
 	l.plot.Y = (inner.Y - sum(l.bottom) - sum(l.top) - between*vg.Length(l.rows-1)) / vg.Length(l.rows)
 	if l.plot.Y < lowest || l.keyRight && inner.Y < l.key.size.Y {
-		return fmt.Errorf("the figure is too low: of its %.3g in, %d rows of panels and the legend leave %.2g in each for data (at least %.2g): take fewer rows or names, or make it higher",
+		return fmt.Errorf("the figure is too low: of its %.3g in, %d rows of panels and the legend leave %.2g in each for data (at least %.2g): use fewer rows or names, or make it higher",
 			f.Height, l.rows, max(l.plot.Y, 0)/vg.Inch, lowest/vg.Inch)
 	}
 	return nil

@@ -46,7 +46,7 @@ func (f *Figure) Write(w io.Writer, format string) error {
 func (f *Figure) Save(file string) error {
 	format := strings.TrimPrefix(filepath.Ext(file), ".")
 	if !slices.Contains(canvas.Formats, format) {
-		return fmt.Errorf("%s: a picture's name ends in .%s", file, strings.Join(canvas.Formats, ", ."))
+		return fmt.Errorf("%s: a picture's name must end in .%s", file, strings.Join(canvas.Formats, ", ."))
 	}
 	var b bytes.Buffer
 	if err := f.Write(&b, format); err != nil {

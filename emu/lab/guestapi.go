@@ -60,7 +60,7 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Upgrade") != agentProtocol {
-		fail(w, http.StatusUpgradeRequired, fmt.Errorf("this connection changes to the protocol %s: ask for it with Upgrade", agentProtocol))
+		fail(w, http.StatusUpgradeRequired, fmt.Errorf("this connection uses the protocol %s: ask for it with Upgrade", agentProtocol))
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -82,7 +82,7 @@ func (m *Machine) unreachable(name string) error {
 	if !m.Running {
 		return fmt.Errorf("the virtual machine %s has ended: %s", name, m.Ended)
 	}
-	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (an image of one's own has to run the agent, see docs/lab-file.md)", name, name)
+	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (your own image must run the agent, see docs/lab-file.md)", name, name)
 }
 
 // begun is a connection from which some data has already been buffered.
@@ -112,7 +112,7 @@ func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, er
 	stream, ok := r.Body.(io.ReadWriteCloser)
 	if !ok {
 		r.Body.Close()
-		return nil, errors.New("the lab's control socket does not change its protocol")
+		return nil, errors.New("the lab's control socket did not switch protocols")
 	}
 	return stream, nil
 }

@@ -154,7 +154,7 @@ func (p *program) name() string {
 // startInHost starts the program in a host's namespace.
 func (p *program) startInHost() error {
 	if p.lab.programs.Enter == nil {
-		return errors.New("nothing says how to start programs in hosts: see lab.RunPrograms")
+		return errors.New("no way to start programs in hosts: see lab.RunPrograms")
 	}
 	// Files, not only writers: what a program leaves in the background may write more
 	// output after the program itself has ended.
@@ -242,7 +242,7 @@ func (p *program) startInGuest() error {
 	case <-g.machine.Over():
 		return errors.New("the virtual machine has ended")
 	case <-time.After(p.spec.Ready.Within):
-		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (an image of one's own has to run the agent, see docs/lab-file.md)")
+		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (your own image must run the agent, see docs/lab-file.md)")
 	}
 	out := io.Writer(p.said)
 	if p.out != nil {
@@ -303,7 +303,7 @@ func (p *program) await(ctx context.Context) error {
 			over = nil // what it left in the background may still become ready
 		case <-quiet:
 			if ok, _ := p.isReady(ctx); r.Output != "" && !ok {
-				return p.explain("says nothing more and is not ready: " + p.missing())
+				return p.explain("closed its output and is not ready: " + p.missing())
 			}
 			quiet = nil
 		case <-p.said.matched():
@@ -338,9 +338,9 @@ func (p *program) missing() string {
 func (p *program) explain(what string) error {
 	text := fmt.Sprintf("the command %q %s", p.name(), what)
 	if tail := p.said.tail(); tail == "" {
-		text += "; it said nothing"
+		text += "; it printed nothing"
 	} else {
-		text += "; it said:\n" + tail
+		text += "; its output:\n" + tail
 	}
 	return errors.New(text)
 }

@@ -76,12 +76,12 @@ func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	own := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(own, r)
 	if own.status != http.StatusMethodNotAllowed {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no %s: docs/api.md lists what there is", r.URL.Path))
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no %s: docs/api.md lists all paths", r.URL.Path))
 		return
 	}
 	allowed := own.header.Get("Allow")
 	w.Header().Set("Allow", allowed)
-	fail(w, own.status, fmt.Errorf("%s is not for %s: it takes %s", r.URL.Path, r.Method, allowed))
+	fail(w, own.status, fmt.Errorf("%s does not take %s: it takes %s", r.URL.Path, r.Method, allowed))
 }
 
 // headerOnly keeps only the status and the header of an answer.

@@ -61,6 +61,6 @@ func (r *recording) watch(warn func(error)) {
 	case err != nil:
 		warn(fmt.Errorf("nothing more is recorded: %s: %w", r.of.File, err))
 	case sum.Full > 0:
-		warn(fmt.Errorf("nothing more is recorded: %s has as many rows as it may", r.of.File))
+		warn(fmt.Errorf("nothing more is recorded: %s has reached its row limit", r.of.File))
 	}
 }

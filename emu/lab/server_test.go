@@ -110,7 +110,7 @@ func TestBadRequests(t *testing.T) {
 		{"PATCH /v1/links/s1:h1?dir=out", `{"loss": "1%"}`, 400, `no parameter "dir": it takes direction`},
 		{"PATCH /v1/links/s1:h9", `{}`, 404, `s1 has no port "h9"`},
 		{"PATCH /v1/links/s1", `{}`, 404, "write node:port"},
-		{"GET /v1/links/s1:h1", ``, 405, "/v1/links/s1:h1 is not for GET: it takes PATCH"},
+		{"GET /v1/links/s1:h1", ``, 405, "/v1/links/s1:h1 does not take GET: it takes PATCH"},
 		{"POST /v1/ports", ``, 405, "it takes GET, HEAD"},
 		{"GET /v1/port", ``, 404, "there is no /v1/port"},
 		{"GET /v2/lab", ``, 404, "there is no /v2/lab"},

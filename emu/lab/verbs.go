@@ -77,7 +77,7 @@ func FindLibraries() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, VerbsLibrary)); err != nil {
-		return "", fmt.Errorf("the libraries for that are not in %s: scripts/verbs.sh builds them into bin/verbs; $%s can name another place; then restart the lab", dir, librariesEnv)
+		return "", fmt.Errorf("the libraries for that are not in %s: scripts/verbs.sh builds them into bin/verbs; $%s can name another directory; then restart the lab", dir, librariesEnv)
 	}
 	return dir, nil
 }

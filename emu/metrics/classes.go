@@ -18,7 +18,7 @@ var classMetrics = []metric[fabric.ClassStatus]{
 		func(c *fabric.ClassStatus) float64 { return float64(c.TxBytes) }),
 	counter(classLabels, "class_marked_packets_total", "Packets of the class marked CE.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.Marked) }),
-	counter(classLabels, "class_trimmed_packets_total", "Packets of the class cut down to their headers.",
+	counter(classLabels, "class_trimmed_packets_total", "Packets of the class trimmed to their headers.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.Trimmed) }),
 	counter(classLabels, "class_dropped_packets_total", "Packets of the class dropped at the port.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.Dropped) }),
@@ -26,7 +26,7 @@ var classMetrics = []metric[fabric.ClassStatus]{
 		func(c *fabric.ClassStatus) float64 { return float64(c.QueuePackets) }),
 	gauge(classLabels, "class_queue_bytes", "Bytes in the class's egress queue now.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.QueueBytes) }),
-	gauge(classLabels, "class_queue_max_bytes", "Most bytes that the class's egress queue has held since the start.",
+	gauge(classLabels, "class_queue_max_bytes", "Maximum bytes in the class's egress queue since the start.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.QueueMax) }),
 	gauge(classLabels, "class_queue_limit_bytes", "Limit of the class's egress queue, or its threshold at this moment.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.QueueLimit) }),
@@ -50,32 +50,32 @@ var classMetrics = []metric[fabric.ClassStatus]{
 		func(c *fabric.ClassStatus) float64 { return float64(c.PauseTx) }),
 	counter(classLabels, "class_transmit_resume_frames_total", "Frames sent that ended a pause of the class.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.ResumeTx) }),
-	gauge(classLabels, "class_ingress_bytes", "Bytes in the buffer now that came in through the port in this class.",
+	gauge(classLabels, "class_ingress_bytes", "Bytes in the buffer now that arrived through the port in this class.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.IngressBytes) }),
-	gauge(classLabels, "class_ingress_max_bytes", "Most bytes in the buffer since the start that came in through the port in this class.",
+	gauge(classLabels, "class_ingress_max_bytes", "Maximum bytes in the buffer since the start that arrived through the port in this class.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.IngressMax) }),
 	gauge(classLabels, "class_xoff_bytes", "Ingress bytes from which the class pauses its peer, at this moment; absent where the class is not lossless.", lossless(
 		func(c *fabric.ClassStatus) float64 { return float64(c.Xoff) })),
 	gauge(classLabels, "class_headroom_bytes", "Headroom of a lossless class at the port; absent where the class is not lossless.", lossless(
 		func(c *fabric.ClassStatus) float64 { return float64(c.Headroom) })),
-	gauge(classLabels, "class_headroom_max_bytes", "Most of the headroom that was used since the start; absent where the class is not lossless.", lossless(
+	gauge(classLabels, "class_headroom_max_bytes", "Maximum headroom used since the start; absent where the class is not lossless.", lossless(
 		func(c *fabric.ClassStatus) float64 { return float64(c.HeadroomMax) })),
 
-	gauge(classLabels, "class_credit_available_bytes", "Credit of the peer now; absent where the class needs none.", spent(
+	gauge(classLabels, "class_credit_available_bytes", "Credit from the peer now; absent where the class needs none.", spent(
 		func(c *fabric.CreditSpent) float64 { return float64(c.Available) })),
-	counter(classLabels, "class_credit_waits_total", "Times that a packet had to wait for credit of the peer; absent where the class needs none.", spent(
+	counter(classLabels, "class_credit_waits_total", "Times that a packet had to wait for credit from the peer; absent where the class needs none.", spent(
 		func(c *fabric.CreditSpent) float64 { return float64(c.Waits) })),
 	counter(classLabels, "class_receive_credit_updates_total", "Credit frames from the peer; absent where the class needs none.", spent(
 		func(c *fabric.CreditSpent) float64 { return float64(c.Updates) })),
 	gauge(classLabels, "class_credit_buffer_bytes", "Buffer of the port for which the peer gets credit; absent where the class gives none.", given(
 		func(c *fabric.CreditGiven) float64 { return float64(c.Buffer) })),
-	gauge(classLabels, "class_credit_held_bytes", "Used of that buffer now, in whole blocks; absent where the class gives no credit.", given(
+	gauge(classLabels, "class_credit_held_bytes", "Bytes of that buffer used now, in whole blocks; absent where the class gives no credit.", given(
 		func(c *fabric.CreditGiven) float64 { return float64(c.Held) })),
-	gauge(classLabels, "class_credit_held_max_bytes", "Most that was used of it since the start; absent where the class gives no credit.", given(
+	gauge(classLabels, "class_credit_held_max_bytes", "Maximum bytes of that buffer used since the start; absent where the class gives no credit.", given(
 		func(c *fabric.CreditGiven) float64 { return float64(c.HeldMax) })),
 	counter(classLabels, "class_transmit_credit_updates_total", "Credit frames to the peer; absent where the class gives no credit.", given(
 		func(c *fabric.CreditGiven) float64 { return float64(c.Updates) })),
-	counter(classLabels, "class_credit_lost_bytes_total", "Bytes in whole blocks that the peer says it sent and that have not come; absent where the class gives no credit.", given(
+	counter(classLabels, "class_credit_lost_bytes_total", "Bytes in whole blocks that the peer says it sent and that have not arrived; absent where the class gives no credit.", given(
 		func(c *fabric.CreditGiven) float64 { return float64(c.Lost) })),
 }
 

@@ -24,16 +24,16 @@ var edgeMetrics = []metric[fabric.EdgeStatus]{
 		func(e *fabric.EdgeStatus) float64 { return float64(e.QueuePackets) }),
 	gauge(edgeLabels, "edge_queue_bytes", "Bytes that wait in the edge service now.",
 		func(e *fabric.EdgeStatus) float64 { return float64(e.QueueBytes) }),
-	gauge(edgeLabels, "edge_flows_left_out", "Flows that the edge service tells apart and that have no metrics of their own, because others are older.",
+	gauge(edgeLabels, "edge_flows_left_out", "Flows that the edge service tracks but that have no metrics, because others are older.",
 		func(e *fabric.EdgeStatus) float64 { return float64(e.FlowsLeftOut) }),
 }
 
 var edgeFlowMetrics = []metric[fabric.EdgeFlow]{
-	counter(edgeFlowLabels, "edge_flow_transmit_packets_total", "Packets of the flow that the port took from the edge service since the flow is known.",
+	counter(edgeFlowLabels, "edge_flow_transmit_packets_total", "Packets of the flow that the port took from the edge service since the flow became known.",
 		func(f *fabric.EdgeFlow) float64 { return float64(f.TxPackets) }),
-	counter(edgeFlowLabels, "edge_flow_transmit_bytes_total", "Bytes of their frames, without FCS.",
+	counter(edgeFlowLabels, "edge_flow_transmit_bytes_total", "Bytes of the frames of those packets, without FCS.",
 		func(f *fabric.EdgeFlow) float64 { return float64(f.TxBytes) }),
-	counter(edgeFlowLabels, "edge_flow_dropped_packets_total", "Packets of the flow that did not fit since the flow is known.",
+	counter(edgeFlowLabels, "edge_flow_dropped_packets_total", "Packets of the flow that did not fit since the flow became known.",
 		func(f *fabric.EdgeFlow) float64 { return float64(f.Dropped) }),
 	gauge(edgeFlowLabels, "edge_flow_queue_packets", "Packets of the flow that wait in the edge service now.",
 		func(f *fabric.EdgeFlow) float64 { return float64(f.QueuePackets) }),

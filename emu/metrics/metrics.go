@@ -28,35 +28,35 @@ var reasons = func() (names []string) {
 var labMetrics = []metric[report.Sample]{
 	counter(labLabels, "lab_emulated_seconds_total", "Emulated time since the lab's start.",
 		func(s *report.Sample) float64 { return s.Emulated.Seconds() }),
-	gauge(labLabels, "lab_dilation", "Real time over emulated time; 1 is real time. All other metrics but those of processor time are of emulated time.",
+	gauge(labLabels, "lab_dilation", "Real time divided by emulated time; 1 means real time. All other metrics except processor time are in emulated time.",
 		func(s *report.Sample) float64 { return float64(s.Dilation) }),
-	counter(labLabels, "lab_stood_seconds_total", "Time for which emulated time stood still, because the engine could not follow.",
+	counter(labLabels, "lab_stood_seconds_total", "Time for which emulated time stood still, because the engine could not keep up.",
 		func(s *report.Sample) float64 { return s.Timing.Stood.Seconds() }),
 	gauge(labLabels, "lab_overloaded", "1 while the machine does not keep up with the lab, else 0.",
 		func(s *report.Sample) float64 { return truth(s.Trouble != "") }),
 
-	counter(labLabels, "lab_entered_packets_total", "Packets that hosts, real and modelled, gave to the fabric.",
+	counter(labLabels, "lab_entered_packets_total", "Packets that hosts, real and modelled, sent into the fabric.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Entered) }),
-	counter(labLabels, "lab_originated_packets_total", "Packets that switches made themselves.",
+	counter(labLabels, "lab_originated_packets_total", "Packets that switches generated.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Originated) }),
 	counter(labLabels, "lab_replicated_packets_total", "Copies of packets that went to several ports.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Replicated) }),
 	counter(labLabels, "lab_duplicated_packets_total", "Copies that links made on purpose.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Duplicated) }),
-	counter(labLabels, "lab_delivered_packets_total", "Packets given to hosts.",
+	counter(labLabels, "lab_delivered_packets_total", "Packets delivered to hosts.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Delivered) }),
 	gauge(labLabels, "lab_held_packets", "Packets in queues and on links now.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Held) }),
 	counter(labLabels, "lab_marked_packets_total", "Packets marked CE.",
 		func(s *report.Sample) float64 { return float64(s.Accounts.Marked) }),
 
-	counter(labLabels, "engine_events_total", "Events that the engines have done.",
+	counter(labLabels, "engine_events_total", "Events processed by the engines.",
 		func(s *report.Sample) float64 { return float64(s.Events) }),
 	counter(labLabels, "engine_cpu_seconds_total", "Processor time of the engines' threads.",
 		func(s *report.Sample) float64 { return s.EngineCPUTime.Seconds() }),
-	counter(labLabels, "engine_process_cpu_seconds_total", "Processor time of the emulator's process, its engines included.",
+	counter(labLabels, "engine_process_cpu_seconds_total", "Processor time of the emulator's process, including its engines.",
 		func(s *report.Sample) float64 { return s.CPUTime.Seconds() }),
-	counter(labLabels, "engine_deliveries_total", "Packets given to real hosts, whose lateness is known.",
+	counter(labLabels, "engine_deliveries_total", "Packets delivered to real hosts with known lateness.",
 		func(s *report.Sample) float64 { return float64(s.Timing.Lateness.Count) }),
 	counter(labLabels, "engine_late_deliveries_total", "Deliveries to real hosts later than the limit.",
 		func(s *report.Sample) float64 { return float64(s.Timing.Lateness.Beyond) }),
@@ -78,12 +78,12 @@ var labMetrics = []metric[report.Sample]{
 var labDropped = describe([]string{"lab", "reason"}, "lab_dropped_packets_total", "Packets dropped anywhere, by reason.")
 
 var (
-	portInfo    = describe([]string{"lab", "node", "port", "kind", "peer"}, "port_info", "1 for each port; kind is that of its node, host or switch, and peer the port at the other end of its link.")
+	portInfo    = describe([]string{"lab", "node", "port", "kind", "peer"}, "port_info", "1 for each port; kind is the kind of its node, host or switch, and peer the port at the other end of its link.")
 	portDropped = describe([]string{"lab", "node", "port", "reason"}, "port_dropped_packets_total", "Packets dropped at the port or on the link that leaves it, by reason; a series begins with the first drop.")
 )
 
 var portMetrics = []metric[fabric.PortStatus]{
-	counter(portLabels, "port_receive_packets_total", "Packets received, damaged ones included.",
+	counter(portLabels, "port_receive_packets_total", "Packets received, including damaged ones.",
 		func(p *fabric.PortStatus) float64 { return float64(p.RxPackets) }),
 	counter(portLabels, "port_receive_bytes_total", "Bytes of frames received, without FCS.",
 		func(p *fabric.PortStatus) float64 { return float64(p.RxBytes) }),
@@ -93,13 +93,13 @@ var portMetrics = []metric[fabric.PortStatus]{
 		func(p *fabric.PortStatus) float64 { return float64(p.TxBytes) }),
 	counter(portLabels, "port_marked_packets_total", "Packets marked CE at the port.",
 		func(p *fabric.PortStatus) float64 { return float64(p.Marked) }),
-	counter(portLabels, "port_trimmed_packets_total", "Packets cut down to their headers at the port.",
+	counter(portLabels, "port_trimmed_packets_total", "Packets trimmed to their headers at the port.",
 		func(p *fabric.PortStatus) float64 { return float64(p.Trimmed) }),
 	gauge(portLabels, "port_queue_packets", "Packets in the egress queue now.",
 		func(p *fabric.PortStatus) float64 { return float64(p.QueuePackets) }),
 	gauge(portLabels, "port_queue_bytes", "Bytes in the egress queue now.",
 		func(p *fabric.PortStatus) float64 { return float64(p.QueueBytes) }),
-	gauge(portLabels, "port_queue_max_bytes", "Most bytes that the egress queue has held since the start.",
+	gauge(portLabels, "port_queue_max_bytes", "Maximum bytes in the egress queue since the start.",
 		func(p *fabric.PortStatus) float64 { return float64(p.QueueMax) }),
 	gauge(portLabels, "port_queue_limit_bytes", "Limit of the egress queue.",
 		func(p *fabric.PortStatus) float64 { return float64(p.QueueLimit) }),
@@ -108,7 +108,7 @@ var portMetrics = []metric[fabric.PortStatus]{
 var linkMetrics = []metric[fabric.LinkStatus]{
 	gauge(portLabels, "link_up", "1 while the link that leaves the port is up, else 0.",
 		func(l *fabric.LinkStatus) float64 { return truth(l.State == "up") }),
-	gauge(portLabels, "link_speed_bytes_per_second", "Rate of the link that leaves the port; absent where it is not limited.",
+	gauge(portLabels, "link_speed_bytes_per_second", "Rate of the link that leaves the port; absent if unlimited.",
 		func(l *fabric.LinkStatus) float64 {
 			if l.Rate == 0 {
 				return math.NaN()

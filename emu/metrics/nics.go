@@ -29,7 +29,7 @@ var nicCounters = func() (list []metric[fabric.NICStatus]) {
 }()
 
 var nicMetrics = append(nicCounters,
-	gauge(portLabels, "nic_limited_queue_pairs", "Queue pairs that rate control holds below the rate of the line now.",
+	gauge(portLabels, "nic_limited_queue_pairs", "Queue pairs that rate control holds below line rate now.",
 		func(n *fabric.NICStatus) float64 { return float64(n.Limited) }),
 	gauge(portLabels, "nic_completion_queues", "Completion queues in use.",
 		func(n *fabric.NICStatus) float64 { return float64(n.CQs) }),
@@ -37,7 +37,7 @@ var nicMetrics = append(nicCounters,
 		func(n *fabric.NICStatus) float64 { return float64(n.MRs) }),
 )
 
-var nicQueuePairs = describe([]string{"lab", "node", "port", "state"}, "nic_queue_pairs", "Queue pairs by state, as ibv_qp_state has them.")
+var nicQueuePairs = describe([]string{"lab", "node", "port", "state"}, "nic_queue_pairs", "Queue pairs by state, named as in ibv_qp_state.")
 
 func collectNIC(out chan<- prometheus.Metric, lab string, n *fabric.NICStatus) {
 	emit(out, nicMetrics, n, lab, n.Node, n.Name)

@@ -82,7 +82,7 @@ func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
 // limit of them; 0 means no limit.
 func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 	if len(flows) == 0 {
-		fmt.Fprintln(w, "no edge service knows a flow")
+		fmt.Fprintln(w, "no edge service has flows")
 		return
 	}
 	shown := flows

@@ -370,7 +370,7 @@ func timersOf(q *fabric.QPStatus) string {
 	}
 	text += fmt.Sprintf(", %d of %d retries left", q.Retries.Left, q.Retries.Limit)
 	if q.RNRTimer > 0 {
-		text += fmt.Sprintf("; the peer was not ready, goes on in %s", Span(q.RNRTimer))
+		text += fmt.Sprintf("; the peer was not ready, resuming in %s", Span(q.RNRTimer))
 	}
 	if q.RNRRetries.Limit == unlimitedRNR {
 		return text + ", RNR retries without limit"

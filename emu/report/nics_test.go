@@ -215,7 +215,7 @@ peer h2:eth0 queue pair 300 (0x00012c)
 path 10.0.0.1 to 10.0.0.2:4791, path MTU 1024, DSCP 26 (class lossless), UDP source port 49441
 send queue 5 work requests, next PSN 3, 4 PSNs not acknowledged from 16777215 on, 3KB in flight
 receive queue 8 receives, expected PSN 77
-timers local ACK timeout 16.8ms, not running, 6 of 7 retries left; the peer was not ready, goes on in 500us, 2 of 6 RNR retries left
+timers local ACK timeout 16.8ms, not running, 6 of 7 retries left; the peer was not ready, resuming in 500us, 2 of 6 RNR retries left
 rate 4Gbps of 10Gbps
 dcqcn limited yes
 CNPs 9 handled, 1 sent, one waits to be sent

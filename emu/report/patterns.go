@@ -255,11 +255,11 @@ func (p *Patterns) writeOpen(w io.Writer) {
 		o := &shown[i]
 		state := fmt.Sprintf("%s acknowledged", MessageSize(o.Acked))
 		if o.Waiting {
-			state = "waiting to begin"
+			state = "waiting to start"
 		}
-		fmt.Fprintf(w, "not over %s > %s, %s of %s, born at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
+		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, born at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
 	}
 	if n := uint64(len(p.Open)-len(shown)) + p.More; n > 0 {
-		fmt.Fprintf(w, "and %d more flows that are not over\n", n)
+		fmt.Fprintf(w, "and %d more unfinished flows\n", n)
 	}
 }

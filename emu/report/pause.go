@@ -24,7 +24,7 @@ func WritePause(w io.Writer, c *fabric.PauseCheck) {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "class\tcame in\tpauses\tfor\tnearest to xoff\theadroom used")
+	fmt.Fprintln(t, "class\tcame in\tpauses\tfor\tclosest to xoff\theadroom used")
 	for _, k := range c.Rows {
 		fmt.Fprintf(t, "%s (%d)\t%d\t%d\t%s\t%s\t%s\n", k.Name, k.Priority, k.RxPackets, k.Pauses, Span(k.PausingTime), nearest(&k, c.Global), headroom(&k))
 	}
@@ -54,14 +54,14 @@ func verdict(c *fabric.PauseCheck) string {
 		case k.RxPackets == 0:
 			came = append(came, k.Name)
 		case !k.Xoff.Known:
-			near = append(near, fmt.Sprintf("nothing of %s ever waited", k.Name))
+			near = append(near, fmt.Sprintf("no packet of %s ever waited", k.Name))
 		default:
-			near = append(near, fmt.Sprintf("%s came to %s of the threshold", k.Name, share(k.Xoff.Used, k.Xoff.Of)))
+			near = append(near, fmt.Sprintf("%s reached %s of the threshold", k.Name, share(k.Xoff.Used, k.Xoff.Of)))
 		}
 	}
 	var say []string
 	if len(sent) > 0 {
-		say = append(say, "It did pause: "+strings.Join(sent, ", ")+".")
+		say = append(say, "It paused: "+strings.Join(sent, ", ")+".")
 	}
 	if len(near) > 0 {
 		text := strings.Join(near, "; ") + "."
@@ -70,7 +70,7 @@ func verdict(c *fabric.PauseCheck) string {
 	if len(came) > 0 {
 		text := fmt.Sprintf("No packet of %s came in", strings.Join(came, ", "))
 		if other > 0 {
-			text += fmt.Sprintf(", but %d of classes that are not lossless: see the DSCP of what is sent and the classes of the switch", other)
+			text += fmt.Sprintf(", but %d of classes that are not lossless: see the DSCP of the packets and the classes of the switch", other)
 		}
 		say = append(say, text+".")
 	}
@@ -123,7 +123,7 @@ func writeQueues(w io.Writer, k *fabric.PauseClass) {
 			}
 		}
 		if q.Limit.Known {
-			fmt.Fprintf(w, ", nearest to its limit %s", share(q.Limit.Used, q.Limit.Of))
+			fmt.Fprintf(w, ", closest to its limit %s", share(q.Limit.Used, q.Limit.Of))
 		}
 		fmt.Fprintln(w)
 	}

@@ -28,13 +28,13 @@ func (s *Series) write(w io.Writer, flows bool) {
 	}
 	fmt.Fprintf(w, "series   %s: %d rows, %d %s every %v\n", s.File, s.Rows, n, of, s.Every)
 	if s.FlowsLeftOut > 0 {
-		fmt.Fprintf(w, "         %d flows of edge services have no rows: of an interface 1000 have at a time\n", s.FlowsLeftOut)
+		fmt.Fprintf(w, "         %d flows of edge services have no rows: at most 1000 of an interface have them at a time\n", s.FlowsLeftOut)
 	}
 	if s.Overruns > 0 {
 		fmt.Fprintf(w, "         ** OVERRUN: %d samples are missing because they could not be written fast enough; the next ones stand for longer intervals **\n", s.Overruns)
 	}
 	if s.Error != "" {
-		fmt.Fprintf(w, "         ** NOT WHOLE: %s **\n", s.Error)
+		fmt.Fprintf(w, "         ** INCOMPLETE: %s **\n", s.Error)
 	}
 	if s.Full > 0 {
 		fmt.Fprintf(w, "         ** FULL: it ends at %s, because a file has at most %d rows: sample less often, or fewer %s **\n", seconds(s.Full), series.MaxRows, fewer)

@@ -67,7 +67,7 @@ func (r *Report) writeAccounts(w io.Writer) {
 		fmt.Fprintf(w, " + %d for switches and ports", a.Consumed)
 	}
 	if !a.Balanced() {
-		fmt.Fprint(w, "  ** these do not add up: a defect of weft, please report it **")
+		fmt.Fprint(w, "  ** these do not add up: a bug in weft, please report it **")
 	}
 	fmt.Fprintln(w)
 	if a.Marked > 0 {
@@ -230,13 +230,13 @@ func (r *Report) writeHosts(w io.Writer) {
 			}
 		}
 		if h.Together != "" {
-			fmt.Fprintf(w, "host     %s: its traffic classes were held all or none: %s\n", h.Name, h.Together)
+			fmt.Fprintf(w, "host     %s: its traffic classes were held only all together: %s\n", h.Name, h.Together)
 		}
 		if h.RxDropped > 0 {
-			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets behind the fabric\n", h.Name, h.RxDropped)
+			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets after the fabric\n", h.Name, h.RxDropped)
 		}
 		if h.Unroutable > 0 {
-			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that nobody in the lab has\n", h.Name, h.Unroutable)
+			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that no host in the lab has\n", h.Name, h.Unroutable)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (r *Report) writeHosts(w io.Writer) {
 func (r *Report) writeSockets(w io.Writer) {
 	for _, s := range r.Sockets {
 		if s.Error != "" {
-			fmt.Fprintf(w, "host     %s: what its sockets lost is unknown: %s\n", s.Host, s.Error)
+			fmt.Fprintf(w, "host     %s: losses of its sockets are unknown: %s\n", s.Host, s.Error)
 		}
 		for _, n := range []struct {
 			count uint64
@@ -292,7 +292,7 @@ const failed = "FAILED (strict): "
 func (t *Timing) Verdict() string {
 	l := &t.Lateness
 	beyond := fmt.Sprintf("%d of %d deliveries (%s) were later than %v", l.Beyond, l.Count, units.Percent(float64(l.Share), 3), l.Limit)
-	stood := fmt.Sprintf("emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+	stood := fmt.Sprintf("emulated time stood still for %s, because the engine could not keep up", Span(t.Stood))
 	if t.Absent > 0 {
 		stood = fmt.Sprintf("emulated time stood still for %s; the engine was stopped for %s", Span(t.Stood), Span(t.Absent))
 	}

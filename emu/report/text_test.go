@@ -57,11 +57,11 @@ flow  from  to  offered  goodput  lost  marked  delay p50  p99
 a     h1    h2  1Gbps    950Mbps  5%    5       12.3us     4.57ms
 host     h1:eth0: its device dropped 4 packets before the fabric (ring full: it sends faster than the emulator reads)
 host     h1:eth0: class lossless was held in the host 7 times, 12ms in all
-host     h2:eth0: its traffic classes were held all or none: no BPF
+host     h2:eth0: its traffic classes were held only all together: no BPF
 host     h2: 7 UDP datagrams that the fabric delivered found the receive buffer of their socket full: the program there reads too slowly, or the buffer is too small (SO_RCVBUF, net.core.rmem_max)
 host     h2: 3 UDP datagrams that the fabric delivered went to ports that no program had open
 host     h2: 1 UDP datagrams that the fabric delivered had a wrong checksum
-host     h3: what its sockets lost is unknown: it is gone
+host     h3: losses of its sockets are unknown: it is gone
 lateness p50 5us, p99 80us, p99.9 2ms, max 3ms over 90 deliveries
 cpu      0.50 cores, of which the engine 0.40 (SCHED_FIFO)
 fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms

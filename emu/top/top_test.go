@@ -142,7 +142,7 @@ func golden(t *testing.T, name, got string) {
 func TestViews(t *testing.T) {
 	before, now := samples()
 	busy := *now
-	busy.Trouble = "the machine does not keep up: 27.9% of 4680 deliveries in the last 1s were later than 1ms. The engine is full at 110k packets/s (1Gbps). It could carry about 88k packets/s (800Mbps at this size of packets) on time: lower the rates, send larger packets, or give it more --workers."
+	busy.Trouble = "the machine does not keep up: 27.9% of 4680 deliveries in the last 1s were later than 1ms. The engine is full at 110k packets/s (1Gbps). It could carry about 88k packets/s (800Mbps at this packet size) on time: lower the rates, send larger packets, or give it more --workers."
 	for _, c := range []struct {
 		name          string
 		width, height int

@@ -75,7 +75,7 @@ func (m *model) header() []string {
 	lines[0] = bold.Render(lines[0])
 	switch {
 	case m.ended():
-		lines = append(lines, warning.Render("the lab has ended: this is the last that was seen of it"))
+		lines = append(lines, warning.Render("the lab has ended: this is its last sample"))
 	case m.err != nil:
 		lines = append(lines, warning.Render(ansi.Truncate("no sample: "+m.err.Error(), m.width, "")))
 	case m.now.Trouble != "":
@@ -112,7 +112,7 @@ func (m *model) choice() string {
 	}
 	fmt.Fprintf(&b, ", every %v", m.interval)
 	if m.still {
-		return b.String() + "  " + warning.Render("FROZEN: p goes on")
+		return b.String() + "  " + warning.Render("FROZEN: p resumes")
 	}
 	return b.String()
 }

@@ -122,7 +122,7 @@ func (w *Watch) away(l Load) string {
 	if l.Absent == 0 {
 		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", short(l.Suspended.Duration()))
 	}
-	said := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. What was due meanwhile is late",
+	said := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. Packets due meanwhile are late",
 		short(l.Absent.Duration()), short(w.real(l.wall())))
 	if l.Stood > 0 {
 		said += fmt.Sprintf("; emulated time stood still for %s", short(w.real(l.Stood)))
@@ -191,15 +191,15 @@ func (w *Watch) advice(l Load, stolen units.Fraction) string {
 		if stolen > lateShare {
 			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, a higher fidelity limit, or slow motion: dilation: %d.", 100*float64(stolen), w.slower(l))
 		}
-		return text + "the programs in the hosts, or others, hold the cores. Fewer of them, or more cores, would do; spin and realtime in the file's engine section help." +
+		return text + "programs in the hosts, or others, use the cores. Use fewer of them, or more cores; spin and realtime in the file's engine section help." +
 			fmt.Sprintf(" In slow motion, with dilation: %d, they would matter less.", w.slower(l))
 	}
 	slow := fmt.Sprintf("run it in slow motion, with dilation: %d or more", 2*w.dilation())
 	if l.Demand > 0 {
 		need := math.Ceil(float64(l.Demand) / (safeShare * bits))
-		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries all that the links of the hosts that send let through", upwards(max(need, float64(w.dilation()+1))))
+		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries the full rate of the links of the sending hosts", upwards(max(need, float64(w.dilation()+1))))
 	}
-	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, give it more --workers, or %s.",
+	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this packet size) on time: lower the rates, send larger packets, give it more --workers, or %s.",
 		now, si(safeShare*packets), si(safeShare*bits), slow)
 }
 

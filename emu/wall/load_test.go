@@ -76,11 +76,11 @@ func TestWatchSuggestsADilation(t *testing.T) {
 		want     string
 	}{
 		"twice, where nothing is known":          {1, full, "with dilation: 2 or more."},
-		"what the hosts may send":                {1, demand(full, 40*units.Gbps), "with dilation: 63 it carries all"},
+		"what the hosts may send":                {1, demand(full, 40*units.Gbps), "with dilation: 63 it carries the full rate"},
 		"as much more at a dilation":             {10, demand(dilated(full, 10), 40*units.Gbps), "full at 80k packets/s (800Mbps)"},
-		"of real time":                           {10, demand(dilated(full, 10), 40*units.Gbps), "with dilation: 63 it carries all"},
-		"more than there is":                     {10, demand(dilated(full, 10), units.Gbps), "with dilation: 11 it carries all"},
-		"two digits":                             {1, demand(full, 400*units.Gbps), "with dilation: 630 it carries all"},
+		"of real time":                           {10, demand(dilated(full, 10), 40*units.Gbps), "with dilation: 63 it carries the full rate"},
+		"more than there is":                     {10, demand(dilated(full, 10), units.Gbps), "with dilation: 11 it carries the full rate"},
+		"two digits":                             {1, demand(full, 400*units.Gbps), "with dilation: 630 it carries the full rate"},
 		"lateness within the limit":              {1, late(robbed, 7500*units.Microsecond), "with dilation: 8, they would matter less"},
 		"lateness within the limit, at dilation": {10, late(dilated(robbed, 10), 2500*units.Microsecond), "with dilation: 25, they would matter less"},
 	} {

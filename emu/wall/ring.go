@@ -70,7 +70,7 @@ func (d *Driver) startRing() error {
 		return nil
 	}
 	if d.options.IO == RequireUring {
-		return fmt.Errorf("%w; with engine: {io: auto} the lab goes without", err)
+		return fmt.Errorf("%w; with engine: {io: auto} the lab runs without it", err)
 	}
 	for _, i := range number {
 		if err := d.epoll.add(d.devices[i].FD(), i); err != nil {

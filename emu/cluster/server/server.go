@@ -96,11 +96,11 @@ func Serve(o Options) (*Server, error) {
 func (o Options) native() (*natsserver.Options, error) {
 	host, portText, err := net.SplitHostPort(o.Address)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: it is HOST:PORT, such as 127.0.0.1:4222: %w", o.Address, err)
+		return nil, fmt.Errorf("address %q: want HOST:PORT, such as 127.0.0.1:4222: %w", o.Address, err)
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %q is no port", o.Address, portText)
+		return nil, fmt.Errorf("address %q: %q is not a port", o.Address, portText)
 	}
 	if (o.Cert == "") != (o.Key == "") {
 		return nil, errors.New("the server's certificate and its key go together: give both or none")
@@ -119,7 +119,7 @@ func (o Options) native() (*natsserver.Options, error) {
 		return nil, fmt.Errorf("address %q: %w", o.Address, err)
 	}
 	if !local && o.User == "" && o.Token == "" && o.ClientCA == "" {
-		return nil, fmt.Errorf("address %s: everybody who reaches it could run jobs on the workers: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address)
+		return nil, fmt.Errorf("address %s: anyone who can reach it could run jobs on the workers: give user and password, a token, or an authority for clients' certificates (and a certificate and key of the server, so that passwords are not sent in the clear), or listen on 127.0.0.1", o.Address)
 	}
 	options := &natsserver.Options{
 		ServerName:         "weft",
@@ -164,7 +164,7 @@ func (o Options) tls() (*tls.Config, error) {
 		}
 		config.ClientCAs = x509.NewCertPool()
 		if !config.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the authority for clients' certificates: %s has no certificate in PEM", o.ClientCA)
+			return nil, fmt.Errorf("the authority for clients' certificates: %s has no PEM certificate", o.ClientCA)
 		}
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 	}

@@ -129,8 +129,8 @@ func TestAccess(t *testing.T) {
 		}},
 		"clients' certificates": {Options{Cert: cert, Key: key, ClientCA: ours.file}, map[string]attempt{
 			"right":    {cluster.Access{CA: ours.file, Cert: clientCert, Key: clientKey}, ""},
-			"stranger": {cluster.Access{CA: ours.file, Cert: strangerCert, Key: strangerKey}, "give one that it knows"},
-			"without":  {cluster.Access{CA: ours.file}, "give one that it knows"},
+			"stranger": {cluster.Access{CA: ours.file, Cert: strangerCert, Key: strangerKey}, "give one that it accepts"},
+			"without":  {cluster.Access{CA: ours.file}, "give one that it accepts"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,10 +225,10 @@ func TestRefusals(t *testing.T) {
 	cert, key := a.leaf("server")
 	for want, o := range map[string]Options{
 		"give user and password, a token, or": {Address: "0.0.0.0:0"},
-		"address :0: everybody":               {Address: ":0"},
-		"everybody who reaches it":            {Address: "[::]:0", Cert: cert, Key: key},
-		"it is HOST:PORT":                     {Address: "127.0.0.1"},
-		`"http" is no port`:                   {Address: "127.0.0.1:http"},
+		"address :0: anyone":                  {Address: ":0"},
+		"anyone who can reach it":             {Address: "[::]:0", Cert: cert, Key: key},
+		"want HOST:PORT":                      {Address: "127.0.0.1"},
+		`"http" is not a port`:                {Address: "127.0.0.1:http"},
 		"another server uses this directory":  {Dir: dir, Address: "127.0.0.1:0"},
 		"address already in use":              {Address: taken},
 		"needs a directory":                   {Dir: "-", Address: "127.0.0.1:0"},
@@ -237,7 +237,7 @@ func TestRefusals(t *testing.T) {
 		"user and password go together":       {Address: "127.0.0.1:0", User: "u"},
 		"either user and password or a token": {Address: "127.0.0.1:0", User: "u", Password: "p", Token: "t"},
 		"the server's certificate":            {Address: "127.0.0.1:0", Cert: key, Key: cert},
-		"has no certificate in PEM":           {Address: "127.0.0.1:0", Cert: cert, Key: key, ClientCA: key},
+		"has no PEM certificate":              {Address: "127.0.0.1:0", Cert: cert, Key: key, ClientCA: key},
 	} {
 		switch o.Dir {
 		case "":

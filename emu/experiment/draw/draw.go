@@ -90,7 +90,7 @@ func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 			return nil, err
 		}
 		if len(drawn.Series) == 0 && drawn.Matrix == nil {
-			return nil, fmt.Errorf("no row of %s passes where, or no cell has run", p.Of)
+			return nil, fmt.Errorf("no row of %s matches where, or no cell has run", p.Of)
 		}
 		drawn.Title = title
 		f.Panels = append(f.Panels, *drawn)

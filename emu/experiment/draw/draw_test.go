@@ -150,7 +150,7 @@ func TestAll(t *testing.T) {
 	if err == nil || len(drawn) != 2 || drawn[0].Title != "a title" || !bytes.Contains(drawn[1].SVG, []byte("<svg")) {
 		t.Fatalf("%d drawn: %v", len(drawn), err)
 	}
-	for _, want := range []string{"picture none: no row of flows passes where", `picture column: table flows has no column "fct"`, "picture text: from of table flows is text"} {
+	for _, want := range []string{"picture none: no row of flows matches where", `picture column: table flows has no column "fct"`, "picture text: from of table flows is text"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %s", err, want)
 		}

@@ -82,7 +82,7 @@ func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn 
 		return nil, fmt.Errorf("%s of table %s is text, which cannot be drawn", p.Column, t.Name)
 	}
 	if s := columns[2]; s != nil && !s.IsText() {
-		return nil, fmt.Errorf("split takes a column of texts, and %s of table %s is numbers", p.Split, t.Name)
+		return nil, fmt.Errorf("split needs a column of texts, but %s of table %s is numbers", p.Split, t.Name)
 	}
 	at := map[string]int{}
 	for i := range all {

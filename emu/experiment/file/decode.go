@@ -45,8 +45,8 @@ type factorForm struct {
 
 // factorPath is a factor given by the values of a path.
 type factorPath struct {
-	Path   yamlfile.OneOrMore[string] `yaml:"path" jsonschema_description:"path of the lab that varies, or several that get the same value"`
-	Values []rawValue                 `yaml:"values" jsonschema_description:"its values, which are the names of the levels"`
+	Path   yamlfile.OneOrMore[string] `yaml:"path" jsonschema_description:"path in the lab to vary, or several paths that get the same value"`
+	Values []rawValue                 `yaml:"values" jsonschema_description:"values of the path, which also name the levels"`
 }
 
 // Noun names the type in messages.
@@ -139,7 +139,7 @@ func (f *readForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 	names := texts(experiment.Formats)
 	if !slices.Contains(names, text) {
-		r.FailAt(n, suggest.Hint(text, "they are", names)+"; of any other program a regular expression reads it: {regexp: 'took (?P<time_ms>[0-9.]+) ms'}", "%s: nobody reads the output of %q", what, text)
+		r.FailAt(n, suggest.Hint(text, "the readers are", names)+"; for any other program use a regular expression: {regexp: 'took (?P<time_ms>[0-9.]+) ms'}", "%s: there is no reader for the output of %q", what, text)
 	}
 	f.format = experiment.Format(text)
 }
@@ -160,7 +160,7 @@ func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	if text, ok := yamlfile.ScalarText(n); ok {
 		count, err := yamlfile.ParseInt([]byte(text), 1, maxSeeds)
 		if err != nil {
-			r.FailAt(n, "write how many seeds there are, or a list of them", "%s: %v", what, err)
+			r.FailAt(n, "write the number of seeds, or a list of them", "%s: %v", what, err)
 		}
 		for i := range count {
 			*s = append(*s, uint64(i)+1)
@@ -170,7 +170,7 @@ func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read((*[]uint64)(s), n, what)
 	for i, x := range *s {
 		if slices.Contains((*s)[:i], x) {
-			r.Fail(&(*s)[i], "", "the seed %d is there twice", x)
+			r.Fail(&(*s)[i], "", "duplicate seed %d", x)
 		}
 	}
 	if len(*s) == 0 {
@@ -255,7 +255,7 @@ func texts[T ~string](words []T) (all []string) {
 // oneOf reads one of several words.
 func oneOf[T ~string](to *T, b []byte, words []string) error {
 	if !slices.Contains(words, string(b)) {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(words, ", "))
+		return fmt.Errorf("%q must be one of %s", b, strings.Join(words, ", "))
 	}
 	*to = T(b)
 	return nil

@@ -20,22 +20,22 @@ import (
 type experimentFile struct {
 	Name     *string                    `yaml:"name,omitempty" jsonschema_description:"name of the experiment, at most 64 letters, digits, _ . -; default the file's name without extension"`
 	Title    *string                    `yaml:"title,omitempty" jsonschema_description:"one line about it"`
-	Lab      labForm                    `yaml:"lab" jsonschema_description:"the lab file, by its path beside this file, or the lab itself"`
-	Clock    yamlfile.OneOrMore[clock]  `yaml:"clock,omitempty" jsonschema_description:"virtual; wall, for real programs; or [wall, virtual] for both, which is a factor clock; default virtual"`
+	Lab      labForm                    `yaml:"lab" jsonschema_description:"path of the lab file, relative to this file, or the lab itself"`
+	Clock    yamlfile.OneOrMore[clock]  `yaml:"clock,omitempty" jsonschema_description:"virtual; wall, for real programs; or [wall, virtual] for both, as a factor named clock; default virtual"`
 	Set      patches                    `yaml:"set,omitempty" jsonschema_description:"changes to the lab in all cells: path: value"`
-	Vary     yamlfile.Dict[factorForm]  `yaml:"vary,omitempty" jsonschema_description:"what varies: factors by name"`
-	Combine  *combine                   `yaml:"combine,omitempty" jsonschema_description:"whether each level of a factor is run with each of the others (product), or the first with the first and so on (zip); default product"`
-	Seeds    *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"how many seeds, from 1 on, or a list of them; default 1"`
+	Vary     yamlfile.Dict[factorForm]  `yaml:"vary,omitempty" jsonschema_description:"factors by name"`
+	Combine  *combine                   `yaml:"combine,omitempty" jsonschema_description:"product runs each level of a factor with each level of the others, zip the first with the first and so on; default product"`
+	Seeds    *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"number of seeds, counted from 1, or a list of them; default 1"`
 	Programs []programFile              `yaml:"programs,omitempty" jsonschema_description:"real programs that cells in wall-clock time run in the lab's hosts"`
 	Workload *bool                      `yaml:"workload,omitempty" jsonschema_description:"whether the lab's modelled traffic sends beside real programs; default false"`
-	Repeat   *int                       `yaml:"repeat,omitempty" jsonschema_description:"how often a cell in wall-clock time is run in which the machine does not keep up, 1 to 100; default 3"`
-	Late     *late                      `yaml:"late,omitempty" jsonschema_description:"what becomes of a cell with which the machine never kept up: it fails (fail), or counts with a mark (keep); default fail"`
+	Repeat   *int                       `yaml:"repeat,omitempty" jsonschema_description:"maximum runs of a wall-clock cell while the machine does not keep up with it, 1 to 100; default 3"`
+	Late     *late                      `yaml:"late,omitempty" jsonschema_description:"whether a cell that the machine never kept up with fails (fail), or counts with a mark (keep); default fail"`
 	Record   recordFile                 `yaml:"record,omitempty" jsonschema_description:"series that each run records"`
-	Measure  yamlfile.Dict[measureForm] `yaml:"measure" jsonschema_description:"numbers that each cell is measured by, by name"`
+	Measure  yamlfile.Dict[measureForm] `yaml:"measure" jsonschema_description:"measures of each cell, by name"`
 	Plot     yamlfile.Dict[plotFile]    `yaml:"plot,omitempty" jsonschema_description:"pictures, by name"`
-	Paper    []paperFile                `yaml:"paper,omitempty" jsonschema_description:"what a paper says of the measures"`
-	Expect   []string                   `yaml:"expect,omitempty" jsonschema_description:"what must hold of the means over the seeds: expressions in which a measure is a function of levels"`
-	Limit    limitFile                  `yaml:"limit,omitempty" jsonschema_description:"what a cell may take"`
+	Paper    []paperFile                `yaml:"paper,omitempty" jsonschema_description:"values of the measures in a paper"`
+	Expect   []string                   `yaml:"expect,omitempty" jsonschema_description:"expressions that must hold for the means over the seeds; a measure is a function of levels in them"`
+	Limit    limitFile                  `yaml:"limit,omitempty" jsonschema_description:"limits of each cell"`
 	Quick    *quickFile                 `yaml:"quick,omitempty" jsonschema_description:"a small form of the experiment, for --quick"`
 }
 
@@ -45,8 +45,8 @@ func (experimentFile) Noun() string { return "an experiment" }
 // recordFile is the series that each run records.
 type recordFile struct {
 	Every  *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples; default 1ms"`
-	Queues yamlfile.OneOrMore[string] `yaml:"queues,omitempty" jsonschema_description:"ports that are sampled, such as s1:3 or 'leaf*:*'"`
-	Flows  yamlfile.OneOrMore[string] `yaml:"flows,omitempty" jsonschema_description:"queue pairs that are sampled, as --flow names them; '*' for all"`
+	Queues yamlfile.OneOrMore[string] `yaml:"queues,omitempty" jsonschema_description:"ports to sample, such as s1:3 or 'leaf*:*'"`
+	Flows  yamlfile.OneOrMore[string] `yaml:"flows,omitempty" jsonschema_description:"queue pairs to sample, named as for --flow; '*' for all"`
 }
 
 // programFile is a real program.
@@ -54,12 +54,12 @@ type programFile struct {
 	Name    string          `yaml:"name" jsonschema_description:"name of the program, in tables and messages; at most 64 letters, digits, _ . -"`
 	Host    string          `yaml:"host" jsonschema_description:"host of the lab that runs it"`
 	Command string          `yaml:"command" jsonschema_description:"the command, a text for /bin/sh"`
-	At      *units.Time     `yaml:"at,omitempty" jsonschema_description:"emulated time since the lab was up at which it starts; default 0s. Those of the same time start in their order"`
-	Server  bool            `yaml:"server,omitempty" jsonschema_description:"whether it serves others: it is ended, as by Ctrl-C, when all others have ended; default false"`
-	Dilated bool            `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock where the lab has a dilation, as weft exec --dilated; default false"`
-	Ready   *spec.ReadyFile `yaml:"ready,omitempty" jsonschema_description:"what is waited for before programs behind it start; default nothing"`
-	Limit   *units.Time     `yaml:"limit,omitempty" jsonschema_description:"emulated time that it may take, else the cell fails; default 300s"`
-	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default not at all"`
+	At      *units.Time     `yaml:"at,omitempty" jsonschema_description:"emulated time, from when the lab is up, at which it starts; default 0s. Programs with the same time start in the order of the file"`
+	Server  bool            `yaml:"server,omitempty" jsonschema_description:"whether it serves other programs: it is ended, as by Ctrl-C, when all others have ended; default false"`
+	Dilated bool            `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock if the lab has a dilation, as with weft exec --dilated; default false"`
+	Ready   *spec.ReadyFile `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before later programs start; default none"`
+	Limit   *units.Time     `yaml:"limit,omitempty" jsonschema_description:"maximum emulated time, after which the cell fails; default 300s"`
+	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default none"`
 }
 
 // Noun names the type in messages.
@@ -82,26 +82,26 @@ type limitFile struct {
 
 // quickFile is what the quick form changes.
 type quickFile struct {
-	Seeds  *seeds                                             `yaml:"seeds,omitempty" jsonschema_description:"seeds in place of those of the full form"`
+	Seeds  *seeds                                             `yaml:"seeds,omitempty" jsonschema_description:"seeds in place of the full form's"`
 	Set    patches                                            `yaml:"set,omitempty" jsonschema_description:"further changes to the lab"`
-	Vary   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"vary,omitempty" jsonschema_description:"levels of factors that are run; default all"`
-	Expect []string                                           `yaml:"expect,omitempty" jsonschema_description:"what must hold, in place of what must of the full form"`
+	Vary   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"vary,omitempty" jsonschema_description:"levels to run, by factor; default all"`
+	Expect []string                                           `yaml:"expect,omitempty" jsonschema_description:"expectations in place of the full form's"`
 }
 
 // measureFile is one measure.
 type measureFile struct {
-	Title  *string                                            `yaml:"title,omitempty" jsonschema_description:"what tables and pictures call it; default its name"`
-	Of     *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run that is measured"`
+	Title  *string                                            `yaml:"title,omitempty" jsonschema_description:"title in tables and pictures; default its name"`
+	Of     *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run to measure"`
 	Column *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
 	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, a percentile such as p99, or settled, the time until it stays near a value; default mean"`
-	Within *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"of settled: share of the target by which the column may differ from it, default 10%"`
-	Target *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"of settled: the value that the column is to stay near; default its mean in the last quarter of the time"`
-	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that count: column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list any"`
-	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins that are measured apart: a column of texts, or {column: [edges]} of numbers"`
-	Seeds  *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds become one: mean or median; default mean"`
-	Per    *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts: the statistic is taken for each of its values, and over of those"`
-	Over   *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic of the values of per"`
-	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of all that, an expression of measures above it"`
+	Within *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"for settled: share of the target by which the column may differ from it, default 10%"`
+	Target *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"for settled: the value that the column must stay near; default its mean in the last quarter of the time"`
+	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to count, as column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list, any may match"`
+	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins to measure separately: a column of texts, or {column: [edges]} of numbers"`
+	Seeds  *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds are combined: mean or median; default mean"`
+	Per    *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts: the statistic is computed for each of its values, and over combines the results"`
+	Over   *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic that combines the values of per"`
+	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of a statistic, an expression of the measures above it"`
 }
 
 // Noun names the type in messages.
@@ -112,13 +112,13 @@ type plotFile struct {
 	Title   *string                                            `yaml:"title,omitempty" jsonschema_description:"line above the picture; default none"`
 	Kind    plotKind                                           `yaml:"kind" jsonschema_description:"cdf of a column; bins, line, bars or heat of a measure; time for a column over time"`
 	Measure *string                                            `yaml:"measure,omitempty" jsonschema_description:"measure that bins, line, bars and heat draw"`
-	X       *string                                            `yaml:"x,omitempty" jsonschema_description:"factor along the x axis, of line, bars and heat"`
-	Y       *string                                            `yaml:"y,omitempty" jsonschema_description:"factor along the y axis, of heat"`
+	X       *string                                            `yaml:"x,omitempty" jsonschema_description:"for line, bars and heat: factor along the x axis"`
+	Y       *string                                            `yaml:"y,omitempty" jsonschema_description:"for heat: factor along the y axis"`
 	Panels  *string                                            `yaml:"panels,omitempty" jsonschema_description:"factor with a panel for each of its levels"`
 	Of      *string                                            `yaml:"of,omitempty" jsonschema_description:"table that cdf and time draw"`
-	Column  *string                                            `yaml:"column,omitempty" jsonschema_description:"its column"`
-	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that are drawn, as in measures"`
-	Split   *string                                            `yaml:"split,omitempty" jsonschema_description:"column of texts with a line for each of its values, of cdf and time"`
+	Column  *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
+	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to draw, as in measures"`
+	Split   *string                                            `yaml:"split,omitempty" jsonschema_description:"for cdf and time: column of texts with a line for each of its values"`
 	LogX    bool                                               `yaml:"log-x,omitempty" jsonschema_description:"whether the x axis is logarithmic; default false"`
 	LogY    bool                                               `yaml:"log-y,omitempty" jsonschema_description:"whether the y axis is logarithmic; default false"`
 }
@@ -128,11 +128,11 @@ func (plotFile) Noun() string { return "a picture" }
 
 // paperFile is a value from a paper.
 type paperFile struct {
-	Measure string                         `yaml:"measure" jsonschema_description:"measure that it is about"`
-	At      yamlfile.Dict[yamlfile.Scalar] `yaml:"at,omitempty" jsonschema_description:"levels that it is about: factor: level; and bin: of a measure with bins"`
-	Value   yamlfile.Scalar                `yaml:"value" jsonschema_description:"the value, in the unit of the measure or with one of its own"`
-	Source  string                         `yaml:"source" jsonschema_description:"where it stands, such as Fig. 11"`
-	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, remembered if it is from memory: then nothing may be expected of it"`
+	Measure string                         `yaml:"measure" jsonschema_description:"measure of the value"`
+	At      yamlfile.Dict[yamlfile.Scalar] `yaml:"at,omitempty" jsonschema_description:"levels of the value, as factor: level; and bin: for a measure with bins"`
+	Value   yamlfile.Scalar                `yaml:"value" jsonschema_description:"the value, in the unit of the measure or with its own unit"`
+	Source  string                         `yaml:"source" jsonschema_description:"where the paper gives it, such as Fig. 11"`
+	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, remembered if it is from memory, which no expectation may use"`
 }
 
 // Noun names the type in messages.

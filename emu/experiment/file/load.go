@@ -135,7 +135,7 @@ func (v *resolver) header() {
 	}
 	set(&e.Memory, f.Limit.Memory)
 	if v.options.Quick && f.Quick == nil {
-		v.Fail(f, "write quick: with what is smaller in it, such as seeds: 1", "the file has no quick form")
+		v.Fail(f, "write quick: with smaller settings, such as seeds: 1", "the file has no quick form")
 	}
 }
 
@@ -147,7 +147,7 @@ func (v *resolver) factors() {
 			v.Fail(name, "letters, digits and _, but not bin or seed", "%q cannot be a factor's name", *name)
 		}
 		if v.e.Factor(*name) >= 0 {
-			v.Fail(name, "the clocks are a factor of that name already", "%q cannot be a factor's name", *name)
+			v.Fail(name, "the clocks are already a factor of that name", "%q cannot be a factor's name", *name)
 		}
 		f := experiment.Factor{Name: *name}
 		var levels []level
@@ -164,7 +164,7 @@ func (v *resolver) factors() {
 		for k := range form.values {
 			text, ok := form.values[k].Text()
 			if !ok {
-				v.FailValue(form.values[k].Value, "name the levels: {LEVEL: {PATH: VALUE}, ...}", "a value of a path is a single one, which is the level's name")
+				v.FailValue(form.values[k].Value, "name the levels: {LEVEL: {PATH: VALUE}, ...}", "a value must be a scalar, because it names the level")
 				continue
 			}
 			var l level
@@ -182,11 +182,11 @@ func (v *resolver) factors() {
 	}
 	v.e.Zip = v.file.Combine != nil && *v.file.Combine == "zip"
 	if v.e.Zip && len(v.e.Clocks) > 1 {
-		v.Fail(v.file.Combine, "write combine: product, or give the experiments of the two clocks a file each", "two clocks are run with each combination of the other factors")
+		v.Fail(v.file.Combine, "write combine: product, or give each clock its own experiment file", "two clocks are run with each combination of the other factors")
 	}
 	for _, f := range v.e.Factors {
 		if first := v.e.Factors[0]; v.e.Zip && len(f.Levels) != len(first.Levels) {
-			v.Fail(v.file.Combine, "give all factors as many levels, or write combine: product", "%s has %d levels, and %s %d", first.Name, len(first.Levels), f.Name, len(f.Levels))
+			v.Fail(v.file.Combine, "give all factors the same number of levels, or write combine: product", "%s has %d levels, and %s %d", first.Name, len(first.Levels), f.Name, len(f.Levels))
 		}
 	}
 }

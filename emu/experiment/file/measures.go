@@ -18,7 +18,7 @@ func (v *resolver) measures() {
 	for i := range v.file.Measure {
 		name, f := &v.file.Measure[i].Name, &v.file.Measure[i].Value
 		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "min", "max", "sum", "mean", "median"}, *name) {
-			v.Fail(name, "letters, digits and _, and no word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
+			v.Fail(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
 		}
 		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
 		set((*center)(&m.Center), f.Seeds)
@@ -40,7 +40,7 @@ func (v *resolver) measures() {
 func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
 	for _, p := range []any{f.Of, f.Column, f.Stat, f.Within, f.Target, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
-			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect beside expr")
+			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
 		}
 	}
 	m.Expr = *f.Expr
@@ -81,7 +81,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	case f.Per != nil && f.Over == nil:
 		v.Fail(f.Per, "write over: with the statistic of them, such as over: max", "per has no effect without over")
 	case f.Per == nil && f.Over != nil:
-		v.Fail(f.Over, "write per: with the column whose values stand for themselves", "over has no effect without per")
+		v.Fail(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
 	case f.Per != nil:
 		m.Per, m.Over = *f.Per, v.statistic(f.Over, "")
 	}
@@ -182,13 +182,13 @@ func (v *resolver) edges(f *byForm) (edges []float64) {
 			}
 		}
 		if i > 0 && x <= edges[i-1] {
-			v.Fail(&f.edges[i], "", "the edges of bins rise, and %s is not above the one before it", f.edges[i])
+			v.Fail(&f.edges[i], "", "the edges of bins must ascend, but %s is not above the one before it", f.edges[i])
 			return nil
 		}
 		edges = append(edges, x)
 	}
 	if len(edges) == 1 {
-		v.Fail(&f.edges[0], "write at least two, such as [0, inf]", "one edge makes no bin")
+		v.Fail(&f.edges[0], "write at least two, such as [0, inf]", "one edge does not make a bin")
 		return nil
 	}
 	return edges
@@ -256,7 +256,7 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 		if t := v.empty(*f.Of); f.Split != nil && t != nil {
 			switch c := t.Column(*f.Split); {
 			case c == nil && v.e.Factor(*f.Split) >= 0:
-				v.Fail(f.Split, "leave it out: the levels of a factor that is not panels have a line each", "split takes a column of the table %s, and %s is a factor", *f.Of, *f.Split)
+				v.Fail(f.Split, "leave it out: each level of a factor other than panels has its own line", "split needs a column of the table %s, but %s is a factor", *f.Of, *f.Split)
 			case c == nil:
 				v.Fail(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
 			case !c.IsText():

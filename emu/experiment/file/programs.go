@@ -35,7 +35,7 @@ func (v *resolver) clocks() {
 	for i := range list {
 		c := experiment.Clock(list[i])
 		if e.HasClock(c) {
-			v.Fail(&list[i], "", "the clock %s is there twice", c)
+			v.Fail(&list[i], "", "duplicate clock %s", c)
 		}
 		e.Clocks = append(e.Clocks, c)
 	}
@@ -74,7 +74,7 @@ func (v *resolver) programs() {
 	set(&r.Workload, f.Workload)
 	if f.Repeat != nil {
 		if r.Tries = *f.Repeat; r.Tries < 1 || r.Tries > maxTries {
-			v.Fail(f.Repeat, "write 1 for no repetition", "repeat is 1 to %d, not %d", maxTries, r.Tries)
+			v.Fail(f.Repeat, "write 1 for no repetition", "repeat must be 1 to %d, not %d", maxTries, r.Tries)
 		}
 	}
 	r.KeepLate = f.Late != nil && *f.Late == "keep"
@@ -82,13 +82,13 @@ func (v *resolver) programs() {
 	for i := range f.Programs {
 		p := v.program(&f.Programs[i])
 		if slices.ContainsFunc(r.Programs, func(o experiment.Program) bool { return o.Name == p.Name }) {
-			v.Fail(&f.Programs[i].Name, "", "there are two programs %q", p.Name)
+			v.Fail(&f.Programs[i].Name, "", "duplicate program %q", p.Name)
 		}
 		r.Programs = append(r.Programs, p)
 		ends = ends || !p.Server
 	}
 	if !ends {
-		v.Fail(v.Some(&f.Programs, &f.Clock), "a run ends when all programs have ended that are not servers: write for example programs: [{name: ping, host: h1, command: ping -c 10 h2, read: ping}]", "nothing ends a run in wall-clock time")
+		v.Fail(v.Some(&f.Programs, &f.Clock), "a run ends when all programs except servers have ended: write for example programs: [{name: ping, host: h1, command: ping -c 10 h2, read: ping}]", "nothing ends a run in wall-clock time")
 	}
 	if v.Err() != nil {
 		return
@@ -96,7 +96,7 @@ func (v *resolver) programs() {
 	v.e.Real = r
 	var err error
 	if v.tables, err = cell.Programs(r); err != nil {
-		v.Fail(&f.Programs, "give them tables of their own, by table:", "%v", err)
+		v.Fail(&f.Programs, "give each its own table, with table:", "%v", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func (v *resolver) program(f *programFile) experiment.Program {
 	}
 	set(&p.At, f.At)
 	if p.At < 0 {
-		v.Fail(f.At, "write a time since the lab was up, such as 1s", "%s starts before the lab", p.Name)
+		v.Fail(f.At, "write a time from when the lab is up, such as 1s", "%s starts before the lab", p.Name)
 	}
 	if f.Ready != nil {
 		p.Ready = f.Ready.Resolve(v.Reader)
@@ -149,7 +149,7 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 		if f.Table != nil {
 			place = f.Table
 		}
-		v.Fail(place, "write table: with a name of its own", "there is a table %q already, which has other columns", p.Read.Table)
+		v.Fail(place, "write table: with another name", "there is already a table %q with other columns", p.Read.Table)
 	}
 	if _, err := output.Empty([]experiment.Program{*p}); err != nil {
 		v.Fail(&f.Regexp, "", "%v", err)
@@ -170,7 +170,7 @@ func (v *resolver) checkHosts(p *plan.Plan) {
 		switch {
 		case slices.Contains(hosts, f.Host):
 			if f.Dilated && p.Nodes[n].VM != nil {
-				v.Fail(&f.Host, "leave dilated out", "%s is a virtual machine, whose clock is its own", f.Host)
+				v.Fail(&f.Host, "leave dilated out", "%s is a virtual machine, which has its own clock", f.Host)
 			}
 		case n >= 0 && p.Nodes[n].Kind == plan.Host:
 			v.Fail(&f.Host, "give it attach: tap", "the host %s has no device, so no program can run there", f.Host)

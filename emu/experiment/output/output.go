@@ -37,7 +37,7 @@ var readers = map[experiment.Format]reader{
 }
 
 // errNothing means that the output contains nothing that can be read.
-var errNothing = errors.New("there is nothing in it")
+var errNothing = errors.New("it contains nothing to read")
 
 // Read makes tables from a program's standard output. Output that contains nothing to read is
 // an error, so that a measurement is never silently empty.
@@ -51,7 +51,7 @@ func Read(p *experiment.Program, text []byte) (table.Bundle, error) {
 	}
 	read := readers[p.Read.Format]
 	if read == nil {
-		return nil, fmt.Errorf("nobody reads the output of %s", p.Read.Format)
+		return nil, fmt.Errorf("there is no reader for the output of %s", p.Read.Format)
 	}
 	return read(s, text)
 }

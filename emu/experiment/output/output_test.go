@@ -220,7 +220,7 @@ func TestRegexp(t *testing.T) {
 	}{
 		{[]experiment.Program{p, other}, "program q: the table custom has other columns"},
 		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(\d+)`}}}, "no named group"},
-		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(?P<host>\d+)`}}}, "cannot be called host"},
+		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(?P<host>\d+)`}}}, "cannot be named host"},
 		{[]experiment.Program{{Name: "r", Read: experiment.Reading{Format: experiment.Regexp, Expr: `(?P<a>\d+`}}}, "missing closing )"},
 	} {
 		if _, err := Empty(c.programs); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -101,7 +101,7 @@ func readPerftest(s source, text []byte) (table.Bundle, error) {
 				continue
 			}
 			if scale == 0 {
-				return nil, fmt.Errorf("the unit of %q is not known", column)
+				return nil, fmt.Errorf("unknown unit %q", column)
 			}
 			n, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {

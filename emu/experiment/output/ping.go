@@ -74,4 +74,4 @@ func readPing(s source, text []byte) (table.Bundle, error) {
 }
 
 // errQuiet means that ping printed no replies.
-var errQuiet = errors.New("ping tells of no single reply: leave out -q and -f")
+var errQuiet = errors.New("ping does not print single replies: leave out -q and -f")

@@ -33,9 +33,9 @@ func compile(r *experiment.Reading) (*expression, error) {
 		case name == "":
 			continue
 		case name == "program" || name == "host":
-			return nil, fmt.Errorf("a group cannot be called %s, which each table has as a column", name)
+			return nil, fmt.Errorf("a group cannot be named %s, which is a column of every table", name)
 		case slices.Contains(seen, name):
-			return nil, fmt.Errorf("two groups are called %s", name)
+			return nil, fmt.Errorf("duplicate group %s", name)
 		}
 		seen = append(seen, name)
 		e.groups = append(e.groups, i)

@@ -54,7 +54,7 @@ func wrkValue(number, unit []byte) (float64, error) {
 	scale, ok := wrkUnits[string(unit)]
 	x, err := strconv.ParseFloat(string(number), 64)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%s%s is no number with a unit of wrk", number, unit)
+		return 0, fmt.Errorf("%s%s is not a number with a unit of wrk", number, unit)
 	}
 	return x * scale, nil
 }

@@ -63,7 +63,7 @@ func (b *buffer) all() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
-		return nil, fmt.Errorf("it said more than %v", units.Bytes(most))
+		return nil, fmt.Errorf("it printed more than %v", units.Bytes(most))
 	}
 	return bytes.Clone(b.text.Bytes()), nil
 }
@@ -244,7 +244,7 @@ func (c *crew) read(tables table.Bundle) error {
 			err = output.Add(tables, read)
 		}
 		if err != nil {
-			errs = append(errs, m.fail(fmt.Sprintf("has said nothing that can be read as %s: %v", m.Read.Format, err)))
+			errs = append(errs, m.fail(fmt.Sprintf("has no output that can be read as %s: %v", m.Read.Format, err)))
 		}
 	}
 	return errors.Join(errs...)

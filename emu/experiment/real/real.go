@@ -238,7 +238,7 @@ func (rec *recording) close() {
 func (rec *recording) tables(r *report.Report) (b table.Bundle, err error) {
 	for _, s := range rec.all {
 		if sum := s.sum(r); sum != nil && sum.Error != "" {
-			return nil, fmt.Errorf("the table %s is not whole: %s", s.name, sum.Error)
+			return nil, fmt.Errorf("the table %s is incomplete: %s", s.name, sum.Error)
 		}
 		f, err := os.Open(s.path)
 		if err != nil {

@@ -94,7 +94,7 @@ func ReadZip(data []byte) (Bundle, error) {
 	for _, file := range z.File {
 		name, ok := strings.CutSuffix(file.Name, ".csv")
 		if !ok {
-			return nil, fmt.Errorf("%s is no table", file.Name)
+			return nil, fmt.Errorf("%s is not a table", file.Name)
 		}
 		f, err := file.Open()
 		if err != nil {

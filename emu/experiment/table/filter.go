@@ -51,7 +51,7 @@ func ParseBounds(column, text string) (Bounds, error) {
 			return all, err
 		}
 		if all.High, err = parse(high); err == nil && all.High <= all.Low {
-			err = fmt.Errorf("%q has nothing in it: the end is not above the beginning", text)
+			err = fmt.Errorf("%q is empty: the end is not above the beginning", text)
 		}
 		return all, err
 	}

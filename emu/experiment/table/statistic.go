@@ -61,7 +61,7 @@ func ParseStatistic(name string) (Statistic, error) {
 			return Statistic{name, func(x []float64) float64 { return Quantile(x, p/100) }, true}, nil
 		}
 	}
-	return Statistic{}, fmt.Errorf("%q is no statistic: it is one of %s, or a percentile such as p99", name, strings.Join(StatisticNames(), ", "))
+	return Statistic{}, fmt.Errorf("unknown statistic %q: must be one of %s, or a percentile such as p99", name, strings.Join(StatisticNames(), ", "))
 }
 
 // StatisticNames returns the names of the statistics except percentiles.

@@ -102,7 +102,7 @@ func TestRows(t *testing.T) {
 		{"sizes", "1", `no column "sizes": it has flow, size_bytes, fct_us`},
 		{"flow", "[a", "a [ needs its ]"},
 		{"size_bytes", "<10us", "write for example"},
-		{"size_bytes", "5KB..1KB", "nothing in it"},
+		{"size_bytes", "5KB..1KB", "is empty"},
 	} {
 		if _, err := (Filter{{c.column, []string{c.any}}}).Rows(flows); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %q", c.column, c.any, err, c.want)

@@ -30,7 +30,7 @@ func New(format string, width, height vg.Length, dpi int) (vg.CanvasWriterTo, er
 	case "pdf":
 		return newPDF(width, height), nil
 	}
-	return nil, fmt.Errorf("%q is no format of pictures: take %s", format, strings.Join(Formats, ", "))
+	return nil, fmt.Errorf("unknown picture format %q: use %s", format, strings.Join(Formats, ", "))
 }
 
 // pngCanvas writes PNGs that contain their resolution.

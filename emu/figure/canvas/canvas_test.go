@@ -156,7 +156,7 @@ func TestPDF(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := New("gif", 1, 1, 72); err == nil || !strings.Contains(err.Error(), "take pdf, png, svg") {
+	if _, err := New("gif", 1, 1, 72); err == nil || !strings.Contains(err.Error(), "use pdf, png, svg") {
 		t.Errorf("%v", err)
 	}
 }

@@ -11,23 +11,23 @@ import (
 
 // ControlSettings are what stands behind cc: {brake: ...}.
 type ControlSettings struct {
-	Cut   units.Fraction `yaml:"cut,omitempty" json:"cut" jsonschema_description:"share of the rate that a message takes away"`
-	Raise units.Rate     `yaml:"raise,omitempty" json:"raise" jsonschema_description:"what the rate rises by in every period"`
+	Cut   units.Fraction `yaml:"cut,omitempty" json:"cut" jsonschema_description:"share of the rate that a message removes"`
+	Raise units.Rate     `yaml:"raise,omitempty" json:"raise" jsonschema_description:"increase of the rate in each period"`
 	Every units.Time     `yaml:"every,omitempty" json:"every" jsonschema_description:"the period"`
-	Least units.Rate     `yaml:"least,omitempty" json:"least" jsonschema_description:"least rate"`
+	Least units.Rate     `yaml:"least,omitempty" json:"least" jsonschema_description:"minimum rate"`
 }
 
 func init() {
 	cc.Methods.Register("brake", cc.Method{
-		Summary:  "messages of switches with mark: brake take a share of the rate away, and time brings it back",
+		Summary:  "messages of switches with mark: brake cut the rate by a share, and it rises again over time",
 		Presets:  []string{"usual"},
 		Feedback: Protocol,
 		Preset: func(_ string, line units.Rate) cc.Settings {
 			return &ControlSettings{Cut: 0.1, Raise: max(1, line/500), Every: 20 * units.Microsecond, Least: max(1, line/100)}
 		},
 		Gauges: []gauge.Gauge{
-			{Name: "allowed", Unit: gauge.BitsPerSecond, Help: "the rate that the flow may have", Brief: true},
-			{Name: "notices", Help: "messages heard", Brief: true},
+			{Name: "allowed", Unit: gauge.BitsPerSecond, Help: "rate allowed to the flow", Brief: true},
+			{Name: "notices", Help: "messages received", Brief: true},
 		},
 	})
 }

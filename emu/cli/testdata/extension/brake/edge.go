@@ -11,14 +11,14 @@ import (
 
 // EdgeSettings are the settings of edge: {brake: ...}.
 type EdgeSettings struct {
-	Pause units.Time `yaml:"pause,omitempty" json:"pause" jsonschema_description:"for how long a message holds up what programs send; default 20us"`
+	Pause units.Time `yaml:"pause,omitempty" json:"pause" jsonschema_description:"how long a message holds up the packets of programs; default 20us"`
 }
 
 func init() {
 	edge.Services.Register("brake", edge.Kind{
 		Summary:  "messages of switches with mark: brake hold up the traffic of programs for a while",
 		Settings: func(string, units.Rate) edge.Settings { return &EdgeSettings{Pause: 20 * units.Microsecond} },
-		Gauges:   []gauge.Gauge{{Name: "notices", Help: "messages heard", Brief: true}},
+		Gauges:   []gauge.Gauge{{Name: "notices", Help: "messages received", Brief: true}},
 	})
 }
 

@@ -12,14 +12,14 @@ import (
 // PointSettings are what stands behind mark: {brake: ...}. A key without omitempty must be
 // in the file.
 type PointSettings struct {
-	Above units.Bytes `yaml:"above" json:"above" jsonschema_description:"length of the queue from which on senders are told"`
-	Gap   units.Time  `yaml:"gap,omitempty" json:"gap" jsonschema_description:"least time between two messages; default 20us"`
-	DSCP  int         `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of messages, 0 to 63; default 48"`
+	Above units.Bytes `yaml:"above" json:"above" jsonschema_description:"queue length from which senders are notified"`
+	Gap   units.Time  `yaml:"gap,omitempty" json:"gap" jsonschema_description:"minimum time between two messages; default 20us"`
+	DSCP  int         `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"DSCP of messages, 0 to 63; default 48"`
 }
 
 func init() {
 	congestion.Points.Register("brake", congestion.Kind{
-		Summary: "tells the senders of packets that meet a long queue, for cc: brake",
+		Summary: "notifies the senders of packets that meet a long queue, for cc: brake",
 		Settings: func(string, units.Rate) congestion.Settings {
 			return &PointSettings{Gap: 20 * units.Microsecond, DSCP: 48}
 		},
