@@ -156,7 +156,7 @@ func TestExtension(t *testing.T) {
 		}
 		for _, want := range []string{
 			`"above": {`, `"description": "queue length from which senders are notified"`, `"maximum": 63`,
-			`"cut": {`, `"pause": {`, `"raise": {`, `"description": "least rate"`,
+			`"cut": {`, `"pause": {`, `"raise": {`, `"description": "minimum rate"`,
 			"notifies the senders of packets that meet a long queue", "messages of switches with mark: brake",
 		} {
 			if !strings.Contains(o, want) {

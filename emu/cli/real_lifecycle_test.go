@@ -189,7 +189,7 @@ func TestTwoLabsAtOnce(t *testing.T) {
 	if _, e, code := a.run("exec", "h1", "--", "true"); code != 2 || !strings.Contains(e, "--lab") {
 		t.Errorf("exec with two labs and no name: exit code %d, %q", code, e)
 	}
-	if _, e, code := a.run("up", "-d", a.file); code != 1 || !strings.Contains(e, "is running") {
+	if _, e, code := a.run("up", "-d", a.file); code != 1 || !strings.Contains(e, "is already running") {
 		t.Errorf("a second up of the same lab: exit code %d, %q", code, e)
 	}
 	a.down()
