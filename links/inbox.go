@@ -1,7 +1,10 @@
 package links
 
 import (
+	"unsafe"
+
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -29,6 +32,16 @@ func (in *Inbox) put(l letter) {
 	if l.packet != nil && l.at < in.first {
 		in.first = l.at
 		in.agenda.Lower(in.number, l.at)
+	}
+}
+
+// landing is how many bytes of a flight land uses.
+const landing = unsafe.Offsetof(flight{}.epoch) + 1
+
+// Prefetch prefetches the flights that Land will hand letters to. It has no other effect.
+func (in *Inbox) Prefetch() {
+	for i := range in.letters {
+		prefetch.Head(in.letters[i].to, landing)
 	}
 }
 

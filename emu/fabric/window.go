@@ -144,8 +144,13 @@ func turnOf(first [2]units.Time, lookahead units.Time) (colour int, to units.Tim
 // it touches stays in the cache.
 func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	all := &s.colours[c]
-	for i := all.agenda.Due(0, to); i >= 0; i = all.agenda.Due(i+1, to) {
+	for i, next := all.agenda.Due(0, to), 0; i >= 0; i = next {
 		p := all.processes[i]
+		// Nothing that p does reaches another process of its colour in this window, so the
+		// next one is known already.
+		if next = all.agenda.Due(i+1, to); next >= 0 {
+			all.processes[next].inbox.Prefetch()
+		}
 		p.inbox.Land()
 		p.engine.Prefetch(to)
 		events += p.engine.Run(to, math.MaxInt)
