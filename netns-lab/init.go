@@ -27,7 +27,7 @@ const (
 	initOrders = 4 // carries the view of its host in, and the answer out
 )
 
-// hostNamespaces are the new namespaces of an init, beside the network namespace.
+// hostNamespaces are the new namespaces of an init, in addition to the network namespace.
 const hostNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
 // startInit starts the init of a host and returns when the host's view of the machine

@@ -136,7 +136,7 @@ const (
 // untagged represents the priority code point of a packet without a tag.
 const untagged = 8
 
-// maxTags is the number of VLAN tags in a frame, beside the one that the kernel
+// maxTags is the number of VLAN tags in a frame, in addition to the one that the kernel
 // keeps outside it, that are skipped to find an IP packet.
 const maxTags = 3
 

@@ -28,7 +28,7 @@ func (l *realLab) sysfs(host, file string) string {
 	return strings.TrimSuffix(l.exec(host, "cat", "/sys/class/infiniband/roce0/"+file), "\n")
 }
 
-// TestRDMASysfs: what programs find about a NIC in /sys besides its addresses.
+// TestRDMASysfs: what programs find about a NIC in /sys apart from its addresses.
 func TestRDMASysfs(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair)

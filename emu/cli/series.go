@@ -170,7 +170,7 @@ func (f *seriesFlags) events(r *report.Report) error {
 			continue
 		}
 		if err := report.WriteEvents(s.file, r.Timeline); err != nil {
-			return fmt.Errorf("%s: the events beside it: %w", s.flag, err)
+			return fmt.Errorf("%s: its events: %w", s.flag, err)
 		}
 	}
 	return nil

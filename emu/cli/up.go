@@ -69,7 +69,7 @@ namespace; then use weft exec.`,
 			first := f.ready < 0 && f.rootless == "" // else another process started this one
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
-					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send beside real programs: add --workload\n", n)
+					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send while real programs run: add --workload\n", n)
 				}
 				if f.flows.file != "" {
 					return badInput(fmt.Errorf("--flow-records %s: the file's workload does not send: add --workload", f.flows.file))
@@ -109,7 +109,7 @@ namespace; then use weft exec.`,
 	spanFlag(c, &f.length, "for", "end the lab after this emulated time, such as 10s; 0s runs until it is ended")
 	c.Flags().Var(&f.dilation, "dilation", "seconds of real time per second of the lab, in place of the file's, such as 100")
 	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, with an engine each, if the machine has cores to spare; 0 means one")
-	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
+	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, alongside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host, on the loopback address")
 	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")

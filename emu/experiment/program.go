@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Real is what a cell in wall-clock time does besides running its lab.
+// Real is what a cell in wall-clock time does in addition to running its lab.
 type Real struct {
 	Programs []Program `json:"programs"`
 	Env      []string  `json:"env,omitempty"`       // of all programs, as KEY=value

@@ -71,7 +71,7 @@ func (f *Fabric) addEdge(s *Station) {
 }
 
 // feedBy makes a NIC feed the station's port. With an edge service, the NIC feeds the
-// port through the service or beside it.
+// port through the service or around it.
 func (s *Station) feedBy(n *nic) nicemu.Port {
 	if s.edge == nil {
 		s.Port.SetFeeder(n)

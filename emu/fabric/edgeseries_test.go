@@ -13,7 +13,7 @@ import (
 )
 
 // edgeLab has flows that come, go and are dropped at limiters with small tables,
-// besides limiters with a rate control and those of a NIC.
+// in addition to limiters with a rate control and those of a NIC.
 const edgeLab = `
 duration: 6ms
 topology:

@@ -145,7 +145,7 @@ func (f *Fabric) firstNIC(host string) (*nic, error) {
 	return nil, fmt.Errorf("there is no host %s", host)
 }
 
-// EngineOf returns the engine that runs a NIC, for timers and processes beside it.
+// EngineOf returns the engine that runs a NIC, for timers and processes that use it.
 func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	for _, n := range f.nics {
 		if n.Device == d {

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/switches/router"
 )
 
-// routers is the state of a fabric with routers beside its switches. All of it
+// routers is the state of a fabric with routers as well as switches. All of it
 // follows from the plan and does not change; tables.routers makes the tables
 // from it.
 type routers struct {
@@ -138,7 +138,7 @@ func (t *tables) routers(shard *Shard) {
 	}
 }
 
-// routing returns what a router needs beside its table.
+// routing returns what a router needs in addition to its table.
 func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
 	r, node := f.routers, &f.Plan.Nodes[n]
 	out := switches.Routing{Table: t, Ends: r.ends[n], Number: func(a netip.Addr) int32 { return r.numbers[a] }}

@@ -89,7 +89,7 @@ func withoutRoot(t *testing.T) bool {
 }
 
 // twoClasses returns a plan of two real hosts on a switch, each with a class of
-// priority 3 for DSCP 26 besides the default one.
+// priority 3 for DSCP 26 and the default class.
 func twoClasses(t *testing.T, attach string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `

@@ -166,7 +166,7 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 	return hosts
 }
 
-// routersOf returns the names of routers, which hosts know besides those of hosts.
+// routersOf returns the names of routers, which hosts know in addition to those of hosts.
 func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	for _, n := range p.Nodes {
 		if n.Router != nil && len(n.Router.Addresses) > 0 {

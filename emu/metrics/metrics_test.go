@@ -326,7 +326,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape measures the cost of a scrape of a thousand ports besides the
+// BenchmarkScrape measures the cost of a scrape of a thousand ports without the
 // engine; it does not stop the engine.
 func BenchmarkScrape(b *testing.B) {
 	s := sample()

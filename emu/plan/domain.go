@@ -7,7 +7,7 @@ import (
 )
 
 // OnLink returns the prefixes that a host's interface must treat as directly
-// reachable, besides those of its own addresses, so that the host reaches every
+// reachable, apart from those of its own addresses, so that the host reaches every
 // other host that links and plain switches join to the interface, and their
 // routers. The prefixes are masked and sorted, and none covers another. An
 // interface without an address of a family has no prefixes of that family. If

@@ -1,6 +1,6 @@
 // Package plan describes a lab with everything worked out, as a value: nodes, ports,
 // links, classes, events, flows and transfers in a flat Plan of indices. Fabrics are
-// built from it, and it is what weft draws and runs. Besides the types, the package has
+// built from it, and it is what weft draws and runs. Apart from the types, the package has
 // what follows from them alone: names of ports, broadcast domains, how hosts reach
 // addresses, and LinkPatch, a change of a link's settings, with its forms in arguments
 // and JSON.

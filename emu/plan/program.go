@@ -8,7 +8,7 @@ type Program struct {
 	Line  int // in the file, for errors that occur later
 	Text  string
 	Argv  []string // of /bin/sh for a command written as a string
-	Env   []string // KEY=value, besides weft's own
+	Env   []string // KEY=value, in addition to weft's own
 	Ready Ready
 }
 

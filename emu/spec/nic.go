@@ -83,7 +83,7 @@ func (v *resolver) nics() {
 }
 
 // nicMTU resolves the largest path MTU of a host that fits all its links. Over is the
-// greatest overhead of a packet beside its payload.
+// maximum overhead of a packet in addition to its payload.
 func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {

@@ -39,7 +39,7 @@ func nameHint(most int) string {
 	return fmt.Sprintf("a name is at most %d letters, digits, _ . or -, and begins with a letter or digit", most)
 }
 
-// resolver makes a Plan from a file. Its fields beside the plan serve to find
+// resolver makes a Plan from a file. Its fields other than the plan serve to find
 // things by name and to locate them in the file.
 type resolver struct {
 	*yamlfile.Reader

@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// maxAlso bounds the places that are listed besides the first.
+// maxAlso bounds the places that are listed after the first.
 const maxAlso = 5
 
 // excerptWidth is how many characters of a long line are shown before and after

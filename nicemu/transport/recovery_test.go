@@ -10,7 +10,7 @@ import (
 )
 
 // capped is go-back-N with a limit of packets in flight and a shorter timeout while few are:
-// further decisions of a recovery beside retransmission.
+// further decisions of a recovery in addition to retransmission.
 type capped struct {
 	GoBackN
 	limit uint32

@@ -7,7 +7,7 @@
 # - the same with links of 100 ns, and two hosts;
 # - 128 NICs with DCQCN and PFC.
 # BEFORE=PATH alternates with another weft, which is run without --workers. CASES selects
-# some, such as "k8-20 nic". Besides the processor time of the run, it prints instructions
+# some, such as "k8-20 nic". In addition to the processor time of the run, it prints instructions
 # and cache misses per hop where perf can count them, and the result of a loop that only
 # touches the memory of as many nodes and packets (barehop). k34, 9,826 hosts, runs only
 # by name.

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// The tables of a run, besides those of its series and programs. Their columns are those
+// The tables of a run, apart from those of its series and programs. Their columns are those
 // of the files that weft sim writes, and the counters of its report.
 const (
 	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went

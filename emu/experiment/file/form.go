@@ -27,7 +27,7 @@ type experimentFile struct {
 	Combine  *combine                   `yaml:"combine,omitempty" jsonschema_description:"product runs each level of a factor with each level of the others, zip the first with the first and so on; default product"`
 	Seeds    *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"number of seeds, counted from 1, or a list of them; default 1"`
 	Programs []programFile              `yaml:"programs,omitempty" jsonschema_description:"real programs that cells in wall-clock time run in the lab's hosts"`
-	Workload *bool                      `yaml:"workload,omitempty" jsonschema_description:"whether the lab's modelled traffic sends beside real programs; default false"`
+	Workload *bool                      `yaml:"workload,omitempty" jsonschema_description:"whether the lab's modelled traffic sends alongside real programs; default false"`
 	Repeat   *int                       `yaml:"repeat,omitempty" jsonschema_description:"maximum runs of a wall-clock cell while the machine does not keep up with it, 1 to 100; default 3"`
 	Late     *late                      `yaml:"late,omitempty" jsonschema_description:"whether a cell that the machine never kept up with fails (fail), or counts with a mark (keep); default fail"`
 	Record   recordFile                 `yaml:"record,omitempty" jsonschema_description:"series that each run records"`
