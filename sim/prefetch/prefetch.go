@@ -8,11 +8,9 @@ import "unsafe"
 // Line is how many bytes a processor fetches at once.
 const Line = 64
 
-// All prefetches the value that p points to. p may be nil: a prefetch never faults.
-func All[T any](p *T) { lines(unsafe.Pointer(p), unsafe.Sizeof(*p)) }
-
-// Bytes prefetches the n bytes from p on, whatever they belong to; n is above 0.
+// Bytes prefetches the n bytes from p on, which need not be readable; n is above 0.
 func Bytes(p unsafe.Pointer, n uintptr) { lines(p, n) }
 
 // Head prefetches the first n bytes of the value that p points to, at most all of them.
+// p may be nil.
 func Head[T any](p *T, n uintptr) { lines(unsafe.Pointer(p), min(n, unsafe.Sizeof(*p))) }

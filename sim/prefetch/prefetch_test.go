@@ -14,17 +14,17 @@ func TestPrefetch(t *testing.T) {
 		z int
 	}
 	v := &value{a: 1, z: 2}
-	All(v)
+	Bytes(unsafe.Pointer(v), unsafe.Sizeof(*v))
 	Head(v, 1)
 	Head(v, 2*unsafe.Sizeof(*v))
-	All(&v.z)
-	All[value](nil)
+	Bytes(unsafe.Pointer(&v.z), 10*Line)
+	Head[value](nil, 1)
 	if v.a != 1 || v.z != 2 {
 		t.Errorf("%d and %d became %d and %d", 1, 2, v.a, v.z)
 	}
 	if allocs := testing.AllocsPerRun(10, func() {
 		var local value
-		All(&local)
+		Head(&local, Line)
 	}); allocs != 0 {
 		t.Errorf("%v allocations: what is prefetched escapes", allocs)
 	}
