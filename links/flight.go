@@ -58,9 +58,9 @@ func (f *flight) land(l *letter) {
 	switch {
 	case l.packet == nil:
 		f.giveBack(int(l.at))
-	case int8(l.way.epoch-f.epoch) < 0:
+	case int8(l.sent.epoch-f.epoch) < 0:
 		f.lose(l.packet)
-	case l.way.overtake:
+	case l.sent.overtake:
 		f.putLate(l.packet)
 	default:
 		f.put(l.at, l.packet)
@@ -170,10 +170,10 @@ func (f *flight) cut() {
 	f.timer.Disarm()
 	for order.len() > 0 {
 		a := order.pop()
-		f.land(&letter{packet: a.packet, at: a.at, way: way{epoch: a.packet.Epoch}})
+		f.land(&letter{packet: a.packet, at: a.at, sent: sent{epoch: a.packet.Epoch}})
 	}
 	for _, p := range late.packets {
-		f.land(&letter{packet: p, at: p.At, way: way{p.Epoch, true}})
+		f.land(&letter{packet: p, at: p.At, sent: sent{epoch: p.Epoch, overtake: true}})
 	}
 }
 

@@ -217,9 +217,9 @@ func (l *Link) send(p *packet.Packet) {
 	p.Epoch = l.epoch
 	switch {
 	case l.inbox != nil:
-		l.post(letter{l.flight, p, p.At, way{l.epoch, l.overtake}})
+		l.post(letter{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.out != nil:
-		l.out.put(letter{l.flight, p, p.At, way{l.epoch, l.overtake}})
+		l.out.put(letter{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.overtake:
 		l.flight.putLate(p)
 	case l.instant:
@@ -244,7 +244,7 @@ func (l *Link) post(x letter) {
 func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
 	if l.inbox != nil {
-		l.post(letter{l.flight, p, p.At, way{epoch: l.epoch}})
+		l.post(letter{l.flight, p, p.At, sent{epoch: l.epoch}})
 		return
 	}
 	if l.instant && p.At <= now {

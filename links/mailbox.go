@@ -29,11 +29,11 @@ type letter struct {
 	to     *flight
 	packet *packet.Packet // nil: the sender recalls the last packets that it sent
 	at     units.Time     // when it arrives, or how many are recalled
-	way    way
+	sent   sent
 }
 
-// way holds further properties of a packet in flight.
-type way struct {
+// sent holds how a packet was sent.
+type sent struct {
 	epoch    uint8 // of the link when the packet left
 	overtake bool
 }
