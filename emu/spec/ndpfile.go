@@ -63,7 +63,7 @@ func (e *patternEntry) samePulls(c *carrier.NDP, hosts []int) {
 		}
 		for _, h := range t.Pattern.Hosts() {
 			if mine[h] {
-				e.Fail(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have another mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
+				e.Fail(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have a different mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
 				return
 			}
 		}

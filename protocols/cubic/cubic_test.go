@@ -69,6 +69,22 @@ func TestHyStart(t *testing.T) {
 	}
 }
 
+// TestAckDelay: the train of acknowledgements that ends slow start may be longer by four
+// super-packets at the rate of slow start, and by 1 ms at most (Linux's hystart_ack_delay).
+func TestAckDelay(t *testing.T) {
+	for _, c := range []struct {
+		rtt, want units.Time
+		cwnd      units.Bytes
+	}{
+		{20 * units.Millisecond, units.Millisecond, 150 * units.KB},
+		{20 * units.Microsecond, 2621440 * units.Picosecond, 1000 * units.KB},
+	} {
+		if got := ackDelay(c.rtt, c.cwnd); got != c.want {
+			t.Errorf("RTT %v, window %v: %v, not %v", c.rtt, c.cwnd, got, c.want)
+		}
+	}
+}
+
 // TestInitialGrowth: while no window is known at which packets were lost, Linux's grows by 5% a
 // round trip, as the cubic function alone would not; so it does again after a timeout (RFC 9438
 // §4.8: the epoch begins at W_max), and not after a loss.

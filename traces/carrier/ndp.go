@@ -53,7 +53,7 @@ func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
 // Check returns why flows of a traffic cannot share the pull queue; nil if they can.
 func (p *Pulls) Check(c *NDP) error {
 	if p.config.MTU != wire.EthernetHeader+c.MTU || p.config.Share != c.PullShare {
-		return fmt.Errorf("NDP flows to one host share its pull queue: they need the same mtu and pull-share, not %v and %v beside %v and %v",
+		return fmt.Errorf("NDP flows to one host share its pull queue: they need the same mtu and pull-share, but one has %v and %v and another %v and %v",
 			c.MTU, c.PullShare, p.config.MTU-wire.EthernetHeader, p.config.Share)
 	}
 	return nil
