@@ -100,9 +100,9 @@ func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
 // given to its port.
 func (l *Link) CutThrough(head units.Bytes) { l.early = head }
 
-// ToNIC tells the link that a NIC receives its packets, so that they are prefetched with
-// their contents. It is called before the link is given to its port.
-func (l *Link) ToNIC() { l.flight.reads = packet.Received }
+// Reads tells the link how much of a packet its receiver reads, which is prefetched. It is
+// called before the link is given to its port.
+func (l *Link) Reads(part packet.Part) { l.flight.reads = part }
 
 // hasten makes a packet whose serialisation takes tx arrive with its head.
 func (l *Link) hasten(tx units.Time, p *packet.Packet) {

@@ -244,8 +244,11 @@ func (f *Fabric) addLink(l int) {
 		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
-		if f.Plan.Nodes[far.Node].NIC != nil {
-			dir[d].ToNIC()
+		switch node := &f.Plan.Nodes[far.Node]; {
+		case node.NIC != nil:
+			dir[d].Reads(packet.Received)
+		case node.Kind != plan.Switch:
+			dir[d].Reads(packet.Delivered)
 		}
 		near.join(dir[d], away)
 		from.Connect(dir[d])

@@ -61,7 +61,6 @@ type Packet struct {
 	Piece Piece
 
 	Born    units.Time // when it entered the fabric
-	Depth   uint32     // bytes in the queue, when Fate was decided
 	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16
@@ -69,14 +68,15 @@ type Packet struct {
 	// Sum is the offset in Frame of a TCP or UDP checksum that covers only the
 	// pseudo-header so far; 0 when the checksums are complete. The checksum of a
 	// Piece is always incomplete.
-	Sum uint16
-
-	IPID       uint16
+	Sum        uint16
 	Proto      uint8
-	Trimmed    bool   // cut down to its headers by a switch
-	Returned   bool   // and sent back to its source
-	StaticHops uint8  // how often a static route of a switch has forwarded it
-	Label      uint32 // IPv6 flow label, 20 bits
+	Trimmed    bool  // cut down to its headers by a switch
+	Returned   bool  // and sent back to its source
+	StaticHops uint8 // how often a static route of a switch has forwarded it
+
+	Depth uint32 // bytes in the queue when Fate was decided; undefined if Fate is Fine
+	IPID  uint16
+	Label uint32 // IPv6 flow label, 20 bits
 	// To is the number of its IP destination among the addresses that the
 	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet frame
 	// goes: to a station, or to a port of a router on the path.

@@ -11,7 +11,8 @@ type Part uintptr
 
 // The parts.
 const (
-	Forwarded = Part(2 * prefetch.Line)          // a switch, or a host without a NIC
+	Forwarded = Part(prefetch.Line)              // a switch
+	Delivered = Part(2 * prefetch.Line)          // a host without a NIC
 	Received  = Part(unsafe.Sizeof(nicPacket{})) // a NIC: the packet and its RoCE
 )
 

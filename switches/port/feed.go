@@ -69,7 +69,7 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 // Refuse drops a packet that the port's feeder cannot keep until it may leave, as
 // if the queue of its class did not accept it.
 func (p *Port) Refuse(now units.Time, k *packet.Packet, why packet.Fate) {
-	k.Fate, k.Depth, k.In = packet.Fine, 0, buffer.Own
+	k.Fate, k.In = packet.Fine, buffer.Own
 	p.dropClass(now, p.classes.queue[k.Prio], k, why)
 }
 
@@ -122,12 +122,12 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	c.show(prio)
 	if c.gated>>prio&1 != 0 && !q.spends.Affords(k.Size) {
 		// It is longer than announced: it waits in the queue.
-		k.Fate, k.Depth, k.At, k.In, k.Prio = packet.Fine, 0, now, buffer.Own, prio
+		k.Fate, k.At, k.In, k.Prio = packet.Fine, now, buffer.Own, prio
 		p.freeAt = now
 		p.wait(now, q, k)
 		return
 	}
-	k.Fate, k.Depth, k.At, k.In, k.Prio = packet.Fine, 0, now, buffer.Own, prio
+	k.Fate, k.At, k.In, k.Prio = packet.Fine, now, buffer.Own, prio
 	fate := packet.Fine
 	switch {
 	case c.dropping>>prio&1 != 0:

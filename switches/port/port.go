@@ -193,7 +193,7 @@ func (p *Port) view(now units.Time) congestion.Queue {
 
 // Send sends a packet through this port.
 func (p *Port) Send(now units.Time, k *packet.Packet) {
-	k.Fate, k.Depth = packet.Fine, 0
+	k.Fate = packet.Fine
 	if p.link == nil {
 		p.drop(now, k, packet.NoRoute)
 		return

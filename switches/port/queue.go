@@ -85,11 +85,14 @@ func (p *Port) transmit(now units.Time, k *packet.Packet) {
 	p.sent(now, k)
 	fate := p.link.Admit(now, tx, k)
 	if p.observer != nil {
-		shown := fate
+		shown, depth := fate, units.Bytes(0)
+		if k.Fate != packet.Fine {
+			depth = units.Bytes(k.Depth)
+		}
 		if fate == packet.Fine {
 			shown = k.Fate
 		}
-		p.observer.Observe(now, p, Out, k, shown, units.Bytes(k.Depth))
+		p.observer.Observe(now, p, Out, k, shown, depth)
 	}
 	if fate == packet.Fine {
 		p.link.Launch(k)
