@@ -6,35 +6,37 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// flight holds the packets in flight on a link. It has a single entry in the event
+// Flight holds the packets in flight on a link. It has a single entry in the event
 // queue however many there are: they arrive in the order in which they were sent,
 // unless they may overtake.
-type flight struct {
+//
+// Its first two cache lines are what a packet needs.
+type Flight struct {
 	order    arrivals // those that arrive in order
 	timer    sim.Timer
-	to       Receiver
-	far      sim.Prefetcher // to; nil if it has nothing to fetch
-	reads    packet.Part    // what to reads of a packet
-	arrival  units.Time     // of the last packet that was put in order
-	disorder bool           // late holds packets
+	arrival  units.Time // of the last packet that was put in order
+	disorder bool       // late holds packets
 	up       bool
 	epoch    uint8 // counts how often the link went down
 
+	to        Receiver
 	delivered uint64
-	late      lateQueue // packets that may be overtaken, or overtake
+	reads     packet.Part    // what to reads of a packet
+	far       sim.Prefetcher // to; nil if it has nothing to fetch
 	pool      *packet.Pool
-	cutCount  uint64
+	inbox     *Inbox // of the receiver's process; nil when the sender is in the same one
 
-	inbox *Inbox           // of the receiver's process; nil when the sender is in the same one
-	lost  []*packet.Packet // cut, unless the sender recalled some (Inbox.Settle)
+	late     lateQueue // packets that may be overtaken, or overtake
+	cutCount uint64
+	lost     []*packet.Packet // cut, unless the sender recalled some (Inbox.Settle)
 }
 
-func (f *flight) empty() bool { return f.order.len() == 0 && !f.disorder }
+func (f *Flight) empty() bool { return f.order.len() == 0 && !f.disorder }
 
 // put adds an in-order packet: it never arrives before its predecessor. The packet
 // itself is not touched: it has long left the processor's cache, and its sender may
 // still recall it.
-func (f *flight) put(at units.Time, p *packet.Packet) {
+func (f *Flight) put(at units.Time, p *packet.Packet) {
 	at = max(at, f.arrival)
 	f.arrival = at
 	f.order.push(arrival{at, p})
@@ -44,7 +46,7 @@ func (f *flight) put(at units.Time, p *packet.Packet) {
 }
 
 // putLate adds a packet that arrives at its own time, whatever the order.
-func (f *flight) putLate(p *packet.Packet) {
+func (f *Flight) putLate(p *packet.Packet) {
 	f.late.push(p)
 	f.disorder = true
 	if p.At < f.timer.Due() {
@@ -54,7 +56,7 @@ func (f *flight) putLate(p *packet.Packet) {
 
 // land processes a letter from another engine. A packet is lost if the link has gone
 // down since it was sent.
-func (f *flight) land(l *letter) {
+func (f *Flight) land(l *letter) {
 	switch {
 	case l.packet == nil:
 		f.giveBack(int(l.at))
@@ -69,7 +71,7 @@ func (f *flight) land(l *letter) {
 
 // lose drops a packet that was in flight when the link went down. If the sender may
 // still recall it, settle decides later.
-func (f *flight) lose(p *packet.Packet) {
+func (f *Flight) lose(p *packet.Packet) {
 	if f.inbox == nil {
 		f.cutCount++
 		f.pool.Free(p)
@@ -82,7 +84,7 @@ func (f *flight) lose(p *packet.Packet) {
 }
 
 // settle frees the packets that are finally lost.
-func (f *flight) settle() {
+func (f *Flight) settle() {
 	for _, p := range f.lost {
 		f.cutCount++
 		f.pool.Free(p)
@@ -94,7 +96,7 @@ func (f *flight) settle() {
 // giveBack removes the last n packets in order, which the sender has recalled. If
 // the link has gone down meanwhile, they are the last of the lost packets, because
 // anything sent afterwards comes after this letter.
-func (f *flight) giveBack(n int) {
+func (f *Flight) giveBack(n int) {
 	if f.order.len() == 0 {
 		f.lost = f.lost[:len(f.lost)-n]
 		return
@@ -103,7 +105,7 @@ func (f *flight) giveBack(n int) {
 }
 
 // Fire delivers the packet whose last bit arrives now.
-func (f *flight) Fire(now units.Time) {
+func (f *Flight) Fire(now units.Time) {
 	if f.disorder {
 		f.deliver(now, f.takeLate())
 		return
@@ -123,7 +125,7 @@ func (f *flight) Fire(now units.Time) {
 }
 
 // Prefetch fetches what Fire needs: the packet and the port at which it arrives.
-func (f *flight) Prefetch() {
+func (f *Flight) Prefetch() {
 	if f.order.len() == 0 {
 		return
 	}
@@ -133,14 +135,14 @@ func (f *flight) Prefetch() {
 	}
 }
 
-func (f *flight) deliver(now units.Time, p *packet.Packet) {
+func (f *Flight) deliver(now units.Time, p *packet.Packet) {
 	p.At, p.Next = now, nil
 	f.delivered++
 	f.to.Receive(now, p)
 }
 
 // takeLate removes the next packet when some may overtake.
-func (f *flight) takeLate() *packet.Packet {
+func (f *Flight) takeLate() *packet.Packet {
 	var p *packet.Packet
 	if l := f.late.peek(); f.order.len() == 0 || l.At < f.order.first().at {
 		p = f.late.pop()
@@ -163,7 +165,7 @@ func (f *flight) takeLate() *packet.Packet {
 
 // cut drops the packets that were sent before the link went down. Later ones may
 // already be there if the sender's engine is ahead.
-func (f *flight) cut() {
+func (f *Flight) cut() {
 	f.epoch++
 	order, late := f.order, f.late
 	f.order, f.late, f.arrival, f.disorder = arrivals{}, lateQueue{}, 0, false
@@ -178,7 +180,7 @@ func (f *flight) cut() {
 }
 
 // recall removes the last n in-order packets.
-func (f *flight) recall(n int) {
+func (f *Flight) recall(n int) {
 	f.order.drop(n)
 	f.arrival = 0
 	if f.order.len() > 0 {

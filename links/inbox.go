@@ -1,8 +1,6 @@
 package links
 
 import (
-	"unsafe"
-
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
@@ -17,7 +15,7 @@ type Inbox struct {
 	first   units.Time  // the earliest arrival among them
 	agenda  *sim.Agenda // of the process's worker
 	number  int         // of the process in agenda
-	cut     []*flight   // that have lost packets
+	cut     []*Flight   // that have lost packets
 }
 
 // NewInbox makes the inbox of the process with this number in its worker's agenda.
@@ -35,13 +33,13 @@ func (in *Inbox) put(l letter) {
 	}
 }
 
-// landing is how many bytes of a flight land uses.
-const landing = unsafe.Offsetof(flight{}.epoch) + 1
+// Waiting returns the number of letters.
+func (in *Inbox) Waiting() int { return len(in.letters) }
 
 // Prefetch prefetches the flights that Land will hand letters to. It has no other effect.
 func (in *Inbox) Prefetch() {
 	for i := range in.letters {
-		prefetch.Head(in.letters[i].to, landing)
+		prefetch.Head(in.letters[i].to, FarSize)
 	}
 }
 

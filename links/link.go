@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -30,26 +31,36 @@ type Counters struct {
 // belongs to the sending port's engine; its far half, the flight, holds the packets
 // in flight and belongs to the receiving port's engine. The two may be different
 // engines.
+//
+// Its last cache line is what a packet needs.
 type Link struct {
-	flight  *flight
+	settings                         Settings
+	rand                             *rand.Rand
+	pool                             *packet.Pool
+	corrupted, duplicated, reordered uint64
+
+	_ [40]byte // aligns the rest
+
+	flight  *Flight
 	out     *Mailbox // to the far half's engine in the wall clock; nil when it is the same
 	inbox   *Inbox   // of the far half's process in virtual time; nil when it is the same
 	outbox  *Outbox  // to the inbox's worker; nil when it is the same
 	delay   units.Time
 	mtu     units.Bytes
+	early   units.Bytes // bytes of a packet that the receiver waits for; 0 means all
 	plain   bool        // the link only carries packets and does nothing else to them
 	instant bool        // plain and without delay
-	early   units.Bytes // bytes of a packet that the receiver waits for; 0 means all
 	epoch   uint8       // counts how often the link went down
 
 	// Admit's decisions about the packet that Launch will send.
 	overtake, twice bool
-
-	settings                         Settings
-	rand                             *rand.Rand
-	pool                             *packet.Pool
-	corrupted, duplicated, reordered uint64
 }
+
+// How many bytes of a link a packet needs.
+const (
+	NearSize = prefetch.Line     // at the end of Link
+	FarSize  = 2 * prefetch.Line // at the beginning of Flight
+)
 
 // Side is the engine and the pool of one end of a link.
 type Side struct {
@@ -61,12 +72,18 @@ type Side struct {
 // jitter. If the two ends belong to different engines, out carries the packets in
 // flight from one to the other; else it is nil.
 func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
-	f := &flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
+	l, f := new(Link), new(Flight)
+	Place(l, f, near, far, out, random, s, to)
+	return l
+}
+
+// Place is New in memory that the caller has for the two halves.
+func Place(l *Link, f *Flight, near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) {
+	*f = Flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
-	l := &Link{flight: f, out: out, rand: random, pool: near.Pool}
+	*l = Link{flight: f, out: out, rand: random, pool: near.Pool}
 	l.apply(s)
-	return l
 }
 
 // Settings returns the current settings.

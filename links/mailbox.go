@@ -26,7 +26,7 @@ type Mailbox struct {
 // compiler passes it in registers: on the stack it would be read in wider words than it was
 // written in, which stalls the processor.
 type letter struct {
-	to     *flight
+	to     *Flight
 	packet *packet.Packet // nil: the sender recalls the last packets that it sent
 	at     units.Time     // when it arrives, or how many are recalled
 	sent   sent

@@ -131,6 +131,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	for l := range p.Links {
 		f.addLink(l)
 	}
+	f.addPrefetching()
 	for _, s := range f.Shards {
 		s.down = make([]uint8, len(p.Links))
 		for l := range p.Links {
@@ -240,7 +241,7 @@ func (f *Fabric) addLink(l int) {
 		case near != away:
 			near.shard.lookahead = min(near.shard.lookahead, delay)
 		}
-		dir[d] = links.New(near.side(), away.side(), near.shard.mailbox(away.shard), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d], f.ports[far.Node][far.Port])
+		dir[d] = from.Cable(f.ports[far.Node][far.Port], near.side(), away.side(), near.shard.mailbox(away.shard), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
 		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
@@ -254,6 +255,24 @@ func (f *Fabric) addLink(l int) {
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)
+}
+
+// cached is how many ports fit a core's second-level cache, of 1 or 2 MB, beside the packets
+// that pass them.
+const cached = 1024
+
+// addPrefetching makes processes prefetch their ports, if there are too many of them to stay
+// in the cache.
+func (f *Fabric) addPrefetching() {
+	if !f.Shards[0].parallel || portsOf(f.Plan) <= cached {
+		return
+	}
+	for n, ports := range f.ports {
+		p := f.processOf[n]
+		for _, port := range ports {
+			p.ports = append(p.ports, port.Memory())
+		}
+	}
 }
 
 // Port returns the port of a node, by their indices in the plan.

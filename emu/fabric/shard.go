@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/pauses"
 	"github.com/weftlab/weft/traces/records"
@@ -66,6 +67,8 @@ type process struct {
 	shard  *Shard
 	colour *colour
 	number int // in colour
+
+	ports []prefetch.Range // what packets need of its ports; nil if that fits the cache
 }
 
 // mail carries a shard's packets to other shards in virtual time, by their

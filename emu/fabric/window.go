@@ -3,6 +3,7 @@ package fabric
 import (
 	"math"
 
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -149,7 +150,7 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 		// Nothing that p does reaches another process of its colour in this window, so the
 		// next one is known already.
 		if next = all.agenda.Due(i+1, to); next >= 0 {
-			all.processes[next].inbox.Prefetch()
+			all.processes[next].prefetch()
 		}
 		p.inbox.Land()
 		p.engine.Prefetch(to)
@@ -158,6 +159,15 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	}
 	s.handled += uint64(events)
 	return events
+}
+
+// prefetch prefetches what the process will need first: where its letters land, and all its
+// ports if there is a letter for each of them on average.
+func (p *process) prefetch() {
+	p.inbox.Prefetch()
+	if p.inbox.Waiting() >= len(p.ports) {
+		prefetch.Ranges(p.ports)
+	}
 }
 
 // fence marks the place of shard-wide events among the timers of its processes:

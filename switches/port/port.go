@@ -8,6 +8,7 @@
 package port
 
 import (
+	"math/rand/v2"
 	"unsafe"
 
 	"github.com/weftlab/weft/links"
@@ -49,40 +50,51 @@ type Observer interface {
 // is then a single event (ahead.go). Otherwise packets wait in a list, and a timer starts
 // each (queue.go). Both give the same results to the picosecond.
 //
-// The fields are in the order in which a packet needs them: one cache line for a packet that
-// comes in, two for one that goes out.
+// The fields that a packet needs are six cache lines in a row: one of the link that leaves
+// the port, two for a packet that goes out, one for a packet that comes in, and two of the
+// link that ends here.
 type Port struct {
-	owner    Owner
-	observer Observer
-	rx       traffic
-	pool     *packet.Pool
-	Index    int // among its owner's ports
+	near links.Link // room for the link that leaves this port, see Cable
 
 	link     *links.Link // leaving this port
 	freeAt   units.Time  // end of the last packet begun, or promised
 	limit    units.Bytes
 	bytes    units.Bytes // waiting: packets that have not begun to leave
 	point    congestion.Point
+	classes  *classes // in classes.go; nil for a plain port
+	ahead    bool     // departures are computed ahead of time
+	mayAhead bool     // they will be again when the list is empty
+
 	lastSize units.Bytes // of a packet, and
 	lastTime units.Time  // how long its serialisation takes
-
-	promised departures // in ahead.go
+	promised departures  // in ahead.go
 	tx       traffic
-	trace    trace
-	ahead    bool // departures are computed ahead of time
-	mayAhead bool // they will be again when the list is empty
 
-	classes  *classes // in classes.go; nil for a plain port
-	stamp    *stamp   // in stamp.go; nil for a port that writes no telemetry
-	list     queue    // in queue.go
+	owner    Owner
+	observer Observer
+	rx       traffic
+	trace    trace
+	Index    int // among its owner's ports
+
+	far links.Flight // room for the other half of the link that ends here
+
+	stamp    *stamp // in stamp.go; nil for a port that writes no telemetry
+	list     queue  // in queue.go
+	pool     *packet.Pool
 	counters QueueCounters
 	losses   *Losses     // nil until a packet has ended here
 	longest  units.Bytes // maximum queue before counters.MaxQueue was reset
 
 	Name string // "s1:3"
 
-	_ [32]byte // pads to whole cache lines, so that ports are aligned to them
+	_ [72]byte // pads to whole cache lines, so that ports are aligned to them
 }
+
+// What a packet needs of a port is between these offsets.
+const (
+	needed    = unsafe.Sizeof(links.Link{}) - links.NearSize
+	neededEnd = unsafe.Offsetof(Port{}.far) + links.FarSize
+)
 
 // traffic counts packets and the bytes of their frames.
 type traffic struct{ packets, bytes uint64 }
@@ -99,8 +111,13 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	return p
 }
 
-// Prefetch prefetches the fields that receiving and sending a packet needs.
-func (p *Port) Prefetch() { prefetch.Head(p, unsafe.Offsetof(p.classes)) }
+// Memory returns what receiving and sending a packet needs.
+func (p *Port) Memory() prefetch.Range {
+	return prefetch.Range{At: unsafe.Add(unsafe.Pointer(p), needed), N: neededEnd - needed}
+}
+
+// Prefetch prefetches it.
+func (p *Port) Prefetch() { prefetch.Bytes(unsafe.Pointer(&p.link), uintptr(3*prefetch.Line)) }
 
 // SetPoint sets the congestion point of the queue to the one that make returns; nil means
 // plain drop-tail. It is called before the run. wake is congestion.Env.Wake.
@@ -125,6 +142,13 @@ func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 		return values
 	}
 	return q.point.Gauges(now, p.classView(q), values)
+}
+
+// Cable makes a link from this port to another, for Connect. Its halves are in the memory of
+// the two ports. near and far are the engines and pools of the ports; see links.New.
+func (p *Port) Cable(to *Port, near, far links.Side, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
+	links.Place(&p.near, &to.far, near, far, out, random, s, to)
+	return &p.near
 }
 
 // Connect sets the link that leaves the port.
