@@ -86,8 +86,8 @@ type Queue struct {
 func (q *Queue) FD() int { return q.fd }
 
 // Poll reads up to max packets of the queue and lets them enter the fabric at now.
-// It returns how many it read; a super-packet may exceed max. In of the packets is
-// the queue's number; FD is queue 0.
+// It returns how many it read; super-packets may exceed max (superCost). In of the
+// packets is the queue's number; FD is queue 0.
 func (q *Queue) Poll(now units.Time, max int) int {
 	q.device.queue = q.number
 	if q.reader != nil {
@@ -123,7 +123,7 @@ func (d *device) SetMTU(mtu int) {
 func (d *device) Ignored() uint64 { return d.ignored }
 
 // Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
-// returns how many it read; a super-packet may exceed max.
+// returns how many it read; super-packets may exceed max (superCost).
 func (d *device) Poll(now units.Time, max int) int { return d.poll(d.FD, now, max) }
 
 func (d *device) poll(fd int, now units.Time, max int) int {

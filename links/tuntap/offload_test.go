@@ -545,6 +545,20 @@ func TestOffloadUnroutable(t *testing.T) {
 	}
 }
 
+// TestOffloadPollTakesSeveral: a long super-packet counts as superCost packets, so that
+// a turn takes several.
+func TestOffloadPollTakesSeveral(t *testing.T) {
+	each(t, window, func(t *testing.T, s *super) {
+		const packets = superCost + 4
+		for i := range 6 {
+			s.send(s.message(s.stream(1000*packets*i, 1000*packets), 1000))
+		}
+		if got := []int{s.in.Poll(0, 4*superCost), s.in.Poll(0, superCost+1), s.in.Poll(0, 1)}; !cmp.Equal(got, []int{4 * packets, 2 * packets, 0}) {
+			t.Errorf("read %v", got)
+		}
+	})
+}
+
 // TestOffloadPollStops: reading ends at max packets, counted as pieces, and the rest
 // wait for the next turn.
 func TestOffloadPollStops(t *testing.T) {
