@@ -10,28 +10,31 @@
 # some, such as "k8-20 nic". In addition to the processor time of the run, it prints instructions
 # and cache misses per hop where perf can count them, and the result of a loop that only
 # touches the memory of as many nodes and packets (barehop). k34, 9,826 hosts, runs only
-# by name.
+# by name. SPAN=N makes every run N times as long in emulated time: two workers need runs of
+# seconds, since it takes a tenth of one to find out that both gain.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/barehop" ./scripts/bench/barehop
-hosts=0 nodes=0
+go build -o "$work/coretocore" ./scripts/bench/coretocore
+hosts=0 nodes=0 span=${SPAN:-1}
 shared() { cat /sys/devices/system/cpu/cpu0/cache/index"$1"/shared_cpu_list 2>/dev/null || echo unknown; }
 echo "cores $(nproc); cores with core 0's second-level cache: $(shared 2), third-level: $(shared 3)"
+apart() { echo "a cache line takes $("$work/coretocore" || echo unknown) ns from core to core (30 to 60 on one die, 100 to 200 between two; a hypervisor may change that at any time)"; }
 # tree K GBPS MICROSECONDS DELAY
 tree() {
   hosts=$(($1 * $1 * $1 / 4)) nodes=$(($1 * $1 * $1 / 4 + 5 * $1 * $1 / 4))
-  echo "duration: ${3}us"
+  echo "duration: $((span * $3))us"
   echo "topology: {kinds: {switch: {queue: {limit: 200KB}}, host: {queue: {limit: 200KB}}}, generate: {fat-tree: {k: $1, rate: 100Gbps, delay: ${4:-1us}}}}"
   echo "workload:"
   for i in $(seq $hosts); do echo "  - {cbr: {from: h$i, to: h$(((i + hosts / 2 - 1) % hosts + 1)), rate: ${2}Gbps, size: 1000B}}"; done
 }
 two() {
-  echo "duration: 200ms"
+  echo "duration: $((span * 200))ms"
   echo "topology: {kinds: {link: {rate: 100Gbps, delay: 100ns}}, nodes: {h1: {kind: host}, h2: {kind: host}}, links: [{endpoints: [\"h1:eth0\", \"h2:eth0\"]}]}"
   echo "workload: [{cbr: {from: h1, to: h2, rate: 20Gbps, size: 1000B}}, {cbr: {from: h2, to: h1, rate: 20Gbps, size: 1000B}}]"
 }
 nic() {
-  cat <<'YAML'
-duration: 1ms
+  cat <<YAML
+duration: ${span}ms
 topology:
   kinds:
     host: {attach: none, nic: {dscp: 26, cc: dcqcn}}
@@ -43,7 +46,7 @@ topology:
   generate: {fat-tree: {k: 8, rate: 100Gbps, delay: 1us}}
 workload:
 YAML
-  for i in $(seq 128); do echo "  - {write: {from: h$i, to: h$(((i + 63) % 128 + 1)), size: 1MB, for: 1ms}}"; done
+  for i in $(seq 128); do echo "  - {write: {from: h$i, to: h$(((i + 63) % 128 + 1)), size: 1MB, for: ${span}ms}}"; done
 }
 # run NAME WAY COMMAND...: appends seconds, memory in KB and traces to NAME.WAY, .mem, .trace
 run() {
@@ -82,6 +85,7 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   sed 's/^duration: .*/duration: 1ns/' "$work/$name.yaml" >"$work/$name-empty.yaml"
   for _ in $(seq "$RUNS"); do all "$name-empty"; done
   for _ in $(seq "$RUNS"); do all "$name"; done
+  apart
   [ "$(sort -u "$work/$name.trace" | wc -l)" = 1 ] || { echo "the traces differ" >&2; exit 1; }
   for way in before one two; do
     [ -f "$work/$name.$way" ] || continue
@@ -90,8 +94,8 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
     echo "| $name | $way | $(calc "$hops/$seconds/1e6" %.2f) million hops/s | $(calc "$seconds*1e9/$hops" %.0f) ns a hop | $(calc "$(median <"$work/$name.$way.mem")/1024" %.0f) MB |"
   done
   # A hop takes a link's delay of 1 us and some 0.1 us on the wire, so this many are in flight.
-  span=$(sed -n 's/^duration: //p' "$work/$name.yaml" | sed 's/us$//; s/ms$/000/')
-  bare=$(for _ in $(seq "$RUNS"); do taskset -c 0 "$work/barehop" $nodes "$(calc "$hops/$span*1.1+1" %.0f)"; done | median)
+  micros=$(sed -n 's/^duration: //p' "$work/$name.yaml" | sed 's/us$//; s/ms$/000/')
+  bare=$(for _ in $(seq "$RUNS"); do taskset -c 0 "$work/barehop" $nodes "$(calc "$hops/$micros*1.1+1" %.0f)"; done | median)
   echo "| $name | bare loop | $(calc "1e3/$bare" %.2f) million hops/s | $bare ns a hop | |"
   if counted=$(perf stat -x, -e instructions:u,cache-misses:u "$weft" sim --json --workers 1 "$work/$name.yaml" 2>&1 >/dev/null | cut -d, -f1) && [[ $counted =~ ^([0-9]+)[[:space:]]+([0-9]+) ]]; then
     echo "| $name | one | $(calc "${BASH_REMATCH[1]}/$hops" %.0f) instructions and $(calc "${BASH_REMATCH[2]}/$hops" %.1f) cache misses a hop, with reading the file | | |"
