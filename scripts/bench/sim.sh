@@ -18,7 +18,7 @@ go build -o "$work/coretocore" ./scripts/bench/coretocore
 hosts=0 nodes=0 span=${SPAN:-1}
 shared() { cat /sys/devices/system/cpu/cpu0/cache/index"$1"/shared_cpu_list 2>/dev/null || echo unknown; }
 echo "cores $(nproc); cores with core 0's second-level cache: $(shared 2), third-level: $(shared 3)"
-apart() { echo "a cache line takes $("$work/coretocore" || echo unknown) ns from core to core (30 to 60 on one die, 100 to 200 between two; a hypervisor may change that at any time)"; }
+apart() { echo "a cache line takes $("$work/coretocore" || echo unknown) ns from core to core (25 to 60 on one die, 100 to 200 between two; a hypervisor may change that at any time)"; }
 # tree K GBPS MICROSECONDS DELAY
 tree() {
   hosts=$(($1 * $1 * $1 / 4)) nodes=$(($1 * $1 * $1 / 4 + 5 * $1 * $1 / 4))

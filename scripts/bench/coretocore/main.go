@@ -1,6 +1,6 @@
 // Command coretocore measures how long a cache line takes from one core to another: two
 // threads on the first two cores that the process may use answer each other through one
-// word. Two workers of a run in virtual time pass packets in this way. On one die it takes 30
+// word. Two workers of a run in virtual time pass packets in this way. On one die it takes 25
 // to 60 ns, between dies 100 to 200; a hypervisor may move virtual cores between the two at
 // any time, and does not show it. It prints nanoseconds, the median of several tries.
 package main
