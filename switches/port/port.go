@@ -111,12 +111,12 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	return p
 }
 
-// Memory returns what receiving and sending a packet needs.
+// Memory returns what receiving and sending a packet needs, for prefetching.
 func (p *Port) Memory() prefetch.Range {
 	return prefetch.Range{At: unsafe.Add(unsafe.Pointer(p), needed), N: neededEnd - needed}
 }
 
-// Prefetch prefetches it.
+// Prefetch prefetches the part of it that is not of links.
 func (p *Port) Prefetch() { prefetch.Bytes(unsafe.Pointer(&p.link), uintptr(3*prefetch.Line)) }
 
 // SetPoint sets the congestion point of the queue to the one that make returns; nil means
