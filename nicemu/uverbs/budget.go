@@ -115,9 +115,9 @@ var (
 	simple   = cost{memory: objectBytes}
 	withPipe = cost{memory: objectBytes, descriptors: 1}
 	withRing = cost{memory: objectBytes, mappings: 1}
-	// ofSession is the socket twice, the process's memory and the bell; the doorbell page; a
-	// goroutine and its buffer.
-	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 4}
+	// ofSession is the socket, the process's memory and the bell; the doorbell page; a goroutine, its
+	// channel and the buffer for requests.
+	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 3}
 )
 
 func costOfQP(q *createQP) cost {

@@ -154,7 +154,7 @@ func (x *session) resizeCQ(q *createCQ) answer {
 		k.mem.word(w).Store(old.mem.word(w).Load())
 	}
 	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
-	x.unused = append(x.unused, old.mem)
+	x.discard(old.mem)
 	return k.answer(fd)
 }
 

@@ -6,8 +6,8 @@
 // its Session, and end with it, however the process ends; then its queue pairs are gone, peers
 // notice as with a real NIC, and its memory is never touched again.
 //
-// Control requests arrive on the socket (see abi.h of nicemu/verbs) and are handled on the engine's
-// thread. Work requests and completions go through rings in shared memory, without a system call
+// Control requests arrive on the socket (see abi.h of nicemu/verbs). The engine's thread reads and
+// answers them: to wake another thread for each would take longer than most requests. Work requests and completions go through rings in shared memory, without a system call
 // except for the doorbell of an idle NIC: an eventfd that the engine's thread waits on with its
 // devices. Entries are copied out once, then checked and used; a process that changes a ring
 // meanwhile, or writes nonsense to it, causes errors only on its own queue pairs.

@@ -59,7 +59,7 @@ func TestRingsChangeWhileRead(t *testing.T) {
 	defer stop.Store(true)
 	for n := 0; n < 300 || writes.Load() < 200_000; n++ {
 		for i := range c.queues {
-			c.server.bells[c.name].note(i)
+			c.note(i)
 		}
 		c.server.later(c.session)
 		w.server.Poll(w.engine.Now(), 32)
@@ -283,18 +283,17 @@ func TestTurns(t *testing.T) {
 	}
 
 	// A request about a queue waits for the queue's entries, a little at a time.
-	turns, do := 0, w.server.do
-	w.server.do = func(f func()) error { turns++; return do(f) }
+	w.turns = 0
 	c.nonsense(all[0])
 	must[handleMsg](c, opModifyQP, qpAttr{QP: all[0].Handle, Mask: uint32(qp.MaskState), State: uint32(qp.Reset)})
-	if want := depth / perTurn; turns < want {
-		t.Errorf("the engine was held %d times, not %d", turns, want)
+	if want := depth / perTurn; w.turns < want {
+		t.Errorf("the request took %d turns, not %d", w.turns, want)
 	}
-	turns = 0
 	for range 1000 {
 		must[handleMsg](c, opAllocPD, handleMsg{Handle: k.context})
 	}
-	turns = 0
+	turns, do := 0, w.server.do
+	w.server.do = func(f func()) error { turns++; return do(f) }
 	c.close()
 	if turns < 1000/32 {
 		t.Errorf("at the end the engine was held %d times for 1000 objects", turns)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,15 +22,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // live is a server on its socket, with whatever processes connect to it.
 type live struct {
 	*world
-	path   string
-	engine sync.Mutex
-	ended  chan struct{}
-	once   sync.Once
+	path    string
+	engine  sync.Mutex
+	stop    atomic.Bool // polling
+	polling sync.WaitGroup
+	ended   chan struct{}
+	once    sync.Once
 }
 
 func newLive(t *testing.T, b *budget) *live {
@@ -50,13 +54,26 @@ func newLive(t *testing.T, b *budget) *live {
 		l.server.Serve(func(err error) { t.Log(err) })
 		close(l.ended)
 	}()
+	l.polling.Go(l.poll)
 	t.Cleanup(l.end)
 	return l
+}
+
+// poll polls the server as an engine's thread does.
+func (l *live) poll() {
+	for !l.stop.Load() {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(l.server.FD()), Events: unix.POLLIN}}, 10)
+		l.engine.Lock()
+		l.server.Poll(0, 32)
+		l.engine.Unlock()
+	}
 }
 
 // end ends the server; the world then does not do so again.
 func (l *live) end() {
 	l.once.Do(func() {
+		l.stop.Store(true)
+		l.polling.Wait()
 		l.server.Close()
 		<-l.ended
 		l.server.listener = nil
@@ -147,32 +164,104 @@ func (l *live) served(c *net.UnixConn) {
 	}
 }
 
-// TestNeverReads: a program that sends requests without end and reads no answer blocks only itself,
-// and does not keep the lab from ending.
+// TestNeverReads: a program that sends requests without end and reads no answer ends only its own
+// session.
 func TestNeverReads(t *testing.T) {
 	l := newLive(t, nil)
 	v, c := l.hello(), l.hello()
 	if err := c.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	n := 0
+	for ; err == nil; n++ {
+		_, err = c.Write(message(opDevices, nil))
 	}
-	full := 0
-	for full < 100 { // there is no room for its answers, nor for its requests
-		err := raw.Control(func(fd uintptr) {
-			if _, err := unix.Write(int(fd), message(opDevices, nil)); err == unix.EAGAIN {
-				full++
-				time.Sleep(time.Millisecond)
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("request %d: %v", n, err)
+	}
+	l.sessions(1)
+	l.served(v)
+}
+
+// TestRequestsOfMany: requests of many programs at once are all answered, each to who asked.
+func TestRequestsOfMany(t *testing.T) {
+	l := newLive(t, nil)
+	var wg sync.WaitGroup
+	for i := range 40 { // more than epoll reports at once
+		c := l.hello()
+		wg.Go(func() {
+			for range i + 1 {
+				if _, err := call(c, opAllocPD, handleMsg{Handle: 1}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			b, err := call(c, opAllocPD, handleMsg{Handle: 1})
+			if err != nil || int(binary.LittleEndian.Uint32(b)) != i+3 {
+				t.Errorf("program %d has the domain % x: %v", i, b, err)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+// TestRequestAfterWork: a request is answered a turn after the work that was posted before it has
+// been taken.
+func TestRequestAfterWork(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	w.run()
+	c.write(k.rc, k.mr.Key, base, base+0x1000, 1)
+	if _, err := c.peer.Write(message(opQueryQP, handleMsg{Handle: k.rc.Handle})); err != nil {
+		t.Fatal(err)
+	}
+	w.server.Poll(w.engine.Now(), 32)
+	if c.request == nil || c.session.queues[k.rc.Number].sends.taken != 1 {
+		t.Error("the request has been answered, or the work not taken")
+	}
+	w.server.Poll(w.engine.Now(), 32)
+	b := make([]byte, maxMessage)
+	if n, err := c.peer.Read(b); err != nil || n <= headLen || binary.LittleEndian.Uint32(b) != 0 {
+		t.Errorf("an answer of %d bytes: %v", n, err)
+	}
+}
+
+// TestRequestOfSeveralTurns: a request that modifies a queue waits until all of the queue's work has
+// been taken, and others have turns meanwhile.
+func TestRequestOfSeveralTurns(t *testing.T) {
+	const depth = 4096
+	w, v, c, k := attacked(t)
+	q := must[qpAnswer](c, opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: uint32(qp.RC), MaxSendWR: depth, MaxSendSGE: 1})
+	w.run()
+	c.nonsense(q)
+	reset := qpAttr{QP: q.Handle, Mask: uint32(qp.MaskState), State: uint32(qp.Reset)}
+	if _, err := c.peer.Write(message(opModifyQP, reset)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.peer.Write(message(opQueryQP, handleMsg{Handle: v.rc.Handle})); err != nil {
+		t.Fatal(err)
+	}
+	turns, first := 0, -1
+	for b := make([]byte, maxMessage); ; turns++ {
+		w.server.Poll(w.engine.Now(), 32)
+		if n, _, err := unix.Recvfrom(v.socketOf(), b, unix.MSG_DONTWAIT); err == nil && n > 0 {
+			first = turns
+		}
+		if n, _, err := unix.Recvfrom(c.socketOf(), b, unix.MSG_DONTWAIT); err == nil && n > 0 {
+			break
+		}
+		if turns > 1000 {
+			t.Fatal("there is no answer")
 		}
 	}
-	l.served(v)
-	l.end()
+	if least := depth / (perSession + 3*perTurn); turns < least || first < 0 || first > 1 {
+		t.Errorf("the request took %d turns, the other's %d", turns, first)
+	}
+	w.sound()
+	v.unharmed(t)
 }
 
 // TestDescriptors: descriptors sent with a request, which needs none, are closed.
@@ -505,7 +594,7 @@ func TestRealMemory(t *testing.T) {
 	defer v.close()
 	c := w.connect()
 	defer c.close()
-	p, err := peerOf(int(c.socket.Fd()))
+	p, err := peerOf(c.socket)
 	if err != nil {
 		t.Skipf("SKIPPED: the memory of another process cannot be reached here: %v", err)
 	}

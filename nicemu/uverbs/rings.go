@@ -23,6 +23,8 @@ const (
 	// 2*perTurn.
 	perSession = 256
 	perPoll    = 1024
+	// perRequest is about the number of work requests that take as long as a control request.
+	perRequest = 64
 )
 
 // take takes the process's posted requests, as marked in the doorbell page; the rest has its turn

@@ -43,16 +43,16 @@ type Server struct {
 	admitted int  // sessions
 
 	// The fields below belong to the engine's thread.
-	epoll  int
-	kick   int        // eventfd: there is more work than one turn does
-	behind []*session // waiting for a turn
-	bells  map[int32]*session
-	next   int32
-	events [16]unix.EpollEvent
-	qps    map[*nicemu.QP]*queue
-	cqs    map[*nicemu.CQ]*completions
-	srqs   map[*nicemu.SRQ]*queue
-	ports  ports
+	epoll   int
+	kick    int        // eventfd: there is more work than one turn does
+	behind  []*session // waiting for a turn
+	members map[int32]*session
+	next    int32
+	events  [16]unix.EpollEvent
+	qps     map[*nicemu.QP]*queue
+	cqs     map[*nicemu.CQ]*completions
+	srqs    map[*nicemu.SRQ]*queue
+	ports   ports
 
 	// Room for the current entry.
 	scratch []byte
@@ -66,8 +66,18 @@ type Device struct {
 	Netdev string // its interface, such as "eth0"
 }
 
-// kickBell stands for the server's own eventfd among the doorbells.
-const kickBell = -1
+// What epoll reports, in an event's Pad.
+const (
+	bellRung    = iota // by a process, or by the server itself
+	socketReady        // with a request, or the process has hung up
+)
+
+// bellEvents makes epoll report every write to an eventfd. The eventfd is never read: the process
+// shares its flags, and could make reads block.
+const bellEvents = unix.EPOLLIN | unix.EPOLLET
+
+// nobody is the name of no session: of the server's own eventfd.
+const nobody = -1
 
 // New makes the server of a host whose NICs are devices, at most 16. do runs a function on the
 // thread of their engine, with the engine's time at the present, and waits for it; an error means
@@ -77,7 +87,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 		return nil, fmt.Errorf("a host has %d NICs: programs can use at most %d", len(devices), maxDevices)
 	}
 	s := &Server{
-		devices: devices, do: do, open: map[*session]bool{}, bells: map[int32]*session{},
+		devices: devices, do: do, open: map[*session]bool{}, members: map[int32]*session{},
 		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{},
 		budget: machine(), Start: func() time.Time { return time.Unix(0, 0) },
 	}
@@ -87,7 +97,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	if s.kick, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		err = s.watch(s.kick, kickBell)
+		err = s.watch(s.kick, bellEvents, nobody, bellRung)
 	}
 	if err != nil {
 		unix.Close(s.epoll)
@@ -99,10 +109,9 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	return s, nil
 }
 
-// watch makes epoll report every write to an eventfd. The eventfd is never read: the process shares
-// its flags, and could make reads block.
-func (s *Server) watch(fd int, name int32) error {
-	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: name})
+// watch makes epoll report events of a descriptor of a session.
+func (s *Server) watch(fd int, events uint32, name, what int32) error {
+	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: name, Pad: what})
 }
 
 // Listen makes the socket, for the owner of the lab alone.
@@ -190,7 +199,6 @@ func (s *Server) admit() error {
 
 // serve runs a session.
 func (s *Server) serve(c *net.UnixConn) {
-	defer c.Close()
 	x, err := newSession(s, c)
 	if errors.Is(err, syscall.ESRCH) {
 		return // the program ended before its first request
@@ -217,8 +225,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for x := range s.open {
-		// run returns, even from writing to a program that does not read.
-		_ = x.conn.SetDeadline(time.Unix(1, 0))
+		x.hangUp()
 	}
 	s.mu.Unlock()
 	if s.listener != nil {
@@ -229,16 +236,19 @@ func (s *Server) Close() {
 	unix.Close(s.epoll)
 }
 
-// FD becomes ready when a process has rung its doorbell (wall.Poller).
+// FD becomes ready when a process has rung its doorbell, or has sent a request (wall.Poller).
 func (s *Server) FD() int { return s.epoll }
 
-// Poll takes the work requests that processes have posted, on the engine's thread, and returns how
-// many. It takes no more than the fabric can wait for, and ignores the requested number: a work
-// request is less than a packet, and there are more of them.
+// Poll takes the work requests that processes have posted and answers their control requests, on the
+// engine's thread. It returns how many it took, where a control request counts as perRequest. It
+// takes no more than the fabric can wait for, and ignores the requested number: a work request is
+// less than a packet, and there are more of them.
 func (s *Server) Poll(units.Time, int) (taken int) {
 	// Bells rung from here on, by the server itself too, are for the next turn.
-	for i := range s.rung() {
-		if x := s.bells[s.events[i].Fd]; x != nil {
+	for i := range s.ready() {
+		e := &s.events[i]
+		if x := s.members[e.Fd]; x != nil {
+			x.asked = x.asked || e.Pad == socketReady
 			s.later(x)
 		}
 	}
@@ -251,7 +261,7 @@ func (s *Server) Poll(units.Time, int) (taken int) {
 		s.behind = s.behind[1:]
 		x.behind = false
 		if !x.ended {
-			taken += x.take()
+			taken += x.turn()
 		}
 	}
 	if len(s.behind) > 0 {
@@ -261,8 +271,8 @@ func (s *Server) Poll(units.Time, int) (taken int) {
 	return taken
 }
 
-// rung finds the doorbells that have been rung.
-func (s *Server) rung() int {
+// ready asks epoll which doorbells have been rung and which sockets have requests.
+func (s *Server) ready() int {
 	var now unix.Timespec
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), uintptr(unsafe.Pointer(&now)), 0, 0)
 	if errno != 0 {

@@ -1,13 +1,11 @@
 package uverbs
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +16,12 @@ import (
 // session is the connection of a process, with all its objects.
 type session struct {
 	server *Server
-	conn   *net.UnixConn
-	socket *os.File // a descriptor of conn for the engine's thread
+	socket int
 	memory host
+	unused chan shm // of destroyed objects: too slow to unmap on the engine's thread
+
+	over   chan struct{} // closed when the process has hung up, or has to go
+	goOnce sync.Once     // closes over
 
 	// The fields below belong to the engine's thread.
 	doorbell shm
@@ -28,6 +29,9 @@ type session struct {
 	name     int32
 	greeted  bool
 	ended    bool
+	asked    bool   // there is a request in the socket
+	request  []byte // that has been read and is not answered yet; nil if there is none
+	buffer   []byte // for requests
 	objects  map[uint32]object
 	held     cost   // of the server's budget
 	cost     cost   // of the object being made
@@ -38,8 +42,7 @@ type session struct {
 	behind   bool     // waiting for another turn
 	pending  []*queue // not emptied yet
 
-	dying  []uint32 // handles that end is about to destroy
-	unused []shm    // of destroyed objects: too slow to unmap on the engine's thread
+	dying []uint32 // handles that end is about to destroy
 }
 
 // object is the object of a handle.
@@ -48,167 +51,96 @@ type object struct {
 	cost cost
 }
 
-// newSession makes the session of a connection.
+// unusedBacklog is how many mappings wait for the session's goroutine. If there are more, the
+// engine's thread unmaps them.
+const unusedBacklog = 256
+
+// newSession makes the session of a connection, which it closes: the session has a descriptor of its
+// own.
 func newSession(s *Server, c *net.UnixConn) (*session, error) {
-	x := &session{server: s, conn: c, bell: -1, objects: map[uint32]object{}}
-	var err error
-	if x.socket, err = c.File(); err != nil {
+	defer c.Close()
+	x := &session{
+		server: s, socket: -1, bell: -1, name: nobody, objects: map[uint32]object{}, buffer: make([]byte, maxMessage),
+		unused: make(chan shm, unusedBacklog), over: make(chan struct{}),
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
 		return nil, err
 	}
-	fd := int(x.socket.Fd())
-	// The file shares its flags with conn, which Go waits for in its poller.
-	if err = unix.SetNonblock(fd, true); err == nil {
-		x.memory, err = peerOf(fd)
+	var dup error
+	if err := raw.Control(func(fd uintptr) { x.socket, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
+		return nil, errors.Join(err, dup)
 	}
-	if err != nil {
-		x.socket.Close()
+	if x.memory, err = peerOf(x.socket); err != nil {
+		unix.Close(x.socket)
 		return nil, err
 	}
 	return x, nil
 }
 
-// run answers requests until the process hangs up or sends an invalid one.
+// run lets the engine's thread answer requests until the process hangs up or the server closes. In
+// the meantime it unmaps the memory of destroyed objects.
 func (x *session) run() {
-	buf := make([]byte, maxMessage)
+	var err error
+	if x.server.do(func() { err = x.enter() }) != nil {
+		return
+	}
+	if err != nil {
+		x.server.warn(fmt.Errorf("an RDMA program: %w", err))
+		return
+	}
 	for {
-		n, _, flags, _, err := x.conn.ReadMsgUnix(buf, nil)
-		if err != nil || n < headLen || flags&unix.MSG_TRUNC != 0 {
-			return
-		}
-		a := x.answer(op(binary.LittleEndian.Uint32(buf)), buf[headLen:n])
-		err = a.send(x.conn)
-		a.close()
-		if err != nil {
+		select {
+		case m := <-x.unused:
+			m.close()
+		case <-x.over:
 			return
 		}
 	}
 }
 
-// answer is the result of a request.
-type answer struct {
-	err  error
-	body any
-	fds  []int // passed to the process and closed here
+// hangUp makes run return.
+func (x *session) hangUp() { x.goOnce.Do(func() { close(x.over) }) }
+
+// enter makes the engine's thread watch the socket.
+func (x *session) enter() error {
+	s := x.server
+	for s.next++; s.next < 0 || s.members[s.next] != nil; s.next = max(s.next+1, 0) {
+	}
+	x.name = s.next
+	s.members[x.name] = x
+	if err := s.watch(x.socket, unix.EPOLLIN, x.name, socketReady); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
 }
 
-func failed(err error) answer { return answer{err: err} }
+// unmapHere is the size up to which the engine's thread unmaps memory itself, because waking the
+// session's goroutine would take longer.
+const unmapHere = 1 << 18
 
-func (a *answer) send(c *net.UnixConn) error {
-	var b bytes.Buffer
-	head := [headLen]byte{}
-	if a.err != nil {
-		binary.LittleEndian.PutUint32(head[:], uint32(errnoOf(a.err)))
-	}
-	b.Write(head[:])
-	var rights []byte
-	switch {
-	case a.err != nil:
-		b.WriteString(a.err.Error())
-	case a.body != nil:
-		if err := binary.Write(&b, binary.LittleEndian, a.body); err != nil {
-			return err
+// discard unmaps the memory of a destroyed object.
+func (x *session) discard(m shm) {
+	if len(m.bytes) > unmapHere {
+		select {
+		case x.unused <- m:
+			return
+		default:
 		}
 	}
-	if len(a.fds) > 0 {
-		rights = unix.UnixRights(a.fds...)
-	}
-	_, _, err := c.WriteMsgUnix(b.Bytes()[:min(b.Len(), maxMessage)], rights, nil)
-	return err
+	m.close()
 }
 
-func (a *answer) close() {
-	for _, fd := range a.fds {
-		unix.Close(fd)
-	}
-}
-
-// errnoOf returns the errno of an error for a program.
-func errnoOf(err error) syscall.Errno {
-	var e syscall.Errno
-	if errors.As(err, &e) && e != 0 {
-		return e
-	}
-	return syscall.EINVAL
-}
-
-// request handles an operation.
-type request func(x *session, body []byte) answer
-
-// on returns a request that runs a function on the engine's thread.
-func on[Q any](f func(*session, *Q) answer) request {
-	return func(x *session, body []byte) answer {
-		var q Q
-		if len(body) != binary.Size(q) {
-			return failed(fmt.Errorf("%w: a request of %d bytes, not %d", syscall.EPROTO, len(body), binary.Size(q)))
-		}
-		if _, err := binary.Decode(body, binary.LittleEndian, &q); err != nil {
-			return failed(fmt.Errorf("%w: %w", syscall.EPROTO, err))
-		}
-		return f(x, &q)
-	}
-}
-
-// answer handles a request.
-func (x *session) answer(o op, body []byte) (a answer) {
-	f := requests[o]
-	if f == nil {
-		return failed(fmt.Errorf("%w: unknown request %d", syscall.ENOSYS, o))
-	}
-	for again := true; again; {
-		again = false
-		err := x.server.do(func() {
-			switch {
-			case x.ended:
-				a = failed(syscall.EIO)
-			case o != opHello && !x.greeted:
-				a = failed(fmt.Errorf("%w: the first request has to be HELLO", syscall.EPROTO))
-			case (o == opModifyQP || o == opModifySRQ) && x.drain(body):
-				again = true
-			default:
-				a = f(x, body)
-			}
-		})
-		if err != nil {
-			return failed(fmt.Errorf("%w: %w", syscall.EIO, err))
-		}
-	}
-	x.unmap()
-	return a
-}
-
-// drain takes some of the requests posted to a queue before it is modified; its handle is the first
-// word of the request. It returns true if there are more.
-func (x *session) drain(body []byte) bool {
-	if len(body) < 4 {
-		return false
-	}
-	k, ok := x.objects[binary.LittleEndian.Uint32(body)].it.(*queue)
-	taken := 0
-	return ok && k.take(perTurn, &taken)
-}
-
-// unmap unmaps the memory of destroyed objects, on the session's goroutine.
+// unmap unmaps what run has left.
 func (x *session) unmap() {
-	for i := range x.unused {
-		x.unused[i].close()
+	for {
+		select {
+		case m := <-x.unused:
+			m.close()
+		default:
+			return
+		}
 	}
-	x.unused = nil
-}
-
-// making returns a request whose function makes an object, which has a cost.
-func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
-	return on(func(x *session, q *Q) answer {
-		c := costOf(q)
-		if err := x.spend(c); err != nil {
-			return failed(err)
-		}
-		x.cost = c
-		a := f(x, q)
-		if x.cost = (cost{}); a.err != nil {
-			x.server.budget.give(&x.held, c)
-		}
-		return a
-	})
 }
 
 // always returns a fixed cost.
@@ -280,19 +212,15 @@ func (x *session) hello(q *helloMsg) answer {
 		unix.Close(fd)
 		return failed(fmt.Errorf("doorbell: %w", err))
 	}
-	s := x.server
-	for s.next++; s.next < 0 || s.bells[s.next] != nil; s.next = max(s.next+1, 0) {
-	}
 	// The process's descriptor and this one refer to the same file.
 	if x.bell, err = unix.FcntlInt(uintptr(bell), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		err = s.watch(x.bell, s.next)
+		err = x.server.watch(x.bell, bellEvents, x.name, bellRung)
 	}
 	if err != nil {
 		m.close()
 		return answer{err: fmt.Errorf("doorbell: %w", err), fds: []int{fd, bell}}
 	}
-	x.doorbell, x.name, x.greeted = m, s.next, true
-	s.bells[x.name] = x
+	x.doorbell, x.greeted = m, true
 	m.word(0).Store(1)
 	return answer{fds: []int{fd, bell}}
 }
@@ -315,18 +243,24 @@ func (x *session) end() {
 		unix.Close(x.bell)
 	}
 	x.memory.close()
-	x.socket.Close()
+	unix.Close(x.socket)
 	x.server.budget.give(&x.held, x.held) // of events that were not read
 }
 
 // leave ends everything that the process can do.
 func (x *session) leave() {
+	if x.ended {
+		return
+	}
 	x.ended = true
 	x.memory.forget()
-	delete(x.server.bells, x.name)
-	if x.bell >= 0 {
-		_ = unix.EpollCtl(x.server.epoll, unix.EPOLL_CTL_DEL, x.bell, nil)
+	delete(x.server.members, x.name)
+	for _, fd := range [...]int{x.socket, x.bell} {
+		if fd >= 0 {
+			_ = unix.EpollCtl(x.server.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+		}
 	}
+	x.hangUp()
 }
 
 // destroySome destroys some objects, dependent ones first, and reports whether there are more.
@@ -365,10 +299,10 @@ func (x *session) order() (all []uint32) {
 func (x *session) release(o any) {
 	switch o := o.(type) {
 	case *queue:
-		x.unused = append(x.unused, o.mem)
+		x.discard(o.mem)
 		o.mem = shm{}
 	case *completions:
-		x.unused = append(x.unused, o.mem)
+		x.discard(o.mem)
 		o.mem = shm{}
 	case interface{ release() }: // has a pipe
 		o.release()

@@ -233,7 +233,7 @@ func TestEnd(t *testing.T) {
 	if now := w.device.InUse(); now != before {
 		t.Errorf("in use are %+v, not %+v", now, before)
 	}
-	if data[100] != 0 || len(w.server.qps)+len(w.server.cqs)+len(w.server.srqs)+len(w.server.ports.users)+len(w.server.bells) != 0 {
+	if data[100] != 0 || len(w.server.qps)+len(w.server.cqs)+len(w.server.srqs)+len(w.server.ports.users)+len(w.server.members) != 0 {
 		t.Error("something is left")
 	}
 	if n := openFiles(t); n != files {

@@ -26,6 +26,7 @@ type world struct {
 	server *Server
 
 	clients map[*client]bool // that have not ended
+	turns   int              // of requests
 }
 
 // nowhere is the port of a NIC that only talks to itself.
@@ -125,8 +126,33 @@ func (w *world) connect() *client {
 	c := &client{session: x, w: w, peer: peer, memory: &slice{memory.Bytes{Base: base, Data: make([]byte, 1<<16)}}, bell: -1}
 	x.memory.close()
 	x.memory = c.memory
+	if err := x.enter(); err != nil {
+		w.t.Fatal(err)
+	}
 	w.clients[c] = true
 	return c
+}
+
+// socketOf returns the descriptor of the process's end.
+func (c *client) socketOf() (n int) {
+	raw, err := c.peer.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { n = int(fd) })
+	}
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return n
+}
+
+// answer handles a request, in as many turns as it takes.
+func (c *client) answer(o op, body []byte) answer {
+	for {
+		c.w.turns++
+		if a, again := c.session.answer(o, body); !again {
+			return a
+		}
+	}
 }
 
 // close ends the process.
@@ -137,7 +163,6 @@ func (c *client) close() {
 	c.closed = true
 	delete(c.w.clients, c)
 	c.end()
-	c.conn.Close()
 	c.peer.Close()
 	for _, fd := range c.fds {
 		unix.Close(fd)
