@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,13 +43,19 @@ var buildWeft = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
+	if cleanUp, err = startCleaner(path); err != nil {
+		return "", err
+	}
 	return path, nil
 })
 
+// cleanUp is nil if no test has needed the command.
+var cleanUp *cleaner
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := buildWeft(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if cleanUp != nil {
+		cleanUp.finish()
 	}
 	if extensionTemp != "" {
 		os.RemoveAll(extensionTemp)
@@ -122,7 +129,7 @@ func startLabOn(t *testing.T, workers, text string, programs ...string) *realLab
 // name differs in every process so that two runs do not collide.
 func newLab(t *testing.T, weft, dir, text string) *realLab {
 	t.Helper()
-	l := &realLab{t: t, weft: weft, name: fmt.Sprintf("t%d-%d", os.Getpid()%100000, labCount())}
+	l := &realLab{t: t, weft: weft, name: labPrefix() + strconv.Itoa(labCount())}
 	l.file = filepath.Join(dir, "lab.yaml")
 	if err := os.WriteFile(l.file, []byte("name: "+l.name+"\n"+text), 0o644); err != nil {
 		t.Fatal(err)
