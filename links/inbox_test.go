@@ -34,7 +34,7 @@ func newApart(workers int) *apart {
 		a.outbox = &Outbox{}
 		a.outbox.Begin(0)
 	}
-	a.link = New(Side{&near, &a.pool}, Side{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
+	a.link = new(Link).Init(new(Flight), Side{&near, &a.pool}, Side{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
 	a.link.Join(a.inbox, a.outbox)
 	return a
 }

@@ -68,22 +68,16 @@ type Side struct {
 	Pool   *packet.Pool
 }
 
-// New makes a link that delivers to the far port. random determines its losses and
-// jitter. If the two ends belong to different engines, out carries the packets in
-// flight from one to the other; else it is nil.
-func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
-	l, f := new(Link), new(Flight)
-	Place(l, f, near, far, out, random, s, to)
-	return l
-}
-
-// Place is New in memory that the caller has for the two halves.
-func Place(l *Link, f *Flight, near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) {
+// Init makes l, with f, a link that delivers to the far port, and returns it. random
+// determines its losses and jitter. If the two ends belong to different engines, out
+// carries the packets in flight from one to the other; else it is nil.
+func (l *Link) Init(f *Flight, near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	*f = Flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
 	*l = Link{flight: f, out: out, rand: random, pool: near.Pool}
 	l.apply(s)
+	return l
 }
 
 // Settings returns the current settings.

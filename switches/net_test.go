@@ -124,8 +124,8 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
 	side := links.Side{Engine: &n.engine, Pool: &n.pool}
-	a.Connect(links.New(side, side, nil, sim.NewRand(1, a.Name), s, b))
-	b.Connect(links.New(side, side, nil, sim.NewRand(1, b.Name), s, a))
+	a.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, a.Name), s, b))
+	b.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, b.Name), s, a))
 }
 
 // packet returns a packet of size bytes from one endpoint to another.

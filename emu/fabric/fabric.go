@@ -269,9 +269,7 @@ func (f *Fabric) addPrefetching() {
 	}
 	for n, ports := range f.ports {
 		p := f.processOf[n]
-		for _, port := range ports {
-			p.ports = append(p.ports, port.Memory())
-		}
+		p.ports = append(p.ports, ports...)
 	}
 }
 

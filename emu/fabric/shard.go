@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
-	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/pauses"
 	"github.com/weftlab/weft/traces/records"
 )
@@ -68,7 +68,7 @@ type process struct {
 	colour *colour
 	number int // in colour
 
-	ports []prefetch.Range // what packets need of its ports; nil if that fits the cache
+	ports []*port.Port // to prefetch; nil if all of the fabric's fit the cache
 }
 
 // mail carries a shard's packets to other shards in virtual time, by their

@@ -3,7 +3,6 @@ package fabric
 import (
 	"math"
 
-	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -166,7 +165,9 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 func (p *process) prefetch() {
 	p.inbox.Prefetch()
 	if p.inbox.Waiting() >= len(p.ports) {
-		prefetch.Ranges(p.ports)
+		for _, port := range p.ports {
+			port.PrefetchAll()
+		}
 	}
 }
 

@@ -8,8 +8,3 @@ import "unsafe"
 //
 //go:noescape
 func lines(p unsafe.Pointer, n uintptr)
-
-// ranges prefetches the cache lines of the n ranges starting at r; n is above 0.
-//
-//go:noescape
-func ranges(r *Range, n uintptr)

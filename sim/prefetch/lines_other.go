@@ -5,5 +5,3 @@ package prefetch
 import "unsafe"
 
 func lines(unsafe.Pointer, uintptr) {}
-
-func ranges(*Range, uintptr) {}

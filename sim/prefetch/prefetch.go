@@ -11,22 +11,6 @@ const Line = 64
 // Bytes prefetches the n bytes from p on, which need not be readable; n is above 0.
 func Bytes(p unsafe.Pointer, n uintptr) { lines(p, n) }
 
-// Range is memory to prefetch.
-type Range struct {
-	At unsafe.Pointer
-	N  uintptr // bytes, above 0
-}
-
-// Of returns the first n bytes of a value, at most all of them.
-func Of[T any](p *T, n uintptr) Range { return Range{unsafe.Pointer(p), min(n, unsafe.Sizeof(*p))} }
-
-// Ranges prefetches several ranges, which takes less time than one by one.
-func Ranges(r []Range) {
-	if len(r) > 0 {
-		ranges(&r[0], uintptr(len(r)))
-	}
-}
-
 // Head prefetches the first n bytes of the value that p points to, at most all of them.
 // p may be nil.
 func Head[T any](p *T, n uintptr) { lines(unsafe.Pointer(p), min(n, unsafe.Sizeof(*p))) }

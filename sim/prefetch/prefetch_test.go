@@ -19,8 +19,6 @@ func TestPrefetch(t *testing.T) {
 	Head(v, 2*unsafe.Sizeof(*v))
 	Bytes(unsafe.Pointer(&v.z), 10*Line)
 	Head[value](nil, 1)
-	Ranges(nil)
-	Ranges([]Range{Of(v, 1), Of(v, 2*unsafe.Sizeof(*v)), {unsafe.Pointer(&v.z), 10 * Line}, {nil, 1}})
 	if v.a != 1 || v.z != 2 {
 		t.Errorf("%d and %d became %d and %d", 1, 2, v.a, v.z)
 	}

@@ -48,7 +48,7 @@ func newFedRig(list ...class.Class) *fedRig {
 	r.port = New(&r.engine, &r.pool, "h:1", 0, r, 0)
 	far := New(&r.engine, &r.pool, "s:1", 0, r, 0)
 	side := links.Side{Engine: &r.engine, Pool: &r.pool}
-	r.port.Connect(links.New(side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
+	r.port.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
 	r.chassis = &Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*Port{r.port}}
 	r.port.SetClasses(r.chassis, list, ClassEnv{
 		Engine: &r.engine, Rand: sim.NewRand(1, "trim"),

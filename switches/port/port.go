@@ -111,12 +111,12 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	return p
 }
 
-// Memory returns what receiving and sending a packet needs, for prefetching.
-func (p *Port) Memory() prefetch.Range {
-	return prefetch.Range{At: unsafe.Add(unsafe.Pointer(p), needed), N: neededEnd - needed}
+// PrefetchAll prefetches what receiving and sending a packet needs of the port and its links.
+func (p *Port) PrefetchAll() {
+	prefetch.Bytes(unsafe.Add(unsafe.Pointer(p), needed), neededEnd-needed)
 }
 
-// Prefetch prefetches the part of it that is not of links.
+// Prefetch prefetches the part of that which is not of links.
 func (p *Port) Prefetch() { prefetch.Bytes(unsafe.Pointer(&p.link), uintptr(3*prefetch.Line)) }
 
 // SetPoint sets the congestion point of the queue to the one that make returns; nil means
@@ -145,10 +145,9 @@ func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 }
 
 // Cable makes a link from this port to another, for Connect. Its halves are in the memory of
-// the two ports. near and far are the engines and pools of the ports; see links.New.
+// the two ports. near and far are the engines and pools of the ports; see links.Link.Init.
 func (p *Port) Cable(to *Port, near, far links.Side, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
-	links.Place(&p.near, &to.far, near, far, out, random, s, to)
-	return &p.near
+	return p.near.Init(&to.far, near, far, out, random, s, to)
 }
 
 // Connect sets the link that leaves the port.

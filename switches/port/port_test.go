@@ -40,7 +40,7 @@ func newRig(rate units.Rate, limit units.Bytes) *rig {
 	r.from = New(&r.engine, &r.pool, "a:1", 0, r, limit)
 	r.to = New(&r.engine, &r.pool, "b:1", 0, r, limit)
 	side := links.Side{Engine: &r.engine, Pool: &r.pool}
-	r.link = links.New(side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
+	r.link = new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
 	r.from.Connect(r.link)
 	r.from.Observe(r.engine.Now(), r)
 	return r
