@@ -11,10 +11,17 @@
 # and cache misses per hop where perf can count them, and the result of a loop that only
 # touches the memory of as many nodes and packets (barehop). k34, 9,826 hosts, runs only
 # by name. SPAN=N makes every run N times as long in emulated time: two workers need runs of
-# seconds, since it takes a tenth of one to find out that both gain.
+# seconds, since it takes a tenth of one to find out that both gain. Two independent runs at
+# the same time, one on each core, show the most that two workers could do.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/barehop" ./scripts/bench/barehop
 go build -o "$work/coretocore" ./scripts/bench/coretocore
+# pair COMMAND...: runs it twice at the same time, on two cores.
+cat >"$work/pair" <<'SH'
+#!/bin/sh
+taskset -c 0 "$@" >/dev/null & taskset -c 1 "$@" && wait $!
+SH
+chmod +x "$work/pair"
 hosts=0 nodes=0 span=${SPAN:-1}
 shared() { cat /sys/devices/system/cpu/cpu0/cache/index"$1"/shared_cpu_list 2>/dev/null || echo unknown; }
 echo "cores $(nproc); cores with core 0's second-level cache: $(shared 2), third-level: $(shared 3)"
@@ -55,7 +62,7 @@ run() {
   /usr/bin/env time -f "%U %S %e %M" -o "$work/time" "$@" sim --json $flags "$work/$name.yaml" >"$work/out"
   read -r user system elapsed memory <"$work/time"
   # On one core, processor time, which other processes do not affect.
-  if [ "$way" = two ]; then echo "$elapsed"; else calc "$user+$system" %.3f; echo; fi >>"$work/$name.$way"
+  if [ "$way" = two ] || [ "$way" = apart ]; then echo "$elapsed"; else calc "$user+$system" %.3f; echo; fi >>"$work/$name.$way"
   echo "$memory" >>"$work/$name.$way.mem"
   jq -r .trace "$work/out" >>"$work/$name.trace"
   jq '[.ports[].tx_packets] | add' "$work/out" >"$work/$name.hops"
@@ -66,6 +73,7 @@ all() {
   if [ -n "${BEFORE:-}" ]; then flags="" run "$name" before taskset -c 0 "$BEFORE"; fi
   flags="--workers 1" run "$name" one taskset -c 0 "$weft"
   flags="--workers 2" run "$name" two "$weft"
+  flags="--workers 1" run "$name" apart "$work/pair" "$weft"
 }
 for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   case $name in
@@ -87,10 +95,14 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   for _ in $(seq "$RUNS"); do all "$name"; done
   apart
   [ "$(sort -u "$work/$name.trace" | wc -l)" = 1 ] || { echo "the traces differ" >&2; exit 1; }
-  for way in before one two; do
+  hops=$(cat "$work/$name.hops")
+  for way in before one two apart; do
     [ -f "$work/$name.$way" ] || continue
     seconds=$(calc "$(median <"$work/$name.$way")-$(median <"$work/$name-empty.$way")")
-    hops=$(cat "$work/$name.hops")
+    if [ $way = apart ]; then # both runs
+      echo "| $name | two runs, one on each core | $(calc "2*$hops/$seconds/1e6" %.2f) million hops/s | | |"
+      continue
+    fi
     echo "| $name | $way | $(calc "$hops/$seconds/1e6" %.2f) million hops/s | $(calc "$seconds*1e9/$hops" %.0f) ns a hop | $(calc "$(median <"$work/$name.$way.mem")/1024" %.0f) MB |"
   done
   # A hop takes a link's delay of 1 us and some 0.1 us on the wire, so this many are in flight.

@@ -14,9 +14,10 @@ import (
 
 const (
 	line = 64
-	// A hop of weft touches some ten lines.
-	packetLines = 2
-	portLines   = 4
+	// What a hop through a switch of weft touches: one line of the packet, and of each of the two
+	// ports three (port.Port).
+	packetLines = 1
+	portLines   = 3
 	degree      = 8 // ports of a node
 )
 
