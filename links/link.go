@@ -249,6 +249,17 @@ func (l *Link) post(x letter) {
 	l.inbox.put(x)
 }
 
+// Passes reports whether packets with l3 bytes of layer 3 arrive in the instant in which they are
+// sent.
+func (l *Link) Passes(l3 units.Bytes) bool { return l.instant && l3 <= l.mtu && l.flight.empty() }
+
+// Pass carries a packet or a train over a link that Passes it.
+func (l *Link) Pass(now units.Time, p *packet.Packet) {
+	p.Epoch = l.epoch
+	l.flight.delivered += uint64(p.Count() - 1)
+	l.flight.deliver(now, p)
+}
+
 // LaunchAhead sends a packet whose first bit may not have left yet. The caller has set
 // its At, and the link is Predictable. Even on an instant link the packet may have to
 // wait, for one that began to leave when the link had a rate.

@@ -84,8 +84,12 @@ func (s *Switch) Chassis() *port.Chassis { return s.chassis }
 // Unsent returns the number of generated packets that had no route or were refused.
 func (s *Switch) Unsent() uint64 { return s.unsent }
 
-// Input forwards a packet.
+// Input forwards a packet or a train.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if p.Flow == packet.Train {
+		s.inputTrain(now, in, p)
+		return
+	}
 	if s.chassis != nil {
 		p.In = uint16(in.Index)
 		s.chassis.Classify(p)
@@ -107,6 +111,22 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		return
 	}
 	out.Send(now, p)
+}
+
+// inputTrain forwards a train whole if all of its packets leave through the same port and nothing
+// more happens to them.
+func (s *Switch) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.chassis == nil && s.router == nil && p.Dest != packet.Flood {
+		number := s.routes[p.Dest]
+		g := &s.groups[number]
+		if !g.static && (g.count == 1 || !s.chooser.Stateful()) {
+			if out, _ := s.pick(now, in, number, p); out != nil {
+				out.Send(now, p)
+				return
+			}
+		}
+	}
+	s.pool.Uncouple(p, func(q *packet.Packet) { s.Input(now, in, q) })
 }
 
 // Originate sends a packet that the switch generated, such as a congestion point's

@@ -17,6 +17,13 @@ type Device interface {
 	Deliver(now units.Time, p *packet.Packet)
 }
 
+// TrainDevice is a Device that takes trains too.
+type TrainDevice interface {
+	Device
+	// DeliverTrain hands a train of packets to the host, and owns it from then on.
+	DeliverTrain(now units.Time, p *packet.Packet)
+}
+
 // NIC receives the RoCEv2 packets that arrive at a station.
 type NIC interface {
 	// Receive takes a packet, and owns it. A packet of another NIC has a RoCE
@@ -42,6 +49,7 @@ type Station struct {
 	fabric *Fabric
 	pool   *packet.Pool
 	device Device
+	trains TrainDevice // device, if it is one
 	nic    NIC
 	takers map[*packet.MessageProtocol]Taker
 	count  uint64 // of packets that entered here, for their identity
@@ -60,7 +68,10 @@ func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
 }
 
 // Attach sets the device of a real host.
-func (s *Station) Attach(d Device) { s.device = d }
+func (s *Station) Attach(d Device) {
+	s.device = d
+	s.trains, _ = d.(TrainDevice)
+}
 
 // SetNIC gives the station a NIC. The NIC then receives RoCEv2 instead of the
 // device: packets of NICs, and packets to UDP port 4791 that are not fragments.
@@ -110,10 +121,19 @@ func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 }
 
 // EnterSuper splits a super-packet that a real host sent. head has the fields
-// that its pieces share.
+// that its pieces share. If the port lets them pass at once, all but the last are a train.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
 	head.Dest = s.fabric.directory.Resolve(super.Data, head, s.ID)
 	split := gso.Split(s.pool, super, head)
+	if s.edge == nil && s.chassis == nil && s.pool.Supers() <= maxSupers {
+		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
+		if s.Port.Passes(now, head) {
+			if p := split.Train(); p != nil {
+				s.Admit(now, p)
+				s.Port.Send(now, p)
+			}
+		}
+	}
 	for p := split.Next(); p != nil; p = split.Next() {
 		if s.pool.Supers() > maxSupers {
 			p = gso.Copy(s.pool, p)
@@ -130,40 +150,56 @@ func (s *Station) Malformed(now units.Time, p *packet.Packet) {
 	s.Port.Discard(now, p, packet.Malformed)
 }
 
-// Refused counts a packet as dropped that was delivered to the device but that
+// Refused counts a packet, or all of a train, as dropped that was delivered to the device but that
 // the host's kernel did not take. The caller keeps the packet.
 func (s *Station) Refused(now units.Time, p *packet.Packet) {
-	s.Delivered--
-	s.DeliveredBytes -= uint64(p.Size)
+	n := uint64(p.Count())
+	s.Delivered -= n
+	s.DeliveredBytes -= n * uint64(p.Size)
 	s.Port.Refused(now, p)
 }
 
 // Originate takes a packet of a modelled flow.
 func (s *Station) Originate(now units.Time, p *packet.Packet) { s.send(now, p) }
 
-// Admit counts a packet as entered and sets its identity, its origin, its class
+// Admit counts a packet or a train as entered and sets its identity, its origin, its class
 // and the time. It does not send it: the code that feeds the station's port
 // does.
 func (s *Station) Admit(now units.Time, p *packet.Packet) {
-	s.count++
-	p.ID = uint64(s.ID)<<40 | s.count
+	n := uint64(p.Count())
+	p.ID = uint64(s.ID)<<40 | (s.count + 1)
+	s.count += n
 	p.Origin, p.Born = s.ID, now
 	if s.chassis != nil {
 		p.In = buffer.Own
 		s.chassis.Classify(p)
 	}
-	s.Entered++
-	s.EnteredBytes += uint64(p.Size)
+	s.Entered += n
+	s.EnteredBytes += n * uint64(p.Size)
 }
 
 // Input passes a packet that arrived to the edge service, if that wants it; otherwise
 // it delivers the packet.
 func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if p.Flow == packet.Train {
+		s.inputTrain(now, in, p)
+		return
+	}
 	if s.edge != nil && s.edge.service.Wants(p) {
 		s.edge.service.Receive(now, p)
 		return
 	}
 	s.deliver(now, in, p)
+}
+
+// inputTrain delivers a train whole if the device takes it.
+func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.trains == nil || s.edge != nil || s.takes(p) {
+		s.pool.Uncouple(p, func(q *packet.Packet) { s.Input(now, in, q) })
+		return
+	}
+	s.countIn(p)
+	s.trains.DeliverTrain(now, p)
 }
 
 // deliver passes a packet to its receiver: a modelled flow's record, a Taker,
@@ -200,8 +236,9 @@ func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 }
 
 func (s *Station) countIn(p *packet.Packet) {
-	s.Delivered++
-	s.DeliveredBytes += uint64(p.Size)
+	n := uint64(p.Count())
+	s.Delivered += n
+	s.DeliveredBytes += n * uint64(p.Size)
 }
 
 // record passes a packet to the record of its modelled flow.

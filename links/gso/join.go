@@ -87,13 +87,17 @@ func NewJoiner(pool *packet.Pool, w Writer, ip bool) *Joiner {
 	return j
 }
 
-// Add takes p, a packet of a real program, and writes the packets that cannot wait.
+// Add takes p, a packet of a real program or a train, and writes the packets that cannot wait.
 func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 	r := j.find(p.Hash)
 	if r != nil && r.grow(now, p) {
 		return
 	}
 	g, joinable := segmentOf(p)
+	if p.Flow == packet.Train && !(joinable && (r == nil || g.size == r.segment && r.takes(p, &g))) {
+		j.pool.Uncouple(p, func(q *packet.Packet) { j.Add(now, q) })
+		return
+	}
 	if r != nil && !(joinable && r.takes(p, &g)) {
 		j.close(r)
 		r = nil
@@ -113,7 +117,7 @@ func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 	} else {
 		r.append(now, p, &g)
 	}
-	if g.last || len(g.data) < r.segment {
+	if g.last || g.size < r.segment {
 		j.close(r)
 	}
 }
@@ -170,9 +174,10 @@ func (j *Joiner) write(r *Run) {
 // start makes r a run of p alone. If p is not joinable, g need only hold a piece's headers.
 func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
 	p.Next = nil
-	r.List, r.tail, r.Packets, r.Bytes = p, p, 1, p.Size
+	n := p.Count()
+	r.List, r.tail, r.Packets, r.Bytes = p, p, n, units.Bytes(n)*p.Size
 	r.First, r.Last = now, now
-	r.head, r.l4, r.segment, r.payload, r.flags = g.head, g.l4, len(g.data), len(g.data), g.flags
+	r.head, r.l4, r.segment, r.payload, r.flags = g.head, g.l4, g.size, len(g.data), g.flags
 	r.nextSeq = g.seq + uint32(len(g.data))
 	r.nextID = nextID(p)
 	r.slices = 1 // the first is for the headers
@@ -184,7 +189,7 @@ func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
 // length. It reports false when p needs a closer look.
 func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 	q := r.tail
-	if !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
+	if p.Flow == packet.Train || !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
 		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst {
 		return false
 	}
@@ -202,7 +207,7 @@ func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 func (r *Run) takes(p *packet.Packet, g *segment) bool {
 	q := r.tail
 	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst ||
-		len(g.data) > r.segment || len(r.head)-int(q.L3)+r.payload+len(g.data) > maxIP {
+		g.size > r.segment || len(r.head)-int(q.L3)+r.payload+len(g.data) > maxIP {
 		return false
 	}
 	if follows(q, p) {
@@ -229,8 +234,9 @@ func (r *Run) link(now units.Time, p *packet.Packet, n int) {
 	p.Next = nil
 	r.tail.Next = p
 	r.tail = p
-	r.Packets++
-	r.Bytes += p.Size
+	packets := p.Count()
+	r.Packets += packets
+	r.Bytes += units.Bytes(packets) * p.Size
 	r.Last = now
 	r.payload += n
 	r.nextSeq += uint32(n)
@@ -294,21 +300,22 @@ func gsoType(p *packet.Packet) uint8 {
 // nextID returns the IPv4 identification expected of the packet after p.
 func nextID(p *packet.Packet) uint16 {
 	if p.Version == 4 {
-		return p.IPID + 1
+		return p.IPID + p.Piece.More + 1
 	}
 	return p.IPID
 }
 
 // follows reports whether p is the next piece after q in one super-packet.
 func follows(q, p *packet.Packet) bool {
-	return p.Piece.Of != nil && p.Piece.Of == q.Piece.Of && p.Piece.Index == q.Piece.Index+1
+	return p.Piece.Of != nil && p.Piece.Of == q.Piece.Of && p.Piece.Index == q.Piece.Index+q.Piece.More+1
 }
 
-// segment is what a packet would add to a run.
+// segment is what a packet or a train would add to a run.
 type segment struct {
 	head  []byte // its headers, or its super-packet's
 	l4    int
 	data  []byte
+	size  int // of data, for each packet
 	seq   uint32
 	flags uint8
 	last  bool // nothing may follow
@@ -318,7 +325,7 @@ type segment struct {
 // segment of a piece is still valid; that of a frame may be empty.
 func segmentOf(p *packet.Packet) (g segment, joinable bool) {
 	if s := p.Piece.Of; s != nil {
-		g = segment{head: s.Data[:s.Payload], l4: int(s.L4), data: pieceBytes(p)}
+		g = segment{head: s.Data[:s.Payload], l4: int(s.L4), data: pieceBytes(p), size: int(p.Size) - int(s.Payload)}
 		if p.Proto == wire.ProtoUDP {
 			g.last = lastPiece(p)
 			return g, !p.BadFCS && plainIP(p, g.l4)
@@ -370,7 +377,7 @@ func (g *segment) readFrame(p *packet.Packet) bool {
 	if binary.LittleEndian.Uint16(f[p.Sum:]) != pseudoHeader(p, ip, len(f)-g.l4) {
 		return false // joining would correct it
 	}
-	g.head, g.data = f[:payload], f[payload:]
+	g.head, g.data, g.size = f[:payload], f[payload:], len(f)-payload
 	g.seq, g.flags = binary.BigEndian.Uint32(f[g.l4+4:]), f[g.l4+13]
 	return true
 }

@@ -45,8 +45,8 @@ func (k *host) WriteRun(r *Run) {
 	var ethernet []byte
 	n := 0
 	for p := r.List; p != nil; p = p.Next {
-		n++
-		size += p.Size
+		n += p.Count()
+		size += units.Bytes(p.Count()) * p.Size
 		if ethernet == nil && k.ip {
 			if p.Frame != nil {
 				ethernet = p.Frame[:p.L3]

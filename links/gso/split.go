@@ -155,12 +155,37 @@ func Split(pool *packet.Pool, s *packet.Super, head *packet.Packet) Splitter {
 // Next returns the next segment, in order, as a piece with the fields of head and
 // its own IPv4 identification; nil after the last. The caller sets the ID.
 func (c *Splitter) Next() *packet.Packet {
-	s, h := c.of, c.head
+	s := c.of
 	left := uint32(len(s.Data)) - c.at
 	if left == 0 {
 		return nil
 	}
 	n := min(uint32(s.Segment), left)
+	p := c.cut(n)
+	c.at += n
+	c.index++
+	return p
+}
+
+// Train returns all segments but the last as a packet.Train; nil if that is only one. It is called
+// before Next, and the caller sets the ID.
+func (c *Splitter) Train() *packet.Packet {
+	s := c.of
+	full := uint32(s.Segment)
+	n := (uint32(len(s.Data)) - c.at - 1) / full
+	if n < 2 {
+		return nil
+	}
+	p := c.cut(full)
+	p.Flow, p.Piece.More = packet.Train, uint16(n-1)
+	c.at += n * full
+	c.index += uint16(n)
+	return p
+}
+
+// cut returns the next segment, of n bytes of payload.
+func (c *Splitter) cut(n uint32) *packet.Packet {
+	s, h := c.of, c.head
 	p := c.pool.Cut(s, c.at, c.index, units.Bytes(uint32(s.Payload)+n))
 	p.Hash, p.Dest, p.To, p.Origin, p.Born = h.Hash, h.Dest, h.To, h.Origin, h.Born
 	p.L3, p.TOS, p.TTL, p.Version, p.Proto = h.L3, h.TOS, h.TTL, h.Version, h.Proto
@@ -168,8 +193,6 @@ func (c *Splitter) Next() *packet.Packet {
 	if h.Version == 4 {
 		p.IPID = s.IPID + c.index
 	}
-	c.at += n
-	c.index++
 	return p
 }
 
@@ -179,10 +202,10 @@ func pieceSeq(p *packet.Packet) uint32 {
 	return s.Seq + p.Piece.Offset - uint32(s.Payload)
 }
 
-// pieceBytes returns the payload of a piece.
+// pieceBytes returns the payload of a piece, or of all packets of a train.
 func pieceBytes(p *packet.Packet) []byte {
 	s := p.Piece.Of
-	return s.Data[p.Piece.Offset:][:int(p.Size)-int(s.Payload)]
+	return s.Data[p.Piece.Offset:][:p.Count()*(int(p.Size)-int(s.Payload))]
 }
 
 // pieceFlags returns the TCP flags of a piece: only the first segment has CWR, only

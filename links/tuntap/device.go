@@ -210,6 +210,15 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 	d.Pool.Free(p)
 }
 
+// deliverTrain is deliver for all packets of a train.
+func (d *device) deliverTrain(now units.Time, p *packet.Packet) {
+	if d.offload != nil {
+		d.offload.add(now, p)
+		return
+	}
+	d.Pool.Uncouple(p, func(q *packet.Packet) { d.deliver(now, q) })
+}
+
 // skip returns the number of bytes of a frame that the device does not carry.
 func (d *device) skip(p *packet.Packet) int {
 	if d.front > 0 {

@@ -20,3 +20,6 @@ func NewTAP(c Config) *TAP {
 
 // Deliver gives a packet to the host and takes ownership of it.
 func (t *TAP) Deliver(now units.Time, p *packet.Packet) { t.deliver(now, p) }
+
+// DeliverTrain hands the packets of a packet.Train to the host.
+func (t *TAP) DeliverTrain(now units.Time, p *packet.Packet) { t.deliverTrain(now, p) }

@@ -118,3 +118,13 @@ func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
 	}
 	t.deliver(now, p)
 }
+
+// DeliverTrain strips the Ethernet headers and gives the packets of a packet.Train to the host, or
+// ignores them. They are TCP or UDP, so there is nothing to answer.
+func (t *TUN) DeliverTrain(now units.Time, p *packet.Packet) {
+	if dst, _ := p.MACs(); dst != t.mac && !dst.Multicast() {
+		t.Pool.Free(p)
+		return
+	}
+	t.deliverTrain(now, p)
+}

@@ -26,6 +26,8 @@ const (
 	NIC  int32 = -2 // of an emulated NIC: has a RoCE
 
 	Protocol int32 = -3 // of a protocol that a system defines: has a Message
+
+	Train int32 = -4 // stands for several packets of a real program, see Pool.Uncouple
 )
 
 // Packet is one frame in the network. Exactly one holder owns it at a time (a queue,
@@ -39,7 +41,7 @@ type Packet struct {
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
 	Dest   Endpoint
-	Flow   int32 // number of a modelled flow, or Real, NIC or Protocol
+	Flow   int32 // number of a modelled flow, or Real, NIC, Protocol or Train
 	Origin Endpoint
 	L3     uint16 // offset of the network header
 	In     uint16 // number of the switch's ingress port

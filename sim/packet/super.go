@@ -36,6 +36,7 @@ type Piece struct {
 	Of     *Super
 	Offset uint32 // of the packet's payload in Of.Data
 	Index  uint16 // of the packet among the segments, from 0
+	More   uint16 // packets of a Train after its first
 }
 
 // NewSuper returns an empty super-packet with one reference, the caller's.
@@ -56,7 +57,7 @@ func (l *Pool) NewSuper() *Super {
 func (l *Pool) Cut(s *Super, offset uint32, index uint16, size units.Bytes) *Packet {
 	p := l.New()
 	s.refs++
-	p.Piece = Piece{s, offset, index}
+	p.Piece = Piece{Of: s, Offset: offset, Index: index}
 	p.Size = size
 	return p
 }

@@ -21,7 +21,7 @@ import (
 
 // Owner is the switch or host that a port belongs to.
 type Owner interface {
-	// Input takes every good packet that the port receives, and owns it.
+	// Input takes every good packet or train that the port receives, and owns it.
 	Input(now units.Time, in *Port, p *packet.Packet)
 	// Foresee returns what Input would do with p: Fine, or the reason why it would Discard
 	// it. Only observed ports call it.
@@ -98,6 +98,12 @@ const (
 
 // traffic counts packets and the bytes of their frames.
 type traffic struct{ packets, bytes uint64 }
+
+func (t *traffic) addTrain(k *packet.Packet) {
+	n := uint64(k.Count())
+	t.packets += n
+	t.bytes += n * uint64(k.Size)
+}
 
 func (t *traffic) add(n units.Bytes) {
 	t.packets++
@@ -214,9 +220,13 @@ func (p *Port) view(now units.Time) congestion.Queue {
 	return q
 }
 
-// Send sends a packet through this port.
+// Send sends a packet or a train through this port.
 func (p *Port) Send(now units.Time, k *packet.Packet) {
 	k.Fate = packet.Fine
+	if k.Flow == packet.Train {
+		p.sendTrain(now, k)
+		return
+	}
 	if p.link == nil {
 		p.drop(now, k, packet.NoRoute)
 		return
@@ -290,8 +300,12 @@ func (p *Port) note(k *packet.Packet, fate packet.Fate) {
 	}
 }
 
-// Receive takes a packet from the link that ends at this port.
+// Receive takes a packet or a train from the link that ends at this port.
 func (p *Port) Receive(now units.Time, k *packet.Packet) {
+	if k.Flow == packet.Train {
+		p.receiveTrain(now, k)
+		return
+	}
 	p.rx.add(k.Size)
 	if p.observer != nil {
 		fate := packet.Fine
@@ -320,7 +334,7 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 func (p *Port) Discard(now units.Time, k *packet.Packet, fate packet.Fate) { p.lose(now, k, fate) }
 
 // Refused counts a packet that came in through this port and that its host finally did not
-// accept. The caller keeps the packet.
+// accept, or all of a train. The caller keeps the packet.
 func (p *Port) Refused(now units.Time, k *packet.Packet) { p.count(now, k, packet.HostRefused) }
 
 // drop drops a packet that the queue does not accept.
@@ -337,12 +351,13 @@ func (p *Port) lose(now units.Time, k *packet.Packet, fate packet.Fate) {
 	p.pool.Free(k)
 }
 
-// count counts a lost packet.
+// count counts a lost packet, or all of a train.
 func (p *Port) count(now units.Time, k *packet.Packet, fate packet.Fate) {
 	if p.losses == nil {
 		p.losses = new(Losses)
 	}
-	p.losses.Drops[fate]++
-	p.losses.DropBytes += uint64(k.Size)
-	p.trace.add(now, k, fate)
+	n := uint64(k.Count())
+	p.losses.Drops[fate] += n
+	p.losses.DropBytes += n * uint64(k.Size)
+	p.trace.addTrain(now, k, fate)
 }
