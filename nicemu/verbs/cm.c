@@ -179,9 +179,11 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct cm_channel *c = (struct cm_channel *)channel;
 
+	__atomic_store_n(&c->gone, true, __ATOMIC_SEQ_CST);
 	weft_call_handle(c->session, WEFT_CM_DESTROY_CHANNEL, c->handle);
 	close(channel->fd);
-	free(c);
+	if (!__atomic_load_n(&c->takers, __ATOMIC_SEQ_CST))
+		free(c);
 }
 
 static struct cm_id *alloc_id(struct weft_session *s, uint32_t handle, struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type)
@@ -911,6 +913,10 @@ static bool happen(struct cm_event *e, const struct weft_cm_event *m)
 	return true;
 }
 
+/*
+ * Another thread may destroy the channel meanwhile. Then this one waits on, as in the
+ * kernel's ucma_get_event; programs such as rping end like that.
+ */
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct cm_channel *c = (struct cm_channel *)channel;
@@ -927,24 +933,26 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return cm_error(ENOMEM);
+	__atomic_add_fetch(&c->takers, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		n = read(channel->fd, &token, 1);
-		if (n != 1) {
-			error = n == 0 ? weft_closed(s) : errno;
-			break;
-		}
-		error = weft_call(s, WEFT_CM_GET_EVENT, &h, sizeof(h), &m, sizeof(m), NULL, 0);
-		if (error == EAGAIN)
+		error = n == 0 ? weft_closed(s) : n < 0 ? errno : 0;
+		if (!error)
+			error = weft_call(s, WEFT_CM_GET_EVENT, &h, sizeof(h), &m, sizeof(m), NULL, 0);
+		if (error && __atomic_load_n(&c->gone, __ATOMIC_SEQ_CST))
+			error = weft_closed(s);
+		if (error == EAGAIN && n == 1)
 			continue; /* its ID no longer exists */
-		if (error)
+		if (error || happen(e, &m))
 			break;
-		if (happen(e, &m)) {
-			*event = &e->event;
-			return 0;
-		}
 	}
-	free(e);
-	return cm_error(error);
+	__atomic_sub_fetch(&c->takers, 1, __ATOMIC_SEQ_CST);
+	if (error) {
+		free(e);
+		return cm_error(error);
+	}
+	*event = &e->event;
+	return 0;
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type event)

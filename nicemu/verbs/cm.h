@@ -11,6 +11,8 @@ struct cm_channel {
 	struct rdma_event_channel channel;
 	struct weft_session *session;
 	uint32_t handle;
+	uint32_t takers; /* threads in rdma_get_cm_event */
+	bool gone;       /* it is destroyed; takers may have it still */
 };
 
 struct cm_id {

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -297,6 +298,53 @@ static void *asks(void *arg)
 	return NULL;
 }
 
+/* A thread that takes the events of a channel. It ends with the process. */
+struct taker {
+	struct rdma_event_channel *from;
+	sem_t took;
+};
+
+static void *takes(void *arg)
+{
+	struct taker *t = arg;
+	struct rdma_cm_event *e;
+
+	for (;;) {
+		CHECK(!rdma_get_cm_event(t->from, &e));
+		CHECK(!rdma_ack_cm_event(e));
+		sem_post(&t->took);
+	}
+	return NULL;
+}
+
+/*
+ * A channel is destroyed while another thread waits for its events: that thread waits
+ * on, also if an event was on its way, as with the kernel's. rping ends like that.
+ */
+static void cm_closes(void)
+{
+	begin();
+	for (int n = 0; n < 200; n++) {
+		struct taker *t = calloc(1, sizeof(*t));
+		struct rdma_cm_id *id;
+		pthread_t thread;
+
+		CHECK(t && !sem_init(&t->took, 0, 0));
+		t->from = rdma_create_event_channel();
+		CHECK(t->from && !pthread_create(&thread, NULL, takes, t) && !pthread_detach(thread));
+		CHECK(!rdma_create_id(t->from, &id, NULL, RDMA_PS_TCP));
+		CHECK(!rdma_resolve_addr(id, NULL, at(NULL, 1), 1000));
+		CHECK(!sem_wait(&t->took));
+		usleep(500); /* it waits again */
+		CHECK(!rdma_resolve_route(id, 1000));
+		if (n % 2)
+			usleep(n);
+		CHECK(!rdma_destroy_id(id));
+		rdma_destroy_event_channel(t->from);
+	}
+	usleep(100000);
+}
+
 /* Endpoints are synchronous. */
 static void cm_endpoints(void)
 {
@@ -352,5 +400,5 @@ static void cm_sockets(void)
 
 const struct check connections[] = {
 	{ "cm_addresses", cm_addresses }, { "cm_orders", cm_orders }, { "cm_answers", cm_answers },
-	{ "cm_endpoints", cm_endpoints }, { "cm_sockets", cm_sockets }, { NULL, NULL },
+	{ "cm_endpoints", cm_endpoints }, { "cm_closes", cm_closes }, { "cm_sockets", cm_sockets }, { NULL, NULL },
 };
