@@ -131,13 +131,22 @@ func (l *realLab) rdmaBetween(at, from string, server, client []string) (served,
 			if try < 20 && early.MatchString(said) {
 				continue
 			}
-			l.t.Fatalf("%s: exit code %d\n%s\nserver:\n%s", strings.Join(client, " "), code, said, s.out.String())
+			l.t.Fatalf("%s: exit code %d\n%s\nserver:\n%s", strings.Join(client, " "), code, lastLines(said), lastLines(s.out.String()))
 		}
 		if err := s.ends(); err != nil {
-			l.t.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, s.out.String(), said)
+			l.t.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, lastLines(s.out.String()), lastLines(said))
 		}
 		return s.out.String(), said
 	}
+}
+
+// lastLines returns the end of what a program said: rping -V prints all its data.
+func lastLines(said string) string {
+	const most = 2000
+	if len(said) <= most {
+		return said
+	}
+	return "... " + said[len(said)-most:]
 }
 
 // ends waits until the program has ended by itself, and returns its error.
