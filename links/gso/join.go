@@ -94,7 +94,8 @@ func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 		return
 	}
 	g, joinable := segmentOf(p)
-	if p.Flow == packet.Train && !(joinable && (r == nil || g.size == r.segment && r.takes(p, &g))) {
+	if p.Flow == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.takes(p, &g))) {
+		// Its packets go different ways.
 		j.pool.Uncouple(p, func(q *packet.Packet) { j.Add(now, q) })
 		return
 	}
@@ -194,7 +195,7 @@ func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 		return false
 	}
 	n := int(p.Size) - int(p.Piece.Of.Payload)
-	if len(r.head)-int(q.L3)+r.payload+n > maxIP {
+	if r.room() < n {
 		return false
 	}
 	v := &r.iov[r.slices-1]
@@ -203,11 +204,20 @@ func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// takes reports whether p, a joinable packet of the same flow, can be appended.
+// takesAll reports whether all packets of a joinable train of the same flow can be appended.
+func (r *Run) takesAll(p *packet.Packet, g *segment) bool {
+	return g.size == r.segment && r.room() >= len(g.data) && r.takes(p, g)
+}
+
+// room returns how much more payload fits in an IP packet.
+func (r *Run) room() int { return maxIP - (len(r.head) - int(r.tail.L3) + r.payload) }
+
+// takes reports whether p, a joinable packet of the same flow or the first of a train, can be
+// appended.
 func (r *Run) takes(p *packet.Packet, g *segment) bool {
 	q := r.tail
 	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst ||
-		g.size > r.segment || len(r.head)-int(q.L3)+r.payload+len(g.data) > maxIP {
+		g.size > r.segment || r.room() < g.size {
 		return false
 	}
 	if follows(q, p) {

@@ -80,7 +80,7 @@ func TestJoinTrains(t *testing.T) {
 		for i := range flows {
 			flows[i], sizes[i] = drawModel(t)
 			if rapid.Bool().Draw(t, "plain") {
-				flows[i], sizes[i] = base(), 100
+				flows[i], sizes[i] = base(), rapid.SampledFrom([]int{100, 1448}).Draw(t, "size")
 				flows[i].src += uint16(i)
 			}
 			flows[i].payload = flows[i].payload[:0]
