@@ -25,8 +25,6 @@ type offload struct {
 
 	spare *packet.Super // for the next read
 	head  packet.Packet
-	vnet  [gso.HeaderLen]byte
-	iov   [2]unix.Iovec
 
 	counts Offloaded
 	held   *hdrhistogram.Histogram // ns
@@ -82,25 +80,31 @@ func (d *device) Flush(now units.Time) {
 // packets that come alone. If all 45 counted, a turn would end after each of them.
 const superCost = 8
 
-// poll reads a queue until it has max packets or nothing is waiting.
-func (o *offload) poll(fd int, now units.Time, max int) (n int) {
-	for cost := 0; cost < max; {
+// poll reads a queue until it has as many packets as most or nothing is waiting.
+func (o *offload) poll(fd int, now units.Time, most int) (n int) {
+	// The virtio header comes before the frame, or where the Ethernet header that the
+	// device does not carry will be.
+	front := o.device.front
+	begin := max(front, gso.HeaderLen)
+	for cost := 0; cost < most; {
 		s := o.spare
 		if s == nil {
 			s = o.device.Pool.NewSuper()
 			o.spare = s
 		}
-		length := o.read(fd, s.Room()[o.device.front:])
+		room := s.Room()
+		length := read(fd, room[begin-gso.HeaderLen:])
 		if length < gso.HeaderLen {
 			return n
 		}
-		frame := s.Room()[:o.device.front+length-gso.HeaderLen]
+		h := gso.Decode(room[begin-gso.HeaderLen:])
+		frame := room[begin-front : begin+length-gso.HeaderLen]
 		if !o.device.takes(frame) {
 			n++
 			cost++
 			continue
 		}
-		packets := o.enter(now, s, frame)
+		packets := o.enter(now, s, h, frame)
 		n += packets
 		cost += min(packets, superCost)
 	}
@@ -108,9 +112,8 @@ func (o *offload) poll(fd int, now units.Time, max int) (n int) {
 }
 
 // enter lets the packets of a read enter the fabric and returns their number.
-func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
+func (o *offload) enter(now units.Time, s *packet.Super, h gso.Header, frame []byte) int {
 	d := o.device
-	h := gso.Decode(o.vnet[:])
 	if h.GSOType == gso.GSONone {
 		p := o.copy(frame)
 		if len(frame) > packet.MaxFrame || !p.Parse() || gso.MarkPartial(p, h, d.front) != nil {
@@ -187,22 +190,6 @@ func (o *offload) count(r *gso.Run) {
 	o.counts.Writes++
 	if r.Packets > 1 || o.now > r.First {
 		_ = o.held.RecordValue(min(int64((o.now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
-	}
-}
-
-// read fills the virtio header and b from a queue; it returns 0 when nothing is waiting.
-func (o *offload) read(fd int, b []byte) int {
-	o.iov[0].Base, o.iov[1].Base = &o.vnet[0], &b[0]
-	o.iov[0].SetLen(len(o.vnet))
-	o.iov[1].SetLen(len(b))
-	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&o.iov[0])), uintptr(len(o.iov)))
-		if errno == 0 {
-			return int(n)
-		}
-		if errno != unix.EINTR {
-			return 0 // as in device.read
-		}
 	}
 }
 
