@@ -164,8 +164,8 @@ type crew struct {
 	turns   bool       // a window runs one colour
 	barrier barrier
 	others  sync.WaitGroup // all but the first
-	windows int            // so far, of all runs
-	worked  time.Duration  // likewise
+	worked  time.Duration  // so far, in all runs
+	looks   looks          // when to call choose
 	next    int            // workers from the next window on
 	// choose returns the number of workers to use after so much work, in which so many
 	// events were handled.
@@ -193,17 +193,16 @@ type window struct {
 	_      [8]byte // a cache line for each
 }
 
-// lookEvery is the number of windows between two calls of the tuner.
-const lookEvery = 16
-
 // lead runs the first worker, which starts alone and makes others join it.
 func (w *crew) lead() {
 	began := time.Now()
 	defer func() { w.worked += time.Since(began) }()
 	active := 1
 	for turn := 0; ; turn++ {
-		if w.windows++; w.windows%lookEvery == 0 && turn > 0 {
-			w.next = w.choose(w.worked+time.Since(began), w.handled(turn-1))
+		if w.looks.due() && turn > 0 {
+			now := w.worked + time.Since(began)
+			w.next = w.choose(now, w.handled(turn-1))
+			w.looks.looked(now)
 		}
 		w.announce(0, active, turn)
 		w.plan[turn%2][0].active = w.next

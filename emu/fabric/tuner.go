@@ -32,6 +32,30 @@ func newTuner(most int) *tuner {
 	return &tuner{most: most, active: most, stays: most, down: true, calm: period, left: period}
 }
 
+// looks decides in which windows the tuner looks: in each if windows are long, else in every
+// few, since asking for the time takes long compared with a short window.
+type looks struct {
+	every   int // windows
+	windows int // since the last look
+	last    time.Duration
+}
+
+// mostWindows bounds the windows between two looks.
+const mostWindows = 16
+
+// due is called once a window.
+func (l *looks) due() bool {
+	l.windows++
+	return l.windows >= l.every
+}
+
+// looked is called after a look, with the time.
+func (l *looks) looked(now time.Duration) {
+	took := max(1, now-l.last)
+	l.every = int(min(mostWindows, max(1, time.Duration(l.windows)*(period/4)/took)))
+	l.last, l.windows = now, 0
+}
+
 // look takes the number of events that have been handled after so much time of work, and
 // returns how many workers are to run from now on.
 func (t *tuner) look(now time.Duration, events uint64) (active int) {

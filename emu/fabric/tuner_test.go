@@ -5,6 +5,37 @@ import (
 	"time"
 )
 
+// TestLooks: the tuner looks in every window that is longer than its period, and in one of 16 that
+// are short, and soon again when that changes.
+func TestLooks(t *testing.T) {
+	var l looks
+	var now time.Duration
+	for _, c := range []struct {
+		window  time.Duration
+		windows int
+		want    int // looks in the second half
+	}{
+		{10 * time.Microsecond, 1600, 50},
+		{30 * time.Millisecond, 60, 30},
+		{time.Millisecond, 2000, 200},
+		{3 * time.Millisecond, 200, 100},
+	} {
+		n := 0
+		for i := range c.windows {
+			now += c.window
+			if l.due() {
+				l.looked(now)
+				if i >= c.windows/2 {
+					n++
+				}
+			}
+		}
+		if n != c.want {
+			t.Errorf("%d looks in %d windows of %v, not %d", n, c.windows/2, c.window, c.want)
+		}
+	}
+}
+
 // TestTuner: the tuner nearly always stays at the number of workers that runs a fabric
 // fastest, and it follows when that changes. The numbers are events a microsecond.
 func TestTuner(t *testing.T) {
