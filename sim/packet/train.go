@@ -4,8 +4,9 @@ package packet
 // place, ID and IPv4 identification. The fields of the Packet are those of the first, Size included.
 //
 // It saves the work for each packet where all of them pass at once: links without rate and delay,
-// and ports that do nothing but count. It exists only within one event, and never waits. Whoever
-// cannot treat all its packets alike replaces it by them (Uncouple).
+// and ports that do nothing but count. It crosses the fabric within one event, and never waits in a
+// queue or on a link. Code that cannot treat all of its packets alike replaces it with them
+// (Uncouple).
 
 // Count returns the number of packets that p stands for: 1 unless it is a Train.
 func (p *Packet) Count() int {
