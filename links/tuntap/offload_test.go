@@ -28,14 +28,16 @@ const window = 20 * units.Microsecond
 // delivered to another one.
 type super struct {
 	*kernel
-	kind   string // TAP or TUN
-	v6     bool
-	engine sim.Engine
-	in     endpoint // of the host
-	out    endpoint // of the peer, which writes to the same kernel
-	supers int
-	kept   []*packet.Packet
-	writes []delivery
+	kind    string // TAP or TUN
+	v6      bool
+	engine  sim.Engine
+	in      endpoint // of the host
+	out     endpoint // of the peer, which writes to the same kernel
+	without endpoint // as out, without offload
+	supers  int
+	trains  bool // super-packets enter as trains
+	kept    []*packet.Packet
+	writes  []delivery
 }
 
 type delivery struct {
@@ -46,6 +48,7 @@ type delivery struct {
 type endpoint interface {
 	Poll(now units.Time, max int) int
 	Deliver(now units.Time, p *packet.Packet)
+	DeliverTrain(now units.Time, p *packet.Packet)
 	Flush(now units.Time)
 	Offloaded() Offloaded
 }
@@ -55,6 +58,11 @@ func (s *super) Enter(_ units.Time, p *packet.Packet) { s.kept = append(s.kept, 
 func (s *super) EnterSuper(now units.Time, u *packet.Super, head *packet.Packet) {
 	s.supers++
 	split := gso.Split(&s.pool, u, head)
+	if s.trains {
+		if p := split.Train(); p != nil {
+			s.Enter(now, p)
+		}
+	}
 	for p := split.Next(); p != nil; p = split.Next() {
 		s.Enter(now, p)
 	}
@@ -73,8 +81,12 @@ func newSuper(t testing.TB, kind string, v6 bool, window units.Time) *super {
 	if kind == "TUN" {
 		s.in = NewTUN(c, hostMAC, nil, neighbours{})
 		s.out = NewTUN(c, peerMAC, nil, neighbours{})
+		c.Offload = false
+		s.without = NewTUN(c, peerMAC, nil, neighbours{})
 	} else {
 		s.in, s.out = NewTAP(c), NewTAP(c)
+		c.Offload = false
+		s.without = NewTAP(c)
 	}
 	t.Cleanup(s.clean)
 	return s
@@ -272,7 +284,11 @@ func (s *super) take() []*packet.Packet {
 func (s *super) deliver(now units.Time, ps ...*packet.Packet) {
 	s.engine.Advance(now)
 	for _, p := range ps {
-		s.out.Deliver(now, p)
+		if p.Flow == packet.Train {
+			s.out.DeliverTrain(now, p)
+		} else {
+			s.out.Deliver(now, p)
+		}
 	}
 }
 
@@ -362,6 +378,39 @@ func TestOffloadMarked(t *testing.T) {
 		want := s.message(g, 1000)
 		copy(want[gso.HeaderLen:], frame[s.skip():])
 		s.wrote("marked", want)
+	})
+}
+
+// TestOffloadTrains: a train goes out as it came, as packets from a device without offload, and not
+// at all from a TUN with another address.
+func TestOffloadTrains(t *testing.T) {
+	each(t, window, func(t *testing.T, s *super) {
+		s.trains = true
+		m := s.message(s.stream(0, 3*1000), 1000)
+		ps := s.enter(m)
+		if len(ps) != 2 || ps[0].Count() != 2 || ps[1].Count() != 1 {
+			t.Fatalf("%d packets have entered", len(ps))
+		}
+		s.deliver(0, ps...)
+		s.out.Flush(0)
+		s.wrote("a train", m)
+
+		ps = s.enter(m)
+		s.without.DeliverTrain(0, ps[0])
+		s.without.Deliver(0, ps[1])
+		var want [][]byte
+		for _, g := range s.stream(0, 3*1000).cut(1000) {
+			want = append(want, g.frame(t)[s.skip():])
+		}
+		s.wrote("without offload", want...)
+
+		if s.kind == "TUN" {
+			ps = s.enter(m)
+			ps[0].Dst, ps[1].Dst = 0x020000000077, 0x020000000077
+			s.deliver(0, ps...)
+			s.out.Flush(0)
+			s.wrote("to another")
+		}
 	})
 }
 
