@@ -401,13 +401,7 @@ func TestStationNIC(t *testing.T) {
 	p.Sum = 14 + 20 + 6
 	p.Frame[p.Sum], p.Frame[p.Sum+1] = 0, 0
 	from.Enter(0, p)
-	super := from.pool.NewSuper()
-	super.Data = super.Room()[:copy(super.Room(), udp(4791, false, 200))]
-	var head packet.Packet
-	if err := gso.Prepare(super, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOUDPL4, GSOSize: 100}, &head); err != nil {
-		t.Fatal(err)
-	}
-	from.EnterSuper(0, super, &head)
+	enterSuper(t, from, udp(4791, false, 200), gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOUDPL4, GSOSize: 100})
 	// Sent to all, and to a group.
 	p = fromNIC(t, from, dst, 0, 8)
 	p.Dest, p.Dst = packet.Flood, 0x01005e000001

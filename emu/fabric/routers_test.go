@@ -78,6 +78,18 @@ func enter(s *Station, frame []byte) {
 	s.Enter(now, p)
 }
 
+// enterSuper lets a super-packet in at a station now, of a frame that came with h.
+func enterSuper(t testing.TB, s *Station, frame []byte, h gso.Header) {
+	t.Helper()
+	super := s.pool.NewSuper()
+	super.Data = super.Room()[:copy(super.Room(), frame)]
+	var head packet.Packet
+	if err := gso.Prepare(super, h, &head); err != nil {
+		t.Fatal(err)
+	}
+	s.EnterSuper(s.fabric.nowAt(s.Node), super, &head)
+}
+
 func finish(t testing.TB, f *Fabric) {
 	t.Helper()
 	if err := f.Run(context.Background(), units.Never); err != nil {
@@ -321,13 +333,7 @@ func TestSuperPacketsThroughRouters(t *testing.T) {
 		h := &layers.IPv4{Version: 4, TTL: 64, Id: 9, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: net.IP{10, 0, 0, 2}, DstIP: net.IP{10, 0, 1, 2}}
 		_ = tcp.SetNetworkLayerForChecksum(h)
 		frame := frameOf(t, s, h, tcp, gopacket.Payload(make([]byte, 3*size)))
-		super := s.pool.NewSuper()
-		super.Data = super.Room()[:copy(super.Room(), frame)]
-		var head packet.Packet
-		if err := gso.Prepare(super, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)}, &head); err != nil {
-			t.Fatal(err)
-		}
-		s.EnterSuper(0, super, &head)
+		enterSuper(t, s, frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)})
 		finish(t, f)
 		if size == 1380 {
 			if len(hosts[0].got) != 3 || len(hosts[1].got) != 0 {

@@ -32,13 +32,8 @@ func superTCP(t *testing.T, from, to *Station, seq uint32, payload, size int) {
 	tcp := &layers.TCP{SrcPort: 1, DstPort: 2, Seq: seq, ACK: true, PSH: true, Window: 100}
 	h := &layers.IPv4{Version: 4, TTL: 64, Id: uint16(seq), Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolTCP, SrcIP: net.IP(addressOf(from, false).AsSlice()), DstIP: net.IP(addressOf(to, false).AsSlice())}
 	_ = tcp.SetNetworkLayerForChecksum(h)
-	super := from.pool.NewSuper()
-	super.Data = super.Room()[:copy(super.Room(), frameOf(t, from, h, tcp, gopacket.Payload(make([]byte, payload))))]
-	var head packet.Packet
-	if err := gso.Prepare(super, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)}, &head); err != nil {
-		t.Fatal(err)
-	}
-	from.EnterSuper(from.fabric.nowAt(from.Node), super, &head)
+	frame := frameOf(t, from, h, tcp, gopacket.Payload(make([]byte, payload)))
+	enterSuper(t, from, frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)})
 }
 
 // TestTrains: whether a super-packet passes as a train or as packets makes no difference, and it

@@ -185,7 +185,14 @@ func (m model) pieces(t rapid.TB, pool *packet.Pool, size int) []*packet.Packet 
 	return pieces(t, pool, m.frame(t), m.header(size))
 }
 
-func pieces(t rapid.TB, pool *packet.Pool, frame []byte, h Header) (ps []*packet.Packet) {
+// pieces cuts a frame.
+func pieces(t rapid.TB, pool *packet.Pool, frame []byte, h Header) []*packet.Packet {
+	t.Helper()
+	return cutUp(t, pool, frame, h, false)
+}
+
+// cutUp cuts a frame, into a train and the rest if trains is true and there is one.
+func cutUp(t rapid.TB, pool *packet.Pool, frame []byte, h Header, trains bool) (ps []*packet.Packet) {
 	t.Helper()
 	s := pool.NewSuper()
 	s.Data = s.Room()[:copy(s.Room(), frame)]
@@ -195,6 +202,11 @@ func pieces(t rapid.TB, pool *packet.Pool, frame []byte, h Header) (ps []*packet
 	}
 	head.Dest, head.Origin, head.Born = 3, 4, 5
 	cut := Split(pool, s, &head)
+	if trains {
+		if p := cut.Train(); p != nil {
+			ps = append(ps, p)
+		}
+	}
 	for p := cut.Next(); p != nil; p = cut.Next() {
 		ps = append(ps, p)
 	}

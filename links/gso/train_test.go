@@ -12,27 +12,6 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// trained cuts m into a train, if there is one, and the rest.
-func (m model) trained(t rapid.TB, pool *packet.Pool, size int) (ps []*packet.Packet) {
-	t.Helper()
-	s := pool.NewSuper()
-	s.Data = s.Room()[:copy(s.Room(), m.frame(t))]
-	var head packet.Packet
-	if err := Prepare(s, m.header(size), &head); err != nil {
-		t.Fatal(err)
-	}
-	head.Dest, head.Origin, head.Born = 3, 4, 5
-	cut := Split(pool, s, &head)
-	if p := cut.Train(); p != nil {
-		ps = append(ps, p)
-	}
-	for p := cut.Next(); p != nil; p = cut.Next() {
-		ps = append(ps, p)
-	}
-	pool.Release(s)
-	return ps
-}
-
 // TestTrain: a train and what follows it are the packets of a super-packet.
 func TestTrain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,7 +23,7 @@ func TestTrain(t *testing.T) {
 		}
 		var got []*packet.Packet
 		id := uint64(7)
-		for _, p := range m.trained(t, &pool, size) {
+		for _, p := range cutUp(t, &pool, m.frame(t), m.header(size), true) {
 			p.ID = id
 			id += uint64(p.Count())
 			if p.Flow == packet.Train {
@@ -108,18 +87,15 @@ func TestJoinTrains(t *testing.T) {
 					for _, p := range ps {
 						r.pool.Free(p)
 					}
-					ps = m.trained(t, &r.pool, size)
+					ps = cutUp(t, &r.pool, m.frame(t), m.header(size), true)
 				}
 				r.now += units.Microsecond
 				for _, p := range ps {
-					if p.Flow == packet.Train {
-						r.j.Add(r.now, p)
-						if run := r.j.find(p.Hash); run != nil && run.tail == p {
-							whole++
-						}
-						continue
-					}
+					train := p.Flow == packet.Train
 					r.j.Add(r.now, p)
+					if run := r.j.find(p.Hash); train && run != nil && run.tail == p {
+						whole++
+					}
 				}
 			}
 			m.seq += uint32(length)
