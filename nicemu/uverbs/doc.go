@@ -7,10 +7,12 @@
 // notice as with a real NIC, and its memory is never touched again.
 //
 // Control requests arrive on the socket (see abi.h of nicemu/verbs). The engine's thread reads and
-// answers them: to wake another thread for each would take longer than most requests. Work requests and completions go through rings in shared memory, without a system call
-// except for the doorbell of an idle NIC: an eventfd that the engine's thread waits on with its
-// devices. Entries are copied out once, then checked and used; a process that changes a ring
-// meanwhile, or writes nonsense to it, causes errors only on its own queue pairs.
+// answers them: to wake another thread for each would take longer than most requests.
+//
+// Work requests and completions go through rings in shared memory, without a system call except for
+// the doorbell of an idle NIC: an eventfd that the engine's thread waits on with its devices.
+// Entries are copied out once, then checked and used; a process that changes a ring meanwhile, or
+// writes nonsense to it, causes errors only on its own queue pairs.
 //
 // A region's bytes stay in the process: the NIC reads and writes them with process_vm_readv(2) and
 // process_vm_writev(2). Unmapped or read-only memory causes a fault, as on hardware. Memory is not

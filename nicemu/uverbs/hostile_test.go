@@ -302,6 +302,35 @@ func TestTurns(t *testing.T) {
 	w.sound()
 }
 
+// TestRequestsATurn: however many programs ask at once, a turn answers a limited number of requests,
+// and the rest follows.
+func TestRequestsATurn(t *testing.T) {
+	w := newWorld(t)
+	const programs = 40
+	all := make([]*client, programs)
+	for i := range all {
+		all[i] = w.connect()
+		defer all[i].close()
+		must[none](all[i], opHello, helloMsg{Version: abiVersion})
+		all[i].request = message(opDevices, nil)
+		w.server.later(all[i].session)
+	}
+	left := programs
+	for turn := 0; left > 0; turn++ {
+		before := left
+		w.server.Poll(w.engine.Now(), 32)
+		left = 0
+		for _, c := range all {
+			if c.request != nil {
+				left++
+			}
+		}
+		if answered := before - left; answered != min(before, perPoll/perRequest) {
+			t.Fatalf("turn %d has answered %d of %d requests, not %d", turn, answered, before, perPoll/perRequest)
+		}
+	}
+}
+
 // TestBells: a process that rings all the time, that has a full eventfd, or that makes it block,
 // breaks its own bell and no other.
 func TestBells(t *testing.T) {

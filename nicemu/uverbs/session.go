@@ -20,8 +20,8 @@ type session struct {
 	memory host
 	unused chan shm // of destroyed objects: too slow to unmap on the engine's thread
 
-	over   chan struct{} // closed when the process has hung up, or has to go
-	goOnce sync.Once     // closes over
+	over     chan struct{} // closed when the process has hung up, or the server closes
+	overOnce sync.Once     // closes over
 
 	// The fields below belong to the engine's thread.
 	doorbell shm
@@ -100,7 +100,7 @@ func (x *session) run() {
 }
 
 // hangUp makes run return.
-func (x *session) hangUp() { x.goOnce.Do(func() { close(x.over) }) }
+func (x *session) hangUp() { x.overOnce.Do(func() { close(x.over) }) }
 
 // enter makes the engine's thread watch the socket.
 func (x *session) enter() error {
