@@ -253,8 +253,8 @@ func (l *Link) post(x letter) {
 // sent.
 func (l *Link) Passes(l3 units.Bytes) bool { return l.instant && l3 <= l.mtu && l.flight.empty() }
 
-// Pass carries a packet or a train over a link that Passes it.
-func (l *Link) Pass(now units.Time, p *packet.Packet) {
+// PassTrain carries a train over a link that Passes its packets.
+func (l *Link) PassTrain(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
 	l.flight.delivered += uint64(p.Count() - 1)
 	l.flight.deliver(now, p)

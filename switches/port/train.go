@@ -20,7 +20,7 @@ func (p *Port) sendTrain(now units.Time, k *packet.Packet) {
 	p.freeAt = now
 	p.tx.addTrain(k)
 	p.trace.addTrain(now, k, packet.Fine)
-	p.link.Pass(now, k)
+	p.link.PassTrain(now, k)
 }
 
 // receiveTrain receives a train. An observer sees its packets.
