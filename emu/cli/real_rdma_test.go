@@ -131,18 +131,18 @@ func (l *realLab) rdmaBetween(at, from string, server, client []string) (served,
 			if try < 20 && early.MatchString(said) {
 				continue
 			}
-			l.t.Fatalf("%s: exit code %d\n%s\nserver:\n%s", strings.Join(client, " "), code, lastLines(said), lastLines(s.out.String()))
+			l.t.Fatalf("%s: exit code %d\n%s\nserver:\n%s", strings.Join(client, " "), code, endOf(said), endOf(s.out.String()))
 		}
 		if err := s.ends(); err != nil {
-			l.t.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, lastLines(s.out.String()), lastLines(said))
+			l.t.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, endOf(s.out.String()), endOf(said))
 		}
 		return s.out.String(), said
 	}
 }
 
-// lastLines returns the end of what a program said: rping -V prints all its data.
-func lastLines(said string) string {
-	const most = 2000
+// endOf returns the end of what a program said: rping -V prints all its data.
+func endOf(said string) string {
+	const most = 2000 // bytes
 	if len(said) <= most {
 		return said
 	}

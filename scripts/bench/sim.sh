@@ -62,7 +62,7 @@ run() {
   /usr/bin/env time -f "%U %S %e %M" -o "$work/time" "$@" sim --json $flags "$work/$name.yaml" >"$work/out"
   read -r user system elapsed memory <"$work/time"
   # On one core, processor time, which other processes do not affect.
-  if [ "$way" = two ] || [ "$way" = apart ]; then echo "$elapsed"; else calc "$user+$system" %.3f; echo; fi >>"$work/$name.$way"
+  if [ "$way" = two ] || [ "$way" = both ]; then echo "$elapsed"; else calc "$user+$system" %.3f; echo; fi >>"$work/$name.$way"
   echo "$memory" >>"$work/$name.$way.mem"
   jq -r .trace "$work/out" >>"$work/$name.trace"
   jq '[.ports[].tx_packets] | add' "$work/out" >"$work/$name.hops"
@@ -73,7 +73,7 @@ all() {
   if [ -n "${BEFORE:-}" ]; then flags="" run "$name" before taskset -c 0 "$BEFORE"; fi
   flags="--workers 1" run "$name" one taskset -c 0 "$weft"
   flags="--workers 2" run "$name" two "$weft"
-  flags="--workers 1" run "$name" apart "$work/pair" "$weft"
+  flags="--workers 1" run "$name" both "$work/pair" "$weft"
 }
 for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   case $name in
@@ -96,10 +96,10 @@ for name in ${CASES:-k4-20 k8-5 k8-20 k8-40 k8-100 k16-20 short two nic}; do
   apart
   [ "$(sort -u "$work/$name.trace" | wc -l)" = 1 ] || { echo "the traces differ" >&2; exit 1; }
   hops=$(cat "$work/$name.hops")
-  for way in before one two apart; do
+  for way in before one two both; do
     [ -f "$work/$name.$way" ] || continue
     seconds=$(calc "$(median <"$work/$name.$way")-$(median <"$work/$name-empty.$way")")
-    if [ $way = apart ]; then # both runs
+    if [ $way = both ]; then # runs
       echo "| $name | two runs, one on each core | $(calc "2*$hops/$seconds/1e6" %.2f) million hops/s | | |"
       continue
     fi
