@@ -34,17 +34,16 @@ func run(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err
 
 // start starts a program from the calling thread.
 func start(pidfd int, p Program) (*job, error) {
-	var report [2]int
-	if err := unix.Pipe2(report[:], 0); err != nil { // its other end is inherited
-		return nil, fmt.Errorf("pipe: %w", err)
+	report, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0) // its other end is inherited
+	if err != nil {
+		return nil, fmt.Errorf("socket pair: %w", err)
 	}
 	unix.CloseOnExec(report[0])
 	said := os.NewFile(uintptr(report[0]), "report")
 	defer said.Close()
 	j := newJob()
 	j.catch()
-	err := enterHost(pidfd)
-	if err == nil {
+	if err = enterHost(pidfd); err == nil {
 		j.pid, err = syscall.ForkExec(self, entry{report[1], p}.args(), &syscall.ProcAttr{
 			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: j.attributes(),
 		})
@@ -55,6 +54,10 @@ func start(pidfd int, p Program) (*job, error) {
 		return nil, fmt.Errorf("enter it: %w", err)
 	}
 	j.forward()
+	// See dieWithParent.
+	if _, err := io.ReadFull(said, make([]byte, 1)); err == nil {
+		_, _ = unix.Write(report[0], []byte{0})
+	}
 	text, err := io.ReadAll(said)
 	if err == nil && len(text) == 0 {
 		return j, nil // it has executed the program
@@ -125,16 +128,32 @@ func runEnter(args []string) {
 	os.Exit(1)
 }
 
-func (e entry) become() error {
-	// Killing weft exec must kill the program.
+// dieWithParent makes this process die with the thread that started it.
+func (e entry) dieWithParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl(PR_SET_PDEATHSIG): %w", err)
 	}
-	// The parent may be dead already. Its PID does not tell, as every parent outside
-	// the host has PID 0; but then the pipe has no reader.
-	reader := []unix.PollFd{{Fd: int32(e.report)}}
-	if n, err := unix.Poll(reader, 0); err == nil && n > 0 && reader[0].Revents&unix.POLLERR != 0 {
+	// The parent may be dead already. Its PID does not tell, as every parent outside the
+	// host has PID 0; nor does the state of the socket, which other threads of a killed
+	// parent still have for a while. So the thread must answer.
+	b := []byte{0}
+	if _, err := unix.Write(e.report, b); err != nil {
 		os.Exit(1)
+	}
+	for {
+		switch n, err := unix.Read(e.report, b); {
+		case n == 1:
+			return nil
+		case err != unix.EINTR:
+			os.Exit(1)
+		}
+	}
+}
+
+func (e entry) become() error {
+	// Killing weft exec must kill the program.
+	if err := e.dieWithParent(); err != nil {
+		return err
 	}
 	if e.KernelRDMA {
 		if err := hideVerbs(); err != nil {
