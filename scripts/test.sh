@@ -46,7 +46,7 @@ count() { jq -rs "[.[] | select(.Action == \"$1\" and .Test)] | length" "$out/js
 
 # realtime matches the packages whose tests run in real time: they can fail if the
 # machine takes processors away for a while.
-realtime='/(emu/cli|emu/lab|emu/wall|emu/doctor|netns-lab)$'
+realtime='/(e2e/[a-z]+|emu/lab|emu/wall|emu/doctor|netns-lab)$'
 
 # second_chance FLAGS...: runs the failed tests once more, if all of them are in such
 # packages. A bug in the program makes them fail again.

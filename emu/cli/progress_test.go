@@ -2,14 +2,9 @@ package cli
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/sim/units"
@@ -66,65 +61,5 @@ func TestWatchProgress(t *testing.T) {
 		if len(l) > 29 {
 			t.Errorf("%q does not fit into 30 columns", l)
 		}
-	}
-}
-
-// openPTY returns both sides of a pseudo-terminal (pty(7)).
-func openPTY(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("SKIPPED: there are no pseudo-terminals: %v", err)
-	}
-	t.Cleanup(func() { master.Close() })
-	fd := int(master.Fd())
-	err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	if err == nil {
-		var number int
-		if number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); err == nil {
-			slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-		}
-	}
-	if err != nil {
-		t.Skipf("SKIPPED: there are no pseudo-terminals: %v", err)
-	}
-	t.Cleanup(func() { slave.Close() })
-	return master, slave
-}
-
-// TestProgressOnATerminal: the progress is shown on a terminal and erased at
-// the end; the report goes to standard output undisturbed.
-func TestProgressOnATerminal(t *testing.T) {
-	dir, _ := inDir(t, endlessLab)
-	master, slave := openPTY(t)
-	c := exec.Command(built(t), "sim", "lab.yaml")
-	c.Dir = dir
-	c.Env = append(os.Environ(), "TERM=xterm")
-	var out strings.Builder
-	c.Stdout, c.Stderr = &out, slave
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Process.Kill() }()
-	slave.Close()
-	seen, sent := "", false
-	for b := make([]byte, 4096); ; {
-		n, err := master.Read(b)
-		seen += string(b[:n])
-		if !sent && strings.Contains(seen, " left") {
-			_ = c.Process.Signal(os.Interrupt)
-			sent = true
-		}
-		if err != nil { // EIO: the other side is not open
-			break
-		}
-	}
-	_ = c.Wait()
-	last := seen[strings.LastIndex(seen, clearLine)+len(clearLine):]
-	if !strings.Contains(seen, "of 360000s (0%)") || !strings.Contains(seen, "million hops/s") || !strings.HasPrefix(last, "weft: interrupted at ") {
-		t.Errorf("on the terminal: %q", seen)
-	}
-	if !strings.HasPrefix(out.String(), "lab ") || strings.Contains(out.String(), "\r") || c.ProcessState.ExitCode() != 130 {
-		t.Errorf("exit code %d, on standard output: %q", c.ProcessState.ExitCode(), out.String())
 	}
 }

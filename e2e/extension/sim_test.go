@@ -1,0 +1,272 @@
+package extension
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+const (
+	extensionDir   = "testdata/extension"
+	extensionPoint = "brake" // the name of its congestion point, its rate control and its edge service
+)
+
+// buildExtension builds the command of testdata/extension as its author would, from a
+// separate module outside the tree. Its dependencies are in the module cache, because
+// this tree needs them: nothing is downloaded.
+var buildExtension = sync.OnceValues(func() (string, error) {
+	weft, err := testlab.Build()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(weft), "brake-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	tree, err := filepath.Abs("../..")
+	if err != nil {
+		return dir, err
+	}
+	if err := os.CopyFS(dir, os.DirFS(extensionDir)); err != nil {
+		return dir, err
+	}
+	// With the tree's requirements, go needs nothing from modules that it does not
+	// build; otherwise it would read all of them to choose versions.
+	text, err := os.ReadFile(filepath.Join(tree, "go.mod"))
+	if err != nil {
+		return dir, err
+	}
+	requirements := text[bytes.IndexByte(text, '\n'):]
+	text = fmt.Appendf(nil, "module example.com/weft-brake\n%s\nrequire github.com/weftlab/weft v0.0.0\nreplace github.com/weftlab/weft => %s\n", requirements, tree)
+	sums, err := os.ReadFile(filepath.Join(tree, "go.sum"))
+	if err != nil {
+		return dir, err
+	}
+	for name, text := range map[string][]byte{"go.mod": text, "go.sum": sums} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return dir, err
+		}
+	}
+	c := exec.Command("go", "build", "-o", "weft-brake", ".")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	if out, err := c.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("go build of %s: %w\n%s", extensionDir, err, out)
+	}
+	return dir, nil
+})
+
+// extension returns the command with the systems of testdata/extension.
+func extension(t *testing.T) string {
+	t.Helper()
+	dir, err := buildExtension()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "weft-brake")
+}
+
+// gaugeOf returns the value of a gauge.
+func gaugeOf(t *testing.T, values []gauge.Value, name string) float64 {
+	t.Helper()
+	i := slices.IndexFunc(values, func(v gauge.Value) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("no gauge %s among %+v", name, values)
+	}
+	return values[i].Value
+}
+
+// TestExtension: a module outside the tree adds a congestion point, a rate control, an edge service
+// and a message with an import, and weft treats them like its own in every way.
+func TestExtension(t *testing.T) {
+	weft := extension(t)
+	lab := filepath.Join(extensionDir, "lab.yaml")
+	dir := t.TempDir()
+
+	t.Run("only the import makes the difference", func(t *testing.T) {
+		if o, e, code := testlab.RunWeft(t, weft, "validate", lab); code != 0 {
+			t.Errorf("exit code %d\n%s%s", code, o, e)
+		}
+		_, e, code := testlab.RunWeft(t, testlab.Weft(t), "validate", lab)
+		if code != testlab.ExitBadInput || !strings.Contains(e, `"brake" is not a rate control`) || !strings.Contains(e, `"brake" is not a congestion point`) || !strings.Contains(e, `"brake" is not an edge service`) {
+			t.Errorf("without it: exit code %d\n%s", code, e)
+		}
+	})
+	t.Run("errors name place and fix", func(t *testing.T) {
+		for text, want := range map[string][]string{
+			`topology:
+  kinds: {switch: {queue: {limit: 100KB, mark: {brake: {above: 1KB, dscp: 64}}}}}
+  nodes:
+    s1: {kind: switch, queue: {mark: brake}}
+    s2: {kind: switch, queue: {mark: {brake: {above: 1KB, gpa: 1us}}}}
+`: {
+				":2:75: dscp: 64 is out of range", "give a number from 0 to 63",
+				":4:38: brake lacks above", "brake has above, gap, dscp",
+				`:5:59: unknown key "gpa"`, `did you mean "gap"?`,
+			},
+			`topology:
+  kinds: {host: {nic: {cc: {brake: {cut: 20%, least: 20Gbps}}}}, switch: {queue: {limit: 100KB, mark: {brake: {above: 100KB}}}}}
+  generate: {star: {hosts: 2, rate: 10Gbps}}
+`: {
+				":2:54: least: 20Gbps is out of range", "give a rate up to the link's, 10Gbps",
+				":2:119: above: 100KB is out of range", "less than the queue's limit",
+			},
+		} {
+			file := filepath.Join(dir, "bad.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, e, code := testlab.RunWeft(t, weft, "validate", file)
+			for _, want := range want {
+				if code != testlab.ExitBadInput || !strings.Contains(e, want) {
+					t.Errorf("exit code %d, no %q:\n%s", code, want, e)
+				}
+			}
+		}
+	})
+	t.Run("schema", func(t *testing.T) {
+		o, e, code := testlab.RunWeft(t, weft, "schema")
+		if code != 0 || !json.Valid([]byte(o)) {
+			t.Fatalf("exit code %d\n%s", code, e)
+		}
+		for _, want := range []string{
+			`"above": {`, `"description": "queue length from which senders are notified"`, `"maximum": 63`,
+			`"cut": {`, `"pause": {`, `"raise": {`, `"description": "minimum rate"`,
+			"notifies the senders of packets that meet a long queue", "messages of switches with mark: brake",
+		} {
+			if !strings.Contains(o, want) {
+				t.Errorf("there is no %s", want)
+			}
+		}
+	})
+	var runs [2][]byte
+	t.Run("virtual time, captures, workers, PFC", func(t *testing.T) {
+		var traces [2]string
+		for i := range runs {
+			file := filepath.Join(dir, fmt.Sprintf("%d.pcapng", i))
+			r := testlab.Simulate(t, weft, lab, "--qp", "--workers", fmt.Sprint(i+1), "-p", "h2:eth0", "-p", "s1:h1", "-w", file)
+			traces[i] = r.Trace
+			var err error
+			if runs[i], err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+			point := testlab.ClassOf(t, testlab.PortOf(t, r, "s1:h1"), "roce")
+			sent, heard := gaugeOf(t, point.Gauges, "notices"), 0.0
+			for _, q := range r.QPs {
+				heard += gaugeOf(t, q.Gauges, "notices")
+				if q.NIC != "h1:eth0" && (q.Control != extensionPoint || gaugeOf(t, q.Gauges, "allowed") >= 9e9) {
+					t.Errorf("%+v", q)
+				}
+			}
+			if sent < 10 || heard < sent-3 || heard > sent { // some are in flight
+				t.Errorf("%v messages sent, %v heard", sent, heard)
+			}
+			if e := testlab.PortOf(t, r, "h2:eth0").Edge; e == nil || e.Service != extensionPoint || gaugeOf(t, e.Gauges, "notices") < 10 || gaugeOf(t, e.Gauges, "notices") > gaugeOf(t, testlab.ClassOf(t, testlab.PortOf(t, r, "s1:h1"), "default").Gauges, "notices") {
+				t.Errorf("edge service: %+v", e)
+			}
+			paused := testlab.ClassOf(t, testlab.PortOf(t, r, "h4:eth0"), "roce")
+			if paused.PauseRx == 0 || paused.PausedTime == 0 || !r.Accounts.Balanced() {
+				t.Errorf("paused %d times for %v; %+v", paused.PauseRx, paused.PausedTime, r.Accounts)
+			}
+		}
+		plain := testlab.Simulate(t, weft, lab)
+		if traces[0] != traces[1] || traces[0] != plain.Trace {
+			t.Errorf("traces %v with captures, %v without", traces, plain.Trace)
+		}
+		if !bytes.Equal(runs[0], runs[1]) {
+			t.Error("captures differ")
+		}
+	})
+	t.Run("series", func(t *testing.T) {
+		queues, flows := filepath.Join(dir, "q.csv"), filepath.Join(dir, "f.csv")
+		testlab.Simulate(t, weft, lab, "--series", queues, "--series-port", "s1:h1", "--series-port", "h2:eth0", "--flow-series", flows, "--every", "1ms")
+		for name, want := range map[string]string{queues: ",paused_s,point_notices,edge_notices\n", flows: ",cc_allowed_bps,cc_notices\n"} {
+			text, err := os.ReadFile(name)
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%.2000s\n%v", want, text, err)
+			}
+		}
+	})
+	t.Run("dissector", func(t *testing.T) {
+		notices(t, weft, filepath.Join(dir, "0.pcapng"), 40*units.KB)
+	})
+}
+
+// notices checks that tshark shows the messages of a capture with the Lua code
+// that the extension has registered.
+func notices(t *testing.T, weft, file string, least units.Bytes) {
+	t.Helper()
+	if _, err := exec.LookPath("tshark"); err != nil {
+		t.Skip("SKIPPED: tshark is missing: run scripts/test.sh, which installs it")
+	}
+	lua, e, code := testlab.RunWeft(t, weft, "dissector")
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, e)
+	}
+	script := filepath.Join(t.TempDir(), "weft.lua")
+	if err := os.WriteFile(script, []byte(lua), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := testlab.Tshark(t, file, "-X", "lua_script:"+script, "-Y", "brake", "-T", "fields",
+		"-e", "_ws.col.Protocol", "-e", "brake.qp", "-e", "brake.queue", "-e", "_ws.col.Destination", "-e", "ip.dsfield.dscp", "-e", "ipv6.tclass.dscp", "-o", "udp.check_checksum:TRUE", "-e", "udp.checksum.status")
+	// Real hosts also send from their link-local addresses, and get messages there.
+	isHost := regexp.MustCompile(`^(10\.0\.0\.|fd00::|fe80::)`)
+	if len(lines) == 0 {
+		t.Error("the capture has no messages")
+	}
+	for _, line := range lines {
+		var protocol, to, qp string
+		var queue units.Bytes
+		var dscp, checksum int
+		if _, err := fmt.Sscan(line, &protocol, &qp, &queue, &to, &dscp, &checksum); err != nil ||
+			protocol != "BRAKE" || queue < least || !isHost.MatchString(to) || dscp != 48 || checksum != 1 {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// TestExtendingQuotesTheExtension: the code that docs/extending.md quotes from a file is
+// in that file, so it compiles and runs.
+func TestExtendingQuotesTheExtension(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/extending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := map[string]bool{}
+	blocks := regexp.MustCompile("(?s)`([^`\n]+)`:\n\n```(?:go|lua|yaml)\n(.*?)```").FindAllSubmatch(guide, -1)
+	if code := len(regexp.MustCompile("```[a-z]+\n").FindAll(guide, -1)); code != len(blocks) {
+		t.Errorf("%d blocks of code, of which %d say where they are from", code, len(blocks))
+	}
+	for _, block := range blocks {
+		name := string(block[1])
+		file, err := os.ReadFile(filepath.Join(extensionDir, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		quoted[name] = true
+		if !bytes.Contains(file, block[2]) {
+			t.Errorf("%s does not have:\n%s", name, block[2])
+		}
+	}
+	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/edge.go", "brake/brake.lua", "lab.yaml"} {
+		if !quoted[name] {
+			t.Errorf("%s is not quoted", name)
+		}
+	}
+}

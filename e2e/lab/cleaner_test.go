@@ -1,0 +1,55 @@
+package lab
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/internal/await"
+)
+
+// TestKilledRunLeavesNoLab: a lab ends even if the process of its test is killed.
+func TestKilledRunLeavesNoLab(t *testing.T) {
+	const inner = "WEFT_TEST_TO_BE_KILLED"
+	weft := testlab.Need(t)
+	if os.Getenv(inner) != "" {
+		l := testlab.New(t, weft, t.TempDir(), testlab.TwoHosts)
+		l.Must("up", "-d", l.File)
+		fmt.Println("lab", l.Name, weft)
+		select {}
+	}
+	c := exec.Command(os.Args[0], "-test.run", "^TestKilledRunLeavesNoLab$")
+	c.Env = append(os.Environ(), inner+"=1", "TMPDIR="+t.TempDir())
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lab, command string
+	lines := bufio.NewScanner(out)
+	for lab == "" && lines.Scan() {
+		_, _ = fmt.Sscanf(lines.Text(), "lab %s %s", &lab, &command)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if lab == "" {
+		t.Fatal("the inner test has not started its lab")
+	}
+	left := true
+	for end := time.Now().Add(await.Limit); left && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		o, _, _ := testlab.RunWeft(t, weft, "ps")
+		_, err := os.Stat(filepath.Dir(command))
+		left = strings.Contains(o, lab+" ") || err == nil
+	}
+	if left {
+		t.Errorf("lab %s or %s is still there after %v", lab, filepath.Dir(command), await.Limit)
+	}
+}

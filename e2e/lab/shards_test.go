@@ -1,0 +1,58 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/e2e/testlab"
+)
+
+// TestShardsOfALab: a lab in two shards, each with its own thread, looks like
+// one lab: programs talk across shards, and captures, changes of the link
+// between the shards, accounts and reports are the same as with one shard.
+func TestShardsOfALab(t *testing.T) {
+	l := testlab.StartOn(t, "2", `
+topology:
+  generate: {dumbbell: {left: 2, right: 2, rate: 100Mbps, delay: 5us, bottleneck: {rate: 50Mbps, delay: 500us}}}
+`, "iperf3", "tshark")
+	stop := l.Capture("h1:eth0", "s1:s2", "s2:h3", "-s", "100")
+	if out := l.Exec("h1", "ping", "-4", "-c", "5", "-i", "0.1", "h3"); !strings.Contains(out, " 5 received") {
+		t.Errorf("ping across the shards:\n%s", out)
+	}
+	if out := l.Exec("h4", "ping", "-6", "-c", "3", "-i", "0.1", "h2"); !strings.Contains(out, " 3 received") {
+		t.Errorf("ping back:\n%s", out)
+	}
+	for _, flags := range [][]string{{"-4", "-t", "2"}, {"-6", "-t", "1", "-R"}} {
+		r := l.Iperf3("h1", "h3", "h3", flags...)
+		t.Logf("iperf3 %v: %.1f Mb/s", flags, r.End.Received.Bits/1e6)
+		if r.End.Received.Bits > 50e6 {
+			t.Errorf("%.1f Mb/s over a link of 50", r.End.Received.Bits/1e6)
+		}
+	}
+	file := stop()
+	if n := len(testlab.Tshark(t, file, "-Y", "icmp.type == 8 && frame.interface_name == \"s1:s2\"")); n != 5 {
+		t.Errorf("the capture shows %d requests on the link between the shards, want 5", n)
+	}
+
+	l.Must("set", "-l", l.Name, "s1:s2", "state=down")
+	if out, _, _ := l.Run("exec", "-l", l.Name, "h1", "--", "ping", "-c", "2", "-i", "0.1", "-W", "1", "h3"); !strings.Contains(out, " 0 received") {
+		t.Errorf("ping over a link that is down:\n%s", out)
+	}
+	l.Must("set", "-l", l.Name, "s1:s2", "state=up")
+	if out := l.Exec("h1", "ping", "-c", "2", "-i", "0.1", "h3"); !strings.Contains(out, " 2 received") {
+		t.Errorf("ping after the link came up again:\n%s", out)
+	}
+	if _, stderr, code := l.Run("set", "-l", l.Name, "s1:s2", "delay=1us"); code == 0 || !strings.Contains(stderr, "joins two workers") {
+		t.Errorf("a delay below the look-ahead was not refused: %d, %s", code, stderr)
+	}
+	l.WaitQuiet()
+	time.Sleep(100 * time.Millisecond)
+	r := l.Down()
+	if a := r.Accounts; !a.Balanced() || a.Held != 0 || a.Entered == 0 {
+		t.Errorf("accounts %+v", a)
+	}
+	if r.Timing.Workers != 2 {
+		t.Errorf("%d workers in the report", r.Timing.Workers)
+	}
+}

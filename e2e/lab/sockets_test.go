@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/emu/report"
+)
+
+// TestLostInASocket: datagrams that the fabric delivers but no program gets are
+// explained, for every kind of device: the counters of devices and of the fabric do
+// not show them.
+func TestLostInASocket(t *testing.T) {
+	for _, device := range []string{"tap", "tun", "tap, offload: off"} {
+		t.Run(device, func(t *testing.T) {
+			l := testlab.Start(t, fmt.Sprintf(`
+topology:
+  nodes: {h1: {kind: host}, h2: {kind: host, attach: %s}, s1: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 100Mbps}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 100Mbps}
+`, device), "python3", "ss")
+			l.StartServer("h2", "python3", "-c", testlab.UnreadSocket)
+			for try := 0; l.Exec("h2", "ss", "-Hlun", "sport", "=", ":7000") == ""; try++ {
+				if try == 200 {
+					t.Fatal("nothing listens on h2")
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			const toDeaf, toNobody = 300, 5
+			for _, address := range []string{"10.0.0.2", "fd00::2"} {
+				l.Exec("h1", "python3", "-c", testlab.SendDatagrams, address, "7000", fmt.Sprint(toDeaf))
+				l.Exec("h1", "python3", "-c", testlab.SendDatagrams, address, "9999", fmt.Sprint(toNobody))
+			}
+			l.WaitQuiet()
+			// Delivered packets wait for the kernel's soft interrupts, which may take long on
+			// a busy machine.
+			lost := func() uint64 { return counter(l, "h2", "UdpRcvbufErrors") + counter(l, "h2", "Udp6RcvbufErrors") }
+			counted := lost()
+			for try := 0; try < 100 && counted < 2*(toDeaf-20); try++ {
+				time.Sleep(100 * time.Millisecond)
+				counted = lost()
+			}
+			text, said, code := l.Run("down", l.Name)
+			if code != 0 {
+				t.Fatal(said)
+			}
+			// A buffer of 4 KB holds a few of the datagrams.
+			if counted < 2*(toDeaf-20) || counted > 2*toDeaf {
+				t.Errorf("the kernel counts %d datagrams lost, of %d", counted, 2*toDeaf)
+			}
+			for _, want := range []string{
+				fmt.Sprintf("host     h2: %d UDP datagrams that the fabric delivered found the receive buffer of their socket full", counted),
+				fmt.Sprintf("host     h2: %d UDP datagrams that the fabric delivered went to ports that no program had open", 2*toNobody),
+			} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the report does not say %q:\n%s", want, text)
+				}
+			}
+			if strings.Contains(text, "host     h1: ") {
+				t.Errorf("h1 lost nothing:\n%s", text)
+			}
+		})
+	}
+}
+
+// TestSocketsOfAllHosts: JSON has the counters of every real host, and its structure
+// does not depend on what was lost.
+func TestSocketsOfAllHosts(t *testing.T) {
+	l := testlab.Start(t, `
+topology:
+  nodes: {h1: {kind: host}, h2: {kind: host}, m1: {kind: host, attach: none}}
+  links:
+    - {endpoints: ["h1:eth0", "h2:eth0"]}
+`)
+	r := l.Down()
+	if len(r.Sockets) != 2 || r.Sockets[0] != (report.Sockets{Host: "h1"}) || r.Sockets[1] != (report.Sockets{Host: "h2"}) {
+		t.Errorf("%+v", r.Sockets)
+	}
+}

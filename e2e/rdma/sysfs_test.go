@@ -1,0 +1,135 @@
+package rdma
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/nicemu"
+)
+
+// needFUSE skips a test if the files of counters are not supported.
+func needFUSE(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: this test needs FUSE: %v", err)
+	}
+	f.Close()
+}
+
+// TestRDMASysfs: what programs find about a NIC in /sys apart from its addresses.
+func TestRDMASysfs(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs)
+	for file, want := range map[string]string{
+		"hca_type": "weft", "board_id": "weft", "node_desc": "h1 roce0", "device/net/eth0/address": "02:00:00:00:00:01", "ports/1/state": "4: ACTIVE",
+	} {
+		if got := l.NICFile("h1", file); got != want {
+			t.Errorf("%s has %q, not %q", file, got, want)
+		}
+	}
+	if got := l.Exec("h1", "ls", "/sys/class/infiniband/roce0/device/net"); got != "eth0\n" {
+		t.Errorf("device/net has %q", got)
+	}
+	needFUSE(t)
+	for _, c := range nicemu.CounterInfos() {
+		file := "hw_counters/" + c.Name
+		switch c.Origin {
+		case nicemu.PortAttribute:
+			continue
+		case nicemu.PortCounter:
+			file = "counters/" + c.Name
+		}
+		if got := l.NICFile("h1", "ports/1/"+file); got != "0" {
+			t.Errorf("%s has %q before anything was sent", file, got)
+		}
+	}
+}
+
+// TestRDMACounters: perftest reads the counters before and after its run, from files
+// that it keeps open, and sees all of its own traffic.
+func TestRDMACounters(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs, "ib_write_bw")
+	needFUSE(t)
+	const messages = 300
+	run := []string{"ib_write_bw", "-x", "0", "-s", "65536", "-n", strconv.Itoa(messages), "-W"}
+	served, said := l.RunRDMA(append(run, "counters/port_rcv_packets,hw_counters/rx_write_requests,counters/port_rcv_errors"),
+		append(run, "counters/port_xmit_packets,counters/port_xmit_data", "10.0.0.1"))
+	of := func(out, counter string) (n int) {
+		t.Helper()
+		m := regexp.MustCompile(counter + `=(\d+)`).FindStringSubmatch(out)
+		if m == nil {
+			t.Fatalf("perftest does not tell of %s:\n%s", counter, out)
+		}
+		n, _ = strconv.Atoi(m[1])
+		return n
+	}
+	// More if packets were retransmitted.
+	const packets = messages * 64
+	if n := of(said, "port_xmit_packets"); n < packets || n > 2*packets {
+		t.Errorf("%d packets sent, where there are %d", n, packets)
+	}
+	if n := of(said, "port_xmit_data"); n < messages*65536/4 || n > 2*messages*65536/4 {
+		t.Errorf("%d words sent, where there are %d", n, messages*65536/4)
+	}
+	if n := of(served, "port_rcv_packets"); n < packets || n > 2*packets {
+		t.Errorf("%d packets received, where there are %d", n, packets)
+	}
+	if n := of(served, "rx_write_requests"); n < messages || n > 2*messages {
+		t.Errorf("%d WRITEs received, where there are %d", n, messages)
+	}
+	if n := of(served, "port_rcv_errors"); n != 0 {
+		t.Errorf("%d errors", n)
+	}
+	// Nothing is sent any more, so all sources agree.
+	counters := l.NIC("h1").Counters
+	for _, info := range nicemu.CounterInfos() {
+		if info.Origin != nicemu.PortCounter {
+			continue
+		}
+		if got, want := l.NICFile("h1", "ports/1/counters/"+info.Name), fmt.Sprint(counters.Of(info.Name)); got != want {
+			t.Errorf("%s is %s in /sys, and %s by weft nic", info.Name, got, want)
+		}
+	}
+}
+
+// TestRDMACountersOfTheDead: a lab that is killed while a program has counters open
+// leaves nothing behind.
+func TestRDMACountersOfTheDead(t *testing.T) {
+	l := testlab.StartRDMA(t, testlab.TwoNICs)
+	needFUSE(t)
+	before := mounts(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	s := l.StartProgram("h1", "sh", "-c", "exec 3</sys/class/infiniband/roce0/ports/1/counters/port_rcv_data && read n <&3 && echo $n >"+ready+"; exec sleep 3600")
+	l.WaitFor("the program's reading", func() bool { b, _ := os.ReadFile(ready); return string(b) == "0\n" })
+	l.Kill()
+	l.Must("down", l.Name)
+	if err := s.WaitEnd(l.T); err == nil {
+		t.Error("the program has ended well")
+	}
+	if after := mounts(t); after != before {
+		t.Errorf("mounts before:\n%s\nand after:\n%s", before, after)
+	}
+}
+
+// mounts lists the mounts of FUSE that this process sees.
+func mounts(t *testing.T) (list string) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, " fuse ") {
+			list += line
+		}
+	}
+	return list
+}

@@ -1,0 +1,302 @@
+package rootless
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/e2e/testlab"
+)
+
+// leftovers lists what a user's lab has left behind: its state, and processes.
+func leftovers(l *testlab.Lab) []string {
+	// A lab's process reports that it is done just before it ends.
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found := there(l); len(found) == 0 || time.Now().After(end) {
+			return found
+		}
+	}
+}
+
+// there lists what leftovers looks for, at this moment.
+func there(l *testlab.Lab) []string {
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.File), "run", "weft", "*"))
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		if s, err := os.Stat(p); err != nil || s.Sys().(*syscall.Stat_t).Uid != testlab.TestUser {
+			continue
+		}
+		// A process that has ended and waits for its parent has no command line.
+		if line, _ := os.ReadFile(filepath.Join(p, "cmdline")); len(line) > 0 {
+			found = append(found, p+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}
+
+// TestRootless takes an ordinary user through all commands, while root runs a
+// lab of the same name.
+func TestRootless(t *testing.T) {
+	l := testlab.NewForUser(t, testlab.TwoHosts, "ping", "iperf3", "nginx", "curl", "tshark", "tcpdump", "script")
+	roots := &testlab.Lab{T: t, Weft: l.Weft, Name: l.Name, File: l.File}
+	t.Cleanup(func() { _ = roots.Command("down", l.Name).Run() })
+	l.Must("up", "-d", l.File)
+	if o := roots.Must("ps"); strings.Contains(o, l.Name) {
+		t.Errorf("root sees the user's lab:\n%s", o)
+	}
+	roots.Must("up", "-d", l.File)
+	if o := l.Must("ps"); strings.Count(o, l.Name) != 1 || !strings.Contains(o, "running") {
+		t.Errorf("ps says\n%s", o)
+	}
+	if o := l.Must("ps", l.Name); !strings.Contains(o, "weft-"+l.Name+"-h2") {
+		t.Errorf("ps %s says\n%s", l.Name, o)
+	}
+	if l.PID() == roots.PID() {
+		t.Error("both labs have one process")
+	}
+
+	t.Run("programs", func(t *testing.T) {
+		for _, family := range []string{"-4", "-6"} {
+			if o := l.Exec("h1", "ping", family, "-c", "3", "-i", "0.05", "h2"); !strings.Contains(o, " 0% packet loss") {
+				t.Errorf("ping %s:\n%s", family, o)
+			}
+		}
+		if r := l.Iperf3("h1", "h2", "h2", "-t", "1"); r.End.Received.Bits < 20e6 || r.End.Received.Bits > 100e6 {
+			t.Errorf("%.1f Mb/s over a link of 100", r.End.Received.Bits/1e6)
+		}
+		dir := filepath.Dir(l.File)
+		conf := filepath.Join(dir, "nginx.conf")
+		text := fmt.Sprintf("daemon off; user root; pid %s/pid; error_log %s/error.log;\nevents {}\nhttp { access_log off; client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s; server { listen 80; root %s; } }\n", dir, dir, dir, dir, dir, dir, dir, dir)
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l.StartServer("h2", "nginx", "-e", dir+"/error.log", "-c", conf)
+		l.WaitListening("h2", "80")
+		if got := l.Exec("h1", "curl", "-s", "-S", "--max-time", "30", "http://h2/nginx.conf"); got != text {
+			t.Errorf("curl got %q", got)
+		}
+	})
+	t.Run("exec", func(t *testing.T) {
+		in := func(argv ...string) (string, string, int) {
+			return l.Run(append([]string{"exec", "-l", l.Name, "h1", "--"}, argv...)...)
+		}
+		o, e, code := in("sh", "-c", "pwd; id -u; ls /sys/class/net; ip netns identify; echo err >&2; exit 42")
+		if want := filepath.Dir(l.File) + "\n0\neth0\nlo\nweft-" + l.Name + "-h1\n"; o != want || e != "err\n" || code != 42 {
+			t.Errorf("exit code %d, %q, want %q, %q", code, o, want, e)
+		}
+		if _, e, code := in("no-such-program"); code != 127 || !strings.Contains(e, "no-such-program") {
+			t.Errorf("a missing program: exit code %d, %q", code, e)
+		}
+		if _, e, code := l.Run("exec", l.Name+"/h9", "true"); code != 1 || !strings.Contains(e, "h1, h2") {
+			t.Errorf("an unknown host: exit code %d, %q", code, e)
+		}
+		cat := l.Command("exec", "-l", l.Name, "h1", "cat")
+		cat.Stdin = strings.NewReader("through standard input")
+		if o, _, _ := testlab.RunCommand(t, cat); o != "through standard input" {
+			t.Errorf("cat says %q", o)
+		}
+		l.In(t).CheckSignalsAndTerminal()
+		shell := l.Command("shell", "-l", l.Name, "h2")
+		shell.Env = append(shell.Env, "SHELL=/bin/sh")
+		shell.Stdin = strings.NewReader("echo $WEFT_HOST; hostname -I\n")
+		if o, e, _ := testlab.RunCommand(t, shell); !strings.HasPrefix(o, "h2\n10.0.0.2 ") {
+			t.Errorf("the shell says %q, %q", o, e)
+		}
+	})
+	t.Run("capture", func(t *testing.T) {
+		stop := l.Capture("s1:1", "-f", "icmp")
+		l.Exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2")
+		if lines := testlab.Tshark(t, stop(), "-Y", "icmp"); len(lines) != 8 {
+			t.Errorf("%d packets, want 8:\n%s", len(lines), strings.Join(lines, "\n"))
+		}
+	})
+	t.Run("set", func(t *testing.T) {
+		l.Must("set", "-l", l.Name, "h1:eth0", "delay=30ms", "rate=10Mbps", "mtu=1400")
+		if rtt := l.MinRTT("h1", "h2", 3); rtt < 60 || rtt > 90 {
+			t.Errorf("round trip %.1f ms, want 60 and a little", rtt)
+		}
+		if o := l.Exec("h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(o, "rate 9990Kbit") {
+			t.Errorf("the host's shaper does not follow: %s", o)
+		}
+		if p := roots.Ports()["h1:eth0"]; p.Link.Rate.String() != "100Mbps" {
+			t.Errorf("the lab of root has changed: %s", p.Link.Rate)
+		}
+	})
+
+	sleep := l.StartServer("h1", "sleep", "1000")
+	r := l.Down()
+	if !r.Accounts.Balanced() || r.Accounts.Entered == 0 {
+		t.Errorf("accounts %+v", r.Accounts)
+	}
+	_ = sleep.Wait()
+	if left := leftovers(l); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	roots.Exec("h1", "ping", "-c", "1", "h2") // unharmed
+	roots.Down()
+	testlab.CheckNothingLeft(t, l.Name)
+}
+
+// TestRootlessKilled: what a killed lab leaves behind, including programs in
+// its hosts, is removed by the next up or down; root's lab of the same name stays.
+func TestRootlessKilled(t *testing.T) {
+	l := testlab.NewForUser(t, testlab.TwoHosts, "ping")
+	l.Must("up", "-d", l.File)
+	sleep := l.StartServer("h2", "sleep", "1000")
+	chrooted := l.StartServer("h2", "chroot", "/usr", "/bin/sleep", "1000")
+	for range 500 { // until both are no longer weft or nsenter
+		programs := 0
+		for _, p := range there(l) {
+			if strings.HasSuffix(p, "sleep 1000 ") && !strings.Contains(p, " exec ") && !strings.Contains(p, " chroot ") {
+				programs++
+			}
+		}
+		if programs == 2 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.Crash()
+	if _, e, code := l.Run("exec", "-l", l.Name, "h1", "--", "true"); code != 1 || !strings.Contains(e, "weft down "+l.Name) {
+		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
+	}
+	l.Must("up", "-d", l.File)
+	for _, c := range []*exec.Cmd{sleep, chrooted} {
+		if _ = c.Wait(); c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Errorf("%v ended with %v, want SIGKILL, with the lab's process", c.Args, c.ProcessState)
+		}
+	}
+	l.Exec("h1", "ping", "-c", "1", "h2")
+
+	roots := &testlab.Lab{T: t, Weft: l.Weft, Name: l.Name, File: l.File}
+	t.Cleanup(func() { _ = roots.Command("down", l.Name).Run() })
+	roots.Must("up", "-d", l.File)
+	l.Crash()
+	if o := l.Must("down", l.Name); !strings.Contains(o, "crashed") {
+		t.Errorf("down of a crashed lab says %q", o)
+	}
+	if left := leftovers(l); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	roots.Exec("h1", "ping", "-c", "1", "h2")
+}
+
+// TestRootlessAttached: a lab in the foreground, with its two processes: one
+// outside the namespaces and the lab's own.
+func TestRootlessAttached(t *testing.T) {
+	l := testlab.NewForUser(t, "fidelity: {mode: strict, limit: 1ns}\n"+testlab.TwoHosts, "ping")
+	// Both exit codes and the report come from the lab's own process.
+	o, e, code := l.Run("up", "--for", "300ms", l.File)
+	if code != testlab.ExitStrict || !strings.Contains(o, "FAILED (strict)") || strings.Count(e, "strict") != 1 {
+		t.Errorf("exit code %d, want %d\n%s%s", code, testlab.ExitStrict, o, e)
+	}
+	for _, c := range []struct {
+		name   string
+		signal func(outer *os.Process)
+	}{
+		{"SIGINT", func(p *os.Process) { _ = p.Signal(os.Interrupt) }},
+		{"SIGKILL", func(p *os.Process) { _ = p.Kill() }},
+		{"SIGKILL of the lab's process", func(*os.Process) { _ = syscall.Kill(l.PID(), syscall.SIGKILL) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			up := l.Command("up", l.File)
+			out, err := up.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := up.Start(); err != nil {
+				t.Fatal(err)
+			}
+			first := make([]byte, 200)
+			if n, err := out.Read(first); err != nil || !strings.Contains(string(first[:n]), "is up: 2 hosts, 1 switches") {
+				t.Fatalf("%v: %q", err, first[:n])
+			}
+			c.signal(up.Process)
+			_, _ = new(bytes.Buffer).ReadFrom(out) // to the end of both
+			_ = up.Wait()
+			var left []string
+			for range 500 {
+				if left = there(l); len(left) == 0 {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Errorf("left: %v", left)
+		})
+	}
+}
+
+// TestRootlessRefused: every obstacle is named, with the fix.
+func TestRootlessRefused(t *testing.T) {
+	l := testlab.NewForUser(t, testlab.TwoHosts)
+	refused := func(want ...string) {
+		t.Helper()
+		for _, args := range [][]string{{"up", l.File}, {"up", "-d", l.File}} {
+			_, e, code := l.Run(args...)
+			for _, w := range want {
+				if code != 1 || !strings.Contains(e, w) {
+					t.Errorf("weft %v: exit code %d, %q does not say %q", args, code, e, w)
+				}
+			}
+		}
+		if left := leftovers(l); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+	t.Run("TUN device", func(t *testing.T) {
+		testlab.SetMode(t, testlab.TunDevice, 0o600)
+		refused(testlab.TunDevice, "chmod 0666 "+testlab.TunDevice)
+	})
+	t.Run("real-time scheduling that is required", func(t *testing.T) {
+		text, err := os.ReadFile(l.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.WriteFile(l.File, text, 0o644) }()
+		if err := os.WriteFile(l.File, append([]byte("engine: {realtime: require}\n"), text...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refused("SCHED_FIFO", "rtprio")
+	})
+	t.Run("no user namespaces", func(t *testing.T) {
+		// The limit of a user namespace only applies inside it, so the
+		// machine's own limit is not changed.
+		limited := func(args ...string) *exec.Cmd {
+			c := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c",
+				`echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps -all "$@"`, "sh", l.Weft}, args...)...)
+			l.As(c)
+			return c
+		}
+		_, e, code := testlab.RunCommand(t, limited("up", l.File))
+		if code != 1 || !strings.Contains(e, "user.max_user_namespaces=") || !strings.Contains(e, "sudo") {
+			t.Errorf("exit code %d, %q", code, e)
+		}
+	})
+	t.Run("a state directory of somebody else", func(t *testing.T) {
+		state := filepath.Join(filepath.Dir(l.File), "run", "weft")
+		os.Remove(state)
+		if err := os.Mkdir(state, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		refused(state, "remove it")
+		if _, e, code := l.Run("ps"); code != 1 || !strings.Contains(e, state) {
+			t.Errorf("ps: exit code %d, %q", code, e)
+		}
+		os.Remove(state)
+	})
+	t.Run("no nsenter", func(t *testing.T) {
+		l.Must("up", "-d", l.File)
+		c := l.Command("exec", "-l", l.Name, "h1", "true")
+		c.Env = append(c.Env, "PATH=/nowhere")
+		if _, e, code := testlab.RunCommand(t, c); code != 1 || !strings.Contains(e, "util-linux") {
+			t.Errorf("exit code %d, %q", code, e)
+		}
+		l.Down()
+	})
+}

@@ -1,0 +1,135 @@
+package systems
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/emu/fabric"
+)
+
+// TestEQDSOfPrograms: ping and iperf3 of unmodified kernels, from TAPs with super-packets and
+// from a TUN, go through tunnels over both versions of IP: packets of full size fit,
+// connections fill the link, the excess of a UDP sender is dropped in its own EQIF, and tshark
+// finds in a capture what the tunnels carry.
+func TestEQDSOfPrograms(t *testing.T) {
+	l := testlab.Start(t, `
+topology:
+  kinds:
+    host: {edge: {eqds: {control-dscp: 10, idle: 60s}}} # all tunnels are shown
+    link: {rate: 100Mbps, delay: 10us}
+    switch:
+      classes:
+        headers: {dscp: 10, priority: 7, limit: 200KB}
+        default: {limit: 18KB, trim: {dscp: 10}}
+  generate: {star: {hosts: 4}}
+  nodes:
+    h2: {attach: tun}
+    h4: {edge: none}
+`, "iperf3", "ping")
+	stop := l.Capture("s1:h1")
+	for _, args := range [][]string{
+		{"-4", "-c", "5", "-i", "0.02", "h1"}, {"-c", "5", "-i", "0.02", "-6", "h1"},
+		{"-4", "-c", "3", "-i", "0.02", "-M", "do", "-s", "1416", "h1"}, {"-4", "-c", "3", "-i", "0.02", "-s", "4000", "h1"},
+	} {
+		for _, from := range []string{"h2", "h3"} {
+			if out := l.Exec(from, append([]string{"ping"}, args...)...); !strings.Contains(out, " 0% packet loss") {
+				t.Errorf("%s %v: %s", from, args, out)
+			}
+		}
+	}
+	file := stop()
+	if out := l.Exec("h4", "ping", "-c", "3", "-i", "0.02", "h1"); !strings.Contains(out, " 0% packet loss") {
+		t.Errorf("to a host without EQDS: %s", out)
+	}
+	const payload = 100 * 1392.0 / 1518 // of a segment with timestamps, in a tunnel over IPv4
+	for _, c := range []struct {
+		from  string
+		flags []string
+		least float64 // Mb/s; low enough for a busy machine
+	}{
+		{"h3", []string{"-t", "2", "-4"}, 0.8 * payload},
+		{"h3", []string{"-t", "2", "-6"}, 0.75 * payload},
+		{"h3", []string{"-t", "2", "-4", "-R"}, 0.8 * payload},
+		{"h2", []string{"-t", "2", "-4"}, 0.8 * payload},
+		{"h3", []string{"-t", "1", "-4", "-u", "-b", "200M", "-l", "1400"}, 0.7 * payload},
+	} {
+		r := l.Iperf3(c.from, "h1", "h1", c.flags...)
+		got := r.End.Received.Bits / 1e6
+		if got == 0 {
+			got = r.End.Sum.Bits * (1 - r.End.Sum.LostPercent/100) / 1e6
+		}
+		t.Logf("%s %v: %.1f Mb/s", c.from, c.flags, got)
+		if got < c.least || got > 100 {
+			t.Errorf("%s %v: %.1f Mb/s, want %.0f or more", c.from, c.flags, got, c.least)
+		}
+	}
+	var tunnels []fabric.EdgeFlow
+	if err := json.Unmarshal([]byte(l.Must("edge", "-l", l.Name, "h3", "--json")), &tunnels); err != nil {
+		t.Fatal(err)
+	}
+	if len(tunnels) != 2 || tunnels[0].Peer != "h1:eth0" || tunnels[0].TxPackets < 1000 {
+		t.Errorf("%+v", tunnels)
+	}
+	if p := l.Ports()["h1:eth0"]; p.Edge == nil || p.Edge.Service != "eqds" {
+		t.Errorf("%+v", p.Edge)
+	}
+	if a := l.Down().Accounts; !a.Balanced() || a.Drops["queue-full"] != a.Dropped {
+		t.Errorf("%+v", a)
+	}
+
+	script := []string{"-X", "lua_script:../../protocols/eqds/eqds.lua", "-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"}
+	count := func(filter string) int {
+		return len(testlab.Tshark(t, file, append(script, "-Y", filter, "-T", "fields", "-e", "frame.number")...))
+	}
+	// Each of 2 hosts has sent 5 pings over each version of IP, 3 that fill the device's mtu
+	// and 3 in 3 fragments; tshark shows the last fragment as the whole packet.
+	if n := count("eqds && icmp.type == 8"); n != 2*(5+3+3) {
+		t.Errorf("%d requests of ICMP in tunnels", n)
+	}
+	if n := count("eqds && icmpv6.type == 128"); n != 2*5 {
+		t.Errorf("%d requests of ICMPv6 in tunnels", n)
+	}
+	if n := count("eqds.flags.ack == 1"); n == 0 {
+		t.Error("no acknowledgements")
+	}
+	if n := count("eqds && (_ws.malformed || udp.checksum.status == 0 || ip.checksum.status == 0)"); n != 0 {
+		t.Errorf("%d malformed packets", n)
+	}
+	if n := count("icmp && !eqds"); n != 0 {
+		t.Errorf("%d packets beside the tunnels", n)
+	}
+}
+
+// TestEQDSOfSecondAddresses: a host is reachable at each of its addresses, also at the same time.
+func TestEQDSOfSecondAddresses(t *testing.T) {
+	l := testlab.Start(t, `
+topology:
+  kinds:
+    host: {edge: {eqds: {control-dscp: 10}}}
+    switch: {classes: {headers: {dscp: 10, priority: 7, limit: 200KB}, default: {limit: 18KB, trim: {dscp: 10}}}}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host, interfaces: {eth0: {address: [10.0.0.2/24, 10.0.0.22/24]}}}
+    s1: {kind: switch}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 100Mbps, delay: 10us}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 100Mbps, delay: 10us}
+`, "ping")
+	for _, to := range []string{"10.0.0.2", "10.0.0.22", "10.0.0.2"} {
+		if out, stderr, code := l.Run("exec", "-l", l.Name, "h1", "--", "ping", "-c", "20", "-i", "0.02", to); code != 0 || !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("%s: %s%s", to, out, stderr)
+		}
+	}
+	for name, p := range l.Ports() {
+		if p.Edge == nil {
+			continue
+		}
+		for _, g := range p.Edge.Gauges {
+			if (g.Name == "timeouts" || g.Name == "refused" || g.Name == "resent" || g.Name == "unacknowledged") && g.Value != 0 {
+				t.Errorf("%s: %s is %v", name, g.Name, g.Value)
+			}
+		}
+	}
+}

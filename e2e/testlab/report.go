@@ -1,0 +1,87 @@
+package testlab
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// Simulate runs weft sim and returns its report.
+func Simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
+	t.Helper()
+	o, e, code := RunWeft(t, weft, append([]string{"sim", "--json", file}, flags...)...)
+	if code != 0 {
+		t.Fatalf("weft sim: exit code %d\n%s", code, e)
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal([]byte(o), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// PortOf returns a port of a report.
+func PortOf(t *testing.T, r *report.Report, name string) fabric.PortStatus {
+	t.Helper()
+	i := slices.IndexFunc(r.Ports, func(p fabric.PortStatus) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no port %s", name)
+	}
+	return r.Ports[i]
+}
+
+// ClassOf returns a class of a port.
+func ClassOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus {
+	t.Helper()
+	i := slices.IndexFunc(p.Classes, func(c fabric.ClassStatus) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("%s has no class %s", p.Name, name)
+	}
+	return p.Classes[i]
+}
+
+// PausedTime returns how long a class of a port has been paused.
+func PausedTime(p fabric.PortStatus, name string) units.Time {
+	for _, c := range p.Classes {
+		if c.Name == name {
+			return c.PausedTime
+		}
+	}
+	return 0
+}
+
+// PortField returns a number from the line of a port.
+func PortField(screen, port string, column int) float64 {
+	for line := range strings.Lines(screen) {
+		if f := strings.Fields(line); len(f) > column && f[0] == port {
+			v, _ := strconv.ParseFloat(f[column], 64)
+			return v
+		}
+	}
+	return -1
+}
+
+// ReadSeries returns the rows of a file.
+func ReadSeries(t *testing.T, file string) (rows []series.Row) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := series.Read(f, func(r *series.Row) error {
+		rows = append(rows, *r)
+		return nil
+	}); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return rows
+}

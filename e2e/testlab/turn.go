@@ -1,0 +1,78 @@
+package testlab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// turns is the environment variable with the number of tests with labs that run at once on this
+// machine, in all processes together.
+const turns = "WEFT_TEST_LABS"
+
+// labsPerCore is the default number of tests with labs for each core: most of what they do is
+// to wait for programs to end and for timers.
+const labsPerCore = 2
+
+// holders are the names of the tests of this process that have a turn.
+var holders sync.Map
+
+// hasTurn reports whether a test or one that it is a part of has a turn.
+func hasTurn(name string) bool {
+	for {
+		if _, ok := holders.Load(name); ok {
+			return true
+		}
+		i := strings.LastIndexByte(name, '/')
+		if i < 0 {
+			return false
+		}
+		name = name[:i]
+	}
+}
+
+// takeTurn waits until fewer tests with labs run than the machine has room for. The test's turn
+// lasts until its end, and a process that is killed gives its turns back.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	if hasTurn(t.Name()) {
+		return
+	}
+	n := labsPerCore * runtime.NumCPU()
+	if set := os.Getenv(turns); set != "" {
+		var err error
+		if n, err = strconv.Atoi(set); err != nil || n < 1 {
+			t.Fatalf("%s=%q: give a number of at least 1", turns, set)
+		}
+	}
+	dir := filepath.Join(os.TempDir(), "weft-test-turns")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// There is no limit here: the tests before this one have theirs.
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		for i := range n {
+			f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(i)), os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				holders.Store(t.Name(), nil)
+				t.Cleanup(func() {
+					holders.Delete(t.Name())
+					f.Close()
+				})
+				return
+			}
+			f.Close()
+		}
+	}
+}
