@@ -13,7 +13,7 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "Network namespaces need root: run sudo $0" >&2
   exit 1
 fi
-scripts/install.sh go gcc jq ip ss iperf3 ping rping ib_write_bw
+scripts/install.sh --for demo
 
 echo "== building bin/weft"
 go build -o bin/weft .

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// outcome is what a stage has done so far. The suite's lock guards it.
+type outcome struct {
+	start   time.Time
+	took    time.Duration
+	verdict verdict
+	err     error
+	output  []byte // of a command; of tests, what is not output of a test
+
+	tests                   map[testID]*testRun
+	passed, failed, skipped int // tests, parts of tests included
+}
+
+// testID names a test, or with an empty name the whole of a package's tests.
+type testID struct{ pkg, test string }
+
+func (t testID) String() string {
+	return strings.TrimSuffix(strings.TrimPrefix(t.pkg, module+"/")+" "+t.test, " ")
+}
+
+// testRun is one test.
+type testRun struct {
+	began   time.Time
+	took    time.Duration
+	verdict verdict
+	output  []string // lines
+}
+
+// event is a line of go test -json: see go doc test2json.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of a build
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	FailedBuild string
+}
+
+// runTests runs go test and follows its events.
+func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
+	argv := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout=60m"}, st.flags, st.packages)
+	c := st.exec(ctx, argv...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return err
+	}
+	readErr := s.follow(out, o)
+	err = c.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.output = append(o.output, said.Bytes()...)
+	if err != nil {
+		return err
+	}
+	return readErr
+}
+
+// follow reads the events of go test -json.
+func (s *suite) follow(r io.Reader, o *outcome) error {
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				e = event{Action: "build-output", Output: string(line)}
+			}
+			s.mu.Lock()
+			o.add(&e, time.Now())
+			s.mu.Unlock()
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the output of go test: %w", err)
+		}
+	}
+}
+
+// add counts an event.
+func (o *outcome) add(e *event, now time.Time) {
+	if e.Action == "build-output" {
+		o.output = append(o.output, e.Output...)
+		return
+	}
+	id := testID{e.Package, e.Test}
+	t := o.tests[id]
+	if t == nil {
+		t = &testRun{began: now}
+		o.tests[id] = t
+	}
+	switch e.Action {
+	case "output":
+		t.output = append(t.output, e.Output)
+	case "cont": // a parallel test waits for its turn before
+		t.began = now
+	case "pass", "fail", "skip":
+		t.took = time.Duration(e.Elapsed * float64(time.Second))
+		t.verdict = map[string]verdict{"pass": passed, "fail": failed, "skip": skipped}[e.Action]
+		if e.Test == "" {
+			break
+		}
+		switch t.verdict {
+		case passed:
+			o.passed++
+			t.output = nil
+		case failed:
+			o.failed++
+		case skipped:
+			o.skipped++
+		}
+	case "pause":
+		t.began = time.Time{} // it does not run now
+	}
+}
+
+// failures returns the output of a stage that failed: of its command, or of its failed tests.
+func (o *outcome) failures() (all []string) {
+	ids := make([]testID, 0, len(o.tests))
+	for id, t := range o.tests {
+		if t.verdict == failed || t.verdict == running && o.verdict == failed {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b testID) int {
+		if c := strings.Compare(a.pkg, b.pkg); c != 0 {
+			return c
+		}
+		return strings.Compare(b.test, a.test) // the package's own lines last
+	})
+	for _, id := range ids {
+		for _, l := range o.tests[id].output {
+			all = append(all, strings.TrimSuffix(l, "\n"))
+		}
+	}
+	for l := range strings.Lines(string(o.output)) {
+		all = append(all, strings.TrimSuffix(l, "\n"))
+	}
+	if o.err != nil {
+		all = append(all, o.err.Error())
+	}
+	return all
+}

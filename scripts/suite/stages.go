@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// stage is a step of the suite: a command, or tests of some packages.
+type stage struct {
+	name     string
+	argv     []string // of the command
+	packages []string // or of the tests
+	flags    []string // of go test
+	env      []string // more of the environment of either
+	skip     string   // why it does not run
+}
+
+// command returns a stage that runs a command.
+func command(name string, argv ...string) *stage { return &stage{name: name, argv: argv} }
+
+// tests returns a stage that runs the tests of packages with these flags.
+func tests(name string, packages []string, flags ...string) *stage {
+	return &stage{name: name, packages: packages, flags: flags}
+}
+
+// run runs the stage. It returns an error if the stage did not pass.
+func (st *stage) run(ctx context.Context, s *suite, o *outcome) error {
+	if st.skip != "" {
+		return nil
+	}
+	if len(st.packages) > 0 {
+		return st.runTests(ctx, s, o)
+	}
+	out, err := st.exec(ctx, st.argv...).CombinedOutput()
+	o.output = out
+	return err
+}
+
+// exec returns a command of the stage. If the context ends, the command gets the chance to clean
+// up behind itself.
+func (st *stage) exec(ctx context.Context, argv ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.Env = append(os.Environ(), st.env...)
+	return c
+}
+
+// module is the path of this module.
+const module = "github.com/weftlab/weft"
+
+// realTime matches the packages whose tests run in real time, with namespaces, devices or real
+// programs. Those of e2e run the built command.
+var realTime = regexp.MustCompile(`^` + module + `/(e2e/[a-z]+|emu/lab|emu/wall|emu/doctor|netns-lab)$`)
+
+// endToEnd matches the packages whose tests run the built command: the race detector would look
+// at the tests only, not at the command.
+var endToEnd = regexp.MustCompile(`^` + module + `/e2e/`)
+
+// stagesOf returns the lanes of a form of the suite.
+func stagesOf(form, part string) ([][]*stage, error) {
+	all, err := list("./...")
+	if err != nil {
+		return nil, err
+	}
+	timed, pure := split(all, realTime.MatchString)
+	format := command("gofmt", "scripts/format.sh")
+	lint := command("go vet and staticcheck", "go", "run", "./scripts/lint", "./...")
+	switch form {
+	case "quick":
+		return [][]*stage{{format, command("go vet", "go", "vet", "./..."), tests("unit tests", pure, "-short")}}, nil
+	case "plain", "all":
+	default:
+		return nil, fmt.Errorf("-form %s: must be quick, plain or all", form)
+	}
+	if form == "all" {
+		part = "1/1"
+	}
+	raced, err := racedOf()
+	if err != nil {
+		return nil, err
+	}
+	raced, _ = split(raced, func(p string) bool { return !endToEnd.MatchString(p) })
+	racedTimed, racedPure := split(raced, realTime.MatchString)
+	// Packages of real time run beside each other, and so do the tests in them: testlab lets as
+	// many labs run at once as the machine has room for.
+	beside := []string{"-count=1", "-p", strconv.Itoa(2 * runtime.NumCPU()), "-parallel", strconv.Itoa(4 * runtime.NumCPU())}
+	timedTests := tests("tests with real programs and real time", timed, beside...)
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return nil, err
+	}
+	timedTests.env = []string{"WEFT_TEST_BIN=" + bin}
+	real := []*stage{command("build of weft and its libraries", "scripts/build.sh"), timedTests, demo()}
+	compute := []*stage{
+		format, lint,
+		tests("tests of what is pure", pure, "-count=1"),
+		tests("tests of what is pure, with the race detector", racedPure, "-count=1", "-race", "-short"),
+		tests("tests of real time, with the race detector", racedTimed, append(beside, "-race", "-short")...),
+	}
+	if part != "" {
+		long, err := longOf(part)
+		if err != nil {
+			return nil, err
+		}
+		real = append(real, long...)
+	}
+	return [][]*stage{real, compute}, nil
+}
+
+// demo is the README's demo, which needs root.
+func demo() *stage {
+	st := command("the README's demo", "scripts/demo.sh")
+	if os.Geteuid() != 0 {
+		st.skip = "it needs root"
+	}
+	return st
+}
+
+// longOf returns the part i/n of what takes long.
+func longOf(part string) ([]*stage, error) {
+	var i, n int
+	if _, err := fmt.Sscanf(part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
+		return nil, fmt.Errorf("-part %s: give a part such as 2/8", part)
+	}
+	experiments := tests("quick forms of papers, part "+part, []string{module + "/e2e/experiment"}, "-count=1", "-run", "^TestPapers_")
+	experiments.env = []string{"WEFT_TEST_LONG=1", "WEFT_TEST_PART=" + part}
+	long := []*stage{
+		experiments,
+		command("fuzzing, part "+part, "scripts/fuzz.sh", "--part", part),
+		command("tests again and again beside busy loops, part "+part, "scripts/flaky.sh", "--part", part),
+	}
+	if i == n {
+		long = append(long, command("soak", "scripts/bench/soak.sh"))
+	}
+	return long, nil
+}
+
+// list returns the paths of packages.
+func list(patterns ...string) ([]string, error) {
+	return lines(exec.Command("go", append([]string{"list"}, patterns...)...))
+}
+
+// racedOf returns the packages whose tests are worth running with the race detector.
+func racedOf() ([]string, error) { return lines(exec.Command("go", "run", "./scripts/raced")) }
+
+func lines(c *exec.Cmd) ([]string, error) {
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, said.String())
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// split returns the packages for which is is true, and the others.
+func split(packages []string, is func(string) bool) (yes, no []string) {
+	for _, p := range packages {
+		if is(p) {
+			yes = append(yes, p)
+		} else {
+			no = append(no, p)
+		}
+	}
+	return slices.Clip(yes), slices.Clip(no)
+}
