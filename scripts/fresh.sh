@@ -41,7 +41,7 @@ chroot "$root" id somebody >/dev/null 2>&1 || chroot "$root" useradd -m -s /bin/
 # How this machine reaches the package servers.
 cp -L /etc/resolv.conf "$root/etc/"
 cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
-cp -rL /etc/ssl/certs "$root/etc/ssl/"
+rm -rf "$root/etc/ssl/certs" && cp -rL /etc/ssl/certs "$root/etc/ssl/certs"
 printf 'GOPROXY=%s\nGOTOOLCHAIN=local\n' "$(go env GOPROXY)" >"$root/etc/go.env"
 cp "$root/etc/go.env" "$root/usr/local/go/go.env"
 
