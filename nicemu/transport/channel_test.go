@@ -29,6 +29,7 @@ type channel struct {
 
 	dropped int
 	each    func(from int, p *roce.Packet) // may be nil; sees every packet sent
+	lose    func(n int) bool               // may be nil; reports whether the n-th packet sent is lost
 	idle    func() bool                    // called at each step; true keeps the channel going
 }
 
@@ -91,7 +92,7 @@ func (c *channel) send(to int, p roce.Packet) {
 	if c.each != nil {
 		c.each(1-to, &p)
 	}
-	if c.chance(c.faults.drop) {
+	if c.chance(c.faults.drop) || c.lose != nil && c.lose(c.sent) {
 		c.dropped++
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 // checkSent compares the first n work requests with their completions and results, and returns the
 // remaining completions.
-func (s *agent) checkSent(t *rapid.T, n int) []cq.Completion {
+func (s *agent) checkSent(t rapid.TB, n int) []cq.Completion {
 	left := s.sent
 	for i, wr := range s.work[:n] {
 		if wr.Flags&Signaled != 0 {
@@ -32,7 +32,7 @@ func (s *agent) checkSent(t *rapid.T, n int) []cq.Completion {
 }
 
 // checkReceived compares the peer's received messages with those sent, and returns their number.
-func (s *agent) checkReceived(t *rapid.T) int {
+func (s *agent) checkReceived(t rapid.TB) int {
 	n := 0
 	for _, c := range s.peer.received {
 		if s.peer.qp.State() == qp.Err && c.Status != cq.Success && (c.Status == cq.WRFlushErr || c.Status == s.peerFails) {
@@ -58,7 +58,7 @@ func (s *agent) checkReceived(t *rapid.T) int {
 }
 
 // checkWhole checks that all work of s is done.
-func (s *agent) checkWhole(t *rapid.T) {
+func (s *agent) checkWhole(t rapid.TB) {
 	if left := s.checkSent(t, len(s.work)); len(left) > 0 {
 		t.Fatalf("%s: completions of nothing: %+v", s.name, left)
 	}
@@ -78,7 +78,7 @@ func (s *agent) failed() bool {
 // checkFailed checks that the completions of s are true: a number of work requests succeeded, the
 // next failed with one of the statuses, the others were flushed; and the peer has executed the
 // first of them, at least those that succeeded, each once.
-func (s *agent) checkFailed(t *rapid.T, may ...cq.Status) {
+func (s *agent) checkFailed(t rapid.TB, may ...cq.Status) {
 	e := slices.IndexFunc(s.sent, func(c cq.Completion) bool { return c.Status != cq.Success })
 	if e < 0 || !slices.Contains(may, s.sent[e].Status) {
 		t.Fatalf("%s should have failed with %v: %+v", s.name, may, s.sent)

@@ -43,7 +43,7 @@ func withWindow(n int) *notedSettings { return &notedSettings{ConnectX3Settings{
 // watchVerbs checks a pair's retransmissions against the rule: once a loss is known a retransmitted
 // packet belongs to the oldest unacknowledged verb, until everything that had been sent by then has
 // been sent again. It counts these packets, and those that other verbs waited for.
-func watchVerbs(t *rapid.T, p *pair) (again, waited *int) {
+func watchVerbs(t rapid.TB, p *pair) (again, waited *int) {
 	again, waited = new(int), new(int)
 	newest := [2]PSN{p.sides[0].qp.req.next, p.sides[1].qp.req.next}
 	p.channel.each = func(from int, packet *roce.Packet) {
@@ -79,8 +79,26 @@ func watchVerbs(t *rapid.T, p *pair) (again, waited *int) {
 	return again, waited
 }
 
-// TestConnectX3ExactlyOnceInOrder is TestExactlyOnceInOrder for ConnectX3.
-func TestConnectX3ExactlyOnceInOrder(t *testing.T) {
+// TestConnectX3_ResendsOneVerbAtATime loses the first packet of several verbs: the verbs after the
+// lost one wait for each other.
+func TestConnectX3_ResendsOneVerbAtATime(t *testing.T) {
+	p := newBusyPair(t, withWindow(0).New)
+	again, waited := watchVerbs(t, p)
+	p.channel.lose = func(n int) bool { return n == 1 }
+	if !p.channel.run(units.Second) {
+		t.Fatal("it does not come to an end")
+	}
+	if *again == 0 || *waited == 0 {
+		t.Errorf("%d packets were sent again, after %d of which others waited", *again, *waited)
+	}
+	for _, s := range p.sides {
+		s.checkWhole(t)
+	}
+}
+
+// TestConnectX3_CompletesEverythingOnceAndInOrder is
+// TestGoBackN_CompletesEverythingOnceAndInOrder for ConnectX3.
+func TestConnectX3_CompletesEverythingOnceAndInOrder(t *testing.T) {
 	again, waited := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		pair := newPairWith(t, faults{
@@ -99,15 +117,14 @@ func TestConnectX3ExactlyOnceInOrder(t *testing.T) {
 		}
 		again, waited = again+*a, waited+*w
 	})
-	if again == 0 || waited == 0 {
-		t.Errorf("%d packets were sent again, after %d of which others waited: the channel is too good to show it", again, waited)
-	}
+	t.Logf("%d packets were sent again, after %d of which others waited", again, waited)
 }
 
-// TestConnectX3RightOrFailed is TestRightOrFailed for ConnectX3.
-func TestConnectX3RightOrFailed(t *testing.T) {
+// TestConnectX3_CompletionsAreTrueAlsoIfItGivesUp is
+// TestGoBackN_CompletionsAreTrueAlsoIfItGivesUp for ConnectX3.
+func TestConnectX3_CompletionsAreTrueAlsoIfItGivesUp(t *testing.T) {
 	failed := 0
-	check := func(t *rapid.T) {
+	rapid.Check(t, func(t *rapid.T) {
 		loss := rapid.SampledFrom([]float64{0.02, 0.2, 0.5}).Draw(t, "loss")
 		pair := newPairWith(t, faults{drop: loss, copies: 0.1, late: 0.3, budget: -1}, withWindow(0))
 		watchVerbs(t, pair)
@@ -122,18 +139,13 @@ func TestConnectX3RightOrFailed(t *testing.T) {
 				s.checkWhole(t)
 			}
 		}
-	}
-	// Queue pairs with few requests rarely give up: draw more until some have.
-	for try := 0; try < 20 && failed == 0 && !t.Failed(); try++ {
-		rapid.Check(t, check)
-	}
-	if failed == 0 {
-		t.Error("no queue pair ever gave up: the channel is too good to show it")
-	}
+	})
+	t.Logf("%d queue pairs gave up", failed)
 }
 
-// TestConnectX3RightStatus is TestRightStatus for ConnectX3.
-func TestConnectX3RightStatus(t *testing.T) {
+// TestConnectX3_FailedWorkRequestHasItsStatus is
+// TestGoBackN_FailedWorkRequestHasItsStatus for ConnectX3.
+func TestConnectX3_FailedWorkRequestHasItsStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pair := newPairWith(t, faults{copies: 0.1, budget: 3}, withWindow(0))
 		s := pair.sides[0]
