@@ -14,19 +14,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRandom connects two CMs by a channel that loses, duplicates and reorders, and whose delays
-// are within the packet lifetime, with consumers that take their time and change their minds. Then
-// the channel becomes reliable.
+// TestConnections_AgreeOverAnUnreliableChannel connects two CMs by a channel that loses, duplicates
+// and reorders, and whose delays are within the packet lifetime, with consumers that take their time
+// and change their minds. Then the channel becomes reliable.
 //
 //   - Private data arrives as it was sent, and each request and reply once.
 //   - Either both are connected, with the same parameters, or neither is.
 //   - Services of datagrams are resolved to the right queue pair, or the consumer
 //     learns that there is no answer.
 //   - When all are closed and TimeWait is over, nothing is left.
-func TestRandom(t *testing.T) {
-	outcomes := map[string]int{}
+func TestConnections_AgreeOverAnUnreliableChannel(t *testing.T) {
+	all := outcomes{}
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := drawWorld(t)
 		for i := range rapid.IntRange(1, 5).Draw(t, "connections") {
 			w.after(w.random(2*units.Second), func() { w.connect(i) })
 			w.after(w.random(2*units.Second), func() { w.resolve(i) })
@@ -34,46 +34,61 @@ func TestRandom(t *testing.T) {
 		w.run(rapid.SampledFrom([]units.Time{units.Second, 5 * units.Second, 20 * units.Second}).Draw(t, "unsound"))
 		w.loss, w.twice = 0, 0
 		w.run(w.now + 30*units.Second)
-		w.judge(outcomes)
-		w.closing = true
-		for _, s := range w.sides {
-			if s.up() {
-				w.disconnect(s)
+		all.add(w.judge())
+		w.close()
+	})
+	t.Logf("%+v", all)
+}
+
+// TestConnections_EndAsTheChannelAndTheConsumersWill: consumers that want to be connected are, over
+// a channel without loss, until one hangs up; over a channel that loses everything they are not.
+func TestConnections_EndAsTheChannelAndTheConsumersWill(t *testing.T) {
+	for name, c := range map[string]struct {
+		loss   float64
+		hangUp bool
+		want   outcomes
+	}{
+		"no loss":           {want: outcomes{connected: 3, resolved: 3}},
+		"one side hangs up": {hangUp: true, want: outcomes{ended: 3, resolved: 3}},
+		"dead channel":      {loss: 1, want: outcomes{failed: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, [2]Config{DefaultConfig(1), DefaultConfig(2)}, 10)
+			w.steady, w.loss, w.delay = true, c.loss, units.Millisecond
+			for i := range 3 {
+				w.connect(i)
+				w.resolve(i)
 			}
-		}
-		w.run(units.Never)
-		for _, e := range []*end{w.a, w.b} {
-			if e.Len() != 0 || len(e.peers) != 0 || len(e.queues) != 0 || len(e.resolving) != 0 || len(e.timers) != 0 {
-				t.Fatalf("%s: there are left %d connections, %d peers, %d queue pairs, %d resolutions, %d timers", e.name, e.Len(), len(e.peers), len(e.queues), len(e.resolving), len(e.timers))
-			}
-			for _, l := range e.listeners {
-				if l.waiting != 0 {
-					t.Fatalf("%s: the backlog has %d requests left", e.name, l.waiting)
+			w.run(units.Minute)
+			for _, s := range w.sides {
+				if c.hangUp && s.up() {
+					w.disconnect(s)
+					w.run(w.now + units.Second)
 				}
 			}
-		}
-		outcomes["resolved"] += w.resolved
-		if len(w.asked) != 0 {
-			t.Fatalf("%d resolutions have not ended", len(w.asked))
-		}
-		for _, s := range w.sides {
-			if !s.over {
-				t.Fatalf("%v of %s has not learnt of its end", s.name, s.end.name)
+			if got := w.judge(); got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
 			}
-		}
-	})
-	t.Log(outcomes)
-	for _, want := range []string{"connected", "not connected", "ended after it was connected", "resolved"} {
-		if outcomes[want] == 0 {
-			t.Errorf("none was %s: the test does not test much", want)
-		}
+			w.close()
+		})
 	}
+}
+
+// outcomes counts what connections and resolutions have come to.
+type outcomes struct{ connected, ended, failed, resolved int }
+
+func (o *outcomes) add(more outcomes) {
+	o.connected += more.connected
+	o.ended += more.ended
+	o.failed += more.failed
+	o.resolved += more.resolved
 }
 
 // world holds the two CMs, their channel and their consumers.
 type world struct {
-	t           *rapid.T
+	t           rapid.TB
 	rand        *rand.Rand
+	steady      bool // consumers accept everything and do not change their minds
 	now         units.Time
 	a, b        *end
 	loss, twice float64
@@ -107,34 +122,47 @@ type side struct {
 
 func (s *side) up() bool { return s != nil && s.ready && !s.over }
 
-func newWorld(t *rapid.T) *world {
+// newWorld makes two CMs whose services have a backlog, joined by a channel without faults.
+func newWorld(t rapid.TB, seed uint64, configs [2]Config, backlog int) *world {
 	w := &world{t: t, byID: map[string]*side{}, seen: map[string]bool{}, qpn: 100, asked: map[string]uint32{}}
-	w.rand = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	w.loss = rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.8, 1}).Draw(t, "loss")
-	w.twice = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "twice")
+	w.rand = rand.New(rand.NewPCG(seed, 0))
 	var ends [2]*end
-	for i := range ends {
-		config := Config{
-			CAGUID: uint64(i + 1), FirstID: 1, ResponseTimeout: msg.Timeout(rapid.IntRange(8, 14).Draw(t, "response timeout")), // 1 to 67 ms
-			MaxRetries: uint8(rapid.IntRange(0, 15).Draw(t, "retries")), PacketLifetime: 10, ACKDelay: 5,
-		}
+	for i, config := range configs {
 		c, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ends[i] = &end{c, string(rune('a' + i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
 		for _, datagram := range []bool{false, true} {
-			if _, err := c.Listen(Listen{Service: service7, Datagram: datagram, Backlog: rapid.IntRange(0, 2).Draw(t, "backlog")}); err != nil {
+			if _, err := c.Listen(Listen{Service: service7, Datagram: datagram, Backlog: backlog}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	w.a, w.b = ends[0], ends[1]
+	return w
+}
+
+// drawWorld draws a world with faults.
+func drawWorld(t *rapid.T) *world {
+	var configs [2]Config
+	for i := range configs {
+		configs[i] = Config{
+			CAGUID: uint64(i + 1), FirstID: 1, ResponseTimeout: msg.Timeout(rapid.IntRange(8, 14).Draw(t, "response timeout")), // 1 to 67 ms
+			MaxRetries: uint8(rapid.IntRange(0, 15).Draw(t, "retries")), PacketLifetime: 10, ACKDelay: 5,
+		}
+	}
+	w := newWorld(t, rapid.Uint64().Draw(t, "seed"), configs, rapid.IntRange(0, 2).Draw(t, "backlog"))
+	w.loss = rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.8, 1}).Draw(t, "loss")
+	w.twice = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "twice")
 	w.delay = msg.Timeout(rapid.IntRange(0, 10).Draw(t, "delay")).Time()
 	return w
 }
 
 const service7 = msg.ServiceID(0x1060007)
+
+// whim reports whether a consumer changes its mind, once in n times.
+func (w *world) whim(n int) bool { return !w.steady && w.rand.IntN(n) == 0 }
 
 func (w *world) random(span units.Time) units.Time { return units.Time(w.rand.Int64N(int64(span))) }
 
@@ -228,7 +256,7 @@ func (w *world) connect(i int) {
 	}
 	s.id = id
 	w.byID[key(from, id)] = s
-	if w.rand.IntN(10) == 0 {
+	if w.whim(10) {
 		w.after(w.think(), func() { w.destroy(s) })
 	}
 }
@@ -351,13 +379,13 @@ func (w *world) decide(s *side) {
 		return
 	}
 	var err error
-	switch n := w.rand.IntN(20); {
-	case n == 0:
+	switch {
+	case w.whim(20):
 		w.destroy(s)
-	case n == 1:
+	case w.whim(20):
 		err = s.end.Reject(w.now, s.id, Reject{})
 		s.over, s.live = true, false
-	case n < 6:
+	case w.whim(5):
 		err = s.end.Prolong(s.id, msg.Timeout(w.rand.IntN(20)), nil)
 		w.after(w.think(), func() { w.decide(s) })
 	case s.active:
@@ -378,7 +406,7 @@ func (w *world) decide(s *side) {
 func (w *world) connected(s *side) {
 	s.ready, s.was = true, true
 	w.ping(s)
-	if !w.closing && w.rand.IntN(4) == 0 {
+	if !w.closing && w.whim(4) {
 		w.after(5*w.think(), func() {
 			if s.up() {
 				w.disconnect(s)
@@ -415,7 +443,8 @@ func (w *world) ping(s *side) {
 }
 
 // judge checks connections when everything is idle.
-func (w *world) judge(outcomes map[string]int) {
+func (w *world) judge() (all outcomes) {
+	all.resolved = w.resolved
 	for _, s := range w.sides {
 		if !s.active {
 			continue
@@ -426,12 +455,42 @@ func (w *world) judge(outcomes map[string]int) {
 		}
 		switch {
 		case s.up():
-			outcomes["connected"]++
+			all.connected++
 			w.agree(s, o)
 		case s.was:
-			outcomes["ended after it was connected"]++
+			all.ended++
 		default:
-			outcomes["not connected"]++
+			all.failed++
+		}
+	}
+	return all
+}
+
+// close ends all connections and checks that nothing is left.
+func (w *world) close() {
+	w.closing = true
+	for _, s := range w.sides {
+		if s.up() {
+			w.disconnect(s)
+		}
+	}
+	w.run(units.Never)
+	for _, e := range []*end{w.a, w.b} {
+		if e.Len() != 0 || len(e.peers) != 0 || len(e.queues) != 0 || len(e.resolving) != 0 || len(e.timers) != 0 {
+			w.t.Fatalf("%s: there are left %d connections, %d peers, %d queue pairs, %d resolutions, %d timers", e.name, e.Len(), len(e.peers), len(e.queues), len(e.resolving), len(e.timers))
+		}
+		for _, l := range e.listeners {
+			if l.waiting != 0 {
+				w.t.Fatalf("%s: the backlog has %d requests left", e.name, l.waiting)
+			}
+		}
+	}
+	if len(w.asked) != 0 {
+		w.t.Fatalf("%d resolutions have not ended", len(w.asked))
+	}
+	for _, s := range w.sides {
+		if !s.over {
+			w.t.Fatalf("%v of %s has not learnt of its end", s.name, s.end.name)
 		}
 	}
 }
