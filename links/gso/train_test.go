@@ -1,6 +1,7 @@
 package gso
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTrain: a train and what follows it are the packets of a super-packet.
-func TestTrain(t *testing.T) {
+// TestTrain_HoldsThePacketsOfItsSuperPacket: a train and what follows it are the packets of a super-packet.
+func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool packet.Pool
 		m, size := drawModel(t)
@@ -49,10 +50,44 @@ func TestTrain(t *testing.T) {
 	})
 }
 
-// TestJoinTrains: a Joiner writes the same for trains as for their packets, whatever comes before,
-// between and after them.
-func TestJoinTrains(t *testing.T) {
-	whole := 0 // trains that were not uncoupled
+// addSuper gives the Joiner a super-packet, packet by packet or as a train and what follows it. It
+// returns how many trains became part of a run as they were.
+func (r *road) addSuper(m model, size int, trains bool) (whole int) {
+	ps := m.pieces(r.t, &r.pool, size)
+	for _, p := range ps {
+		r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(Render(p, nil)))
+	}
+	if trains {
+		for _, p := range ps {
+			r.pool.Free(p)
+		}
+		ps = cutUp(r.t, &r.pool, m.frame(r.t), m.header(size), true)
+	}
+	r.now += units.Microsecond
+	for _, p := range ps {
+		train := p.Flow == packet.Train
+		r.j.Add(r.now, p)
+		if run := r.j.find(p.Hash); train && run != nil && run.tail == p {
+			whole++
+		}
+	}
+	return whole
+}
+
+// compareRoads ends two roads, by packets and by trains, and compares what they wrote.
+func compareRoads(t rapid.TB, packets, trains *road) {
+	t.Helper()
+	packets.end()
+	trains.end()
+	if want, got := packets.k.writes, trains.k.writes; !reflect.DeepEqual(want, got) { // much faster than cmp
+		t.Fatalf("trains (-as packets +as trains):\n%s", cmp.Diff(want, got, cmp.AllowUnexported(write{})))
+	}
+}
+
+// TestJoiner_WritesTrainsLikeTheirPackets: a Joiner writes the same for trains as for their packets,
+// whatever comes before, between and after them.
+func TestJoiner_WritesTrainsLikeTheirPackets(t *testing.T) {
+	whole := 0
 	rapid.Check(t, func(t *rapid.T) {
 		var flows [2]model
 		var sizes [2]int
@@ -62,57 +97,49 @@ func TestJoinTrains(t *testing.T) {
 				flows[i], sizes[i] = base(), rapid.SampledFrom([]int{100, 1448}).Draw(t, "size")
 				flows[i].src += uint16(i)
 			}
-			flows[i].payload = flows[i].payload[:0]
 		}
-		var roads [2]*road
 		ip := rapid.Bool().Draw(t, "ip")
-		for i := range roads {
-			roads[i] = newRoad(t, ip)
-		}
+		packets, trains := newRoad(t, ip), newRoad(t, ip)
 		for range rapid.IntRange(1, 6).Draw(t, "supers") {
 			n := rapid.IntRange(0, 1).Draw(t, "flow")
 			m, size := &flows[n], sizes[n]
-			packets := rapid.SampledFrom([]int{1, 2, 3, 10, 30}).Draw(t, "packets")
-			length := min(packets*size-rapid.IntRange(0, size-1).Draw(t, "short"), 60000)
+			count := rapid.SampledFrom([]int{1, 2, 3, 10, 30}).Draw(t, "packets")
+			length := min(count*size-rapid.IntRange(0, size-1).Draw(t, "short"), 60000)
 			m.payload = bytesOf(uint64(length), length)
 			if rapid.IntRange(0, 3).Draw(t, "gap") == 0 {
 				m.seq += 10
 			}
-			for i, r := range roads {
-				ps := m.pieces(t, &r.pool, size)
-				for _, p := range ps {
-					r.in[p.Hash] = append(r.in[p.Hash], slices.Clone(Render(p, nil)))
-				}
-				if i == 1 {
-					for _, p := range ps {
-						r.pool.Free(p)
-					}
-					ps = cutUp(t, &r.pool, m.frame(t), m.header(size), true)
-				}
-				r.now += units.Microsecond
-				for _, p := range ps {
-					train := p.Flow == packet.Train
-					r.j.Add(r.now, p)
-					if run := r.j.find(p.Hash); train && run != nil && run.tail == p {
-						whole++
-					}
-				}
-			}
+			packets.addSuper(*m, size, false)
+			whole += trains.addSuper(*m, size, true)
 			m.seq += uint32(length)
 			m.id += uint16((length + size - 1) / size)
 			if rapid.IntRange(0, 3).Draw(t, "flush") == 0 {
-				roads[0].j.Flush()
-				roads[1].j.Flush()
+				packets.j.Flush()
+				trains.j.Flush()
 			}
 		}
-		for _, r := range roads {
-			r.end()
-		}
-		if diff := cmp.Diff(roads[0].k.writes, roads[1].k.writes, cmp.AllowUnexported(write{})); diff != "" {
-			t.Fatalf("trains (-as packets +as trains):\n%s", diff)
-		}
+		compareRoads(t, packets, trains)
 	})
-	if whole < 20 {
-		t.Errorf("%d trains were joined whole", whole)
+	t.Logf("%d trains were joined whole", whole)
+}
+
+// TestJoiner_KeepsTrainsWhole: the trains of plain packets that follow each other are in one run as
+// they are, and are written like their packets.
+func TestJoiner_KeepsTrainsWhole(t *testing.T) {
+	const size, count, supers = 1000, 4, 3
+	packets, trains := newRoad(t, false), newRoad(t, false)
+	m := base()
+	m.payload = bytesOf(1, size*count)
+	for i := range supers {
+		packets.addSuper(m, size, false)
+		if whole := trains.addSuper(m, size, true); whole != 1 {
+			t.Errorf("super-packet %d: %d trains were joined whole", i, whole)
+		}
+		m.seq += size * count
+		m.id += count
+	}
+	compareRoads(t, packets, trains)
+	if w := trains.k.writes; len(w) != 1 || w[0].packets != supers*count {
+		t.Errorf("%d writes: %+v", len(w), w)
 	}
 }
