@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links"
@@ -24,12 +25,10 @@ import (
 // point with a flow table does, and does anything to packets that a point may do.
 type books struct {
 	t     rapid.TB
-	rand  *rand.Rand
-	acts  int // how many times in a hundred it does something
+	judge func(p *packet.Packet) packet.Fate // may be nil; may also change the packet, or send one
 	inbox map[uint64]units.Bytes
 	bytes units.Bytes
-	left  map[packet.Fate]int
-	send  func() // sends a packet of the point to any endpoint
+	left  map[packet.Fate]int // shared by the points of a port
 }
 
 // check compares the list with the port's counts of the queue.
@@ -49,24 +48,12 @@ func (b *books) leave(what string, q congestion.Queue, p *packet.Packet) {
 	b.check(fmt.Sprint(what, " ", p.ID), q)
 }
 
-// act judges a packet.
+// act judges a packet of a host.
 func (b *books) act(p *packet.Packet) packet.Fate {
-	if p.ID >= 1<<32 || b.rand.IntN(100) >= b.acts {
+	if b.judge == nil || p.ID >= 1<<32 {
 		return packet.Fine
 	}
-	switch b.rand.IntN(5) {
-	case 0:
-		return packet.EarlyDrop
-	case 1:
-		return packet.Marked
-	case 2:
-		p.Size = max(smallFrame, p.Size-300)
-	case 3:
-		p.Size += 200
-	case 4:
-		b.send()
-	}
-	return packet.Fine
+	return b.judge(p)
 }
 
 func (b *books) Enqueue(_ units.Time, q congestion.Queue, p *packet.Packet) packet.Fate {
@@ -106,7 +93,7 @@ func (b *books) Tick(_ units.Time, q congestion.Queue) units.Time {
 // bench is a switch whose port 2, the bottleneck, has books as congestion points.
 type bench struct {
 	network
-	t     *rapid.T
+	t     rapid.TB
 	rand  *rand.Rand
 	sw    *switches.Switch
 	from  [2]*host
@@ -116,67 +103,31 @@ type bench struct {
 	left  map[packet.Fate]int
 }
 
-func (b *bench) point() *books {
-	k := &books{t: b.t, rand: b.rand, inbox: map[uint64]units.Bytes{}, left: b.left, acts: rapid.SampledFrom([]int{0, 5, 40}).Draw(b.t, "acts")}
-	k.send = func() {
-		p := b.pool.New()
-		b.own++
-		p.ID, p.Dest, p.Size, p.Version = 1<<32+b.own, packet.Endpoint(b.rand.IntN(3)), smallFrame, 4
-		p.Flow, p.L3 = 0, wire.EthernetHeader
-		p.TOS = uint8(b.rand.IntN(3)) << 2
-		b.sw.Originate(b.engine.Now(), p)
-	}
-	return k
-}
-
-func newBench(t *rapid.T, deep bool) *bench {
-	b := &bench{t: t, rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), left: map[packet.Fate]int{}}
+// newBench makes a switch without classes, whose bottleneck queues up to limit.
+func newBench(t rapid.TB, seed uint64, limit units.Bytes) *bench {
+	b := &bench{t: t, rand: rand.New(rand.NewPCG(seed, 1)), left: map[packet.Fate]int{}}
 	b.sw = switches.New("s1", 1, &b.pool)
-	limit := plenty
-	if !deep {
-		limit = units.Bytes(rapid.IntRange(1500, 9000).Draw(t, "limit"))
-	}
 	b.from, b.to = [2]*host{b.host("a:eth0"), b.host("b:eth0")}, b.host("to:eth0")
 	b.join(b.from[0].port, b.addPort(b.sw, "s1:a", plenty), 10*units.Gbps, 0)
 	b.join(b.from[1].port, b.addPort(b.sw, "s1:b", plenty), 10*units.Gbps, 0)
-	out := b.addPort(b.sw, "s1:to", limit)
-	if !deep {
-		b.books = []*books{b.point()}
-		out.SetPoint(&b.engine, func(func(units.Time)) congestion.Point { return b.books[0] })
-	}
-	b.join(b.to.port, out, units.Gbps, 0)
+	b.addPort(b.sw, "s1:to", limit)
 	b.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint16{1, 2, 3}, Tree: []bool{true, true, true}})
-	if deep {
-		b.deepen()
-	}
 	return b
 }
 
-// deepen gives the switch classes: 0 and 1 of any kind, 2 for trimmed packets.
-func (b *bench) deepen() {
-	var list []class.Class
-	for prio := range uint8(3) {
-		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Weight: b.rand.IntN(3)}
-		kinds := []string{"plain", "limit", "trim", "lossless"}
-		if prio == 2 {
-			kinds = kinds[:2]
-		}
-		switch rapid.SampledFrom(kinds).Draw(b.t, "kind") {
-		case "limit":
-			k.Limit = units.Bytes(rapid.IntRange(1500, 9000).Draw(b.t, "limit"))
-		case "trim":
-			k.Limit = units.Bytes(rapid.IntRange(1500, 9000).Draw(b.t, "limit"))
-			k.Trim = &trim.Config{Keep: 44, DSCP: uint8(rapid.SampledFrom([]uint8{2, 2, prio}).Draw(b.t, "class of trimmed"))}
-			k.Trim.Tail = units.Fraction(rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(b.t, "tail"))
-			k.Trim.Return = rapid.Bool().Draw(b.t, "return")
-		case "lossless":
-			k.PFC = &pfc.Config{Xoff: 3000, Offset: 1500, Quanta: 100}
-			k.PFC.Watchdog = pfc.Watchdog{Detect: 20 * units.Microsecond, Restore: 50 * units.Microsecond}
-			k.PFC.Watchdog.Action = rapid.SampledFrom([]pfc.Action{pfc.Drop, pfc.Drop, pfc.Forward}).Draw(b.t, "action")
-		}
-		k.Fair = rapid.Bool().Draw(b.t, "fair")
-		list = append(list, k)
-		b.books = append(b.books, b.point())
+// keepBooks gives the next priority books, or the port if it has no classes.
+func (b *bench) keepBooks(judge func(p *packet.Packet) packet.Fate) {
+	b.books = append(b.books, &books{t: b.t, judge: judge, inbox: map[uint64]units.Bytes{}, left: b.left})
+}
+
+// begin gives the bottleneck its points. With classes, those of priority 0, 1 and so on, the switch
+// has a buffer.
+func (b *bench) begin(buffers units.Bytes, classes ...class.Class) {
+	out := b.sw.Ports[2]
+	defer b.join(b.to.port, out, units.Gbps, 0)
+	if len(classes) == 0 {
+		out.SetPoint(&b.engine, func(func(units.Time)) congestion.Point { return b.books[0] })
+		return
 	}
 	b.observes = func(p *port.Port, k class.Class) congestion.Point {
 		if p.Index != 2 {
@@ -184,16 +135,110 @@ func (b *bench) deepen() {
 		}
 		return b.books[k.Priority]
 	}
-	b.chassis(b.sw, buffer.Config{Size: units.Bytes(rapid.IntRange(8000, 40_000).Draw(b.t, "buffer"))}, 3000, list...)
+	b.chassis(b.sw, buffer.Config{Size: buffers}, 3000, classes...)
 }
 
-// storm makes the receiver pause some classes.
-func (b *bench) storm() {
-	out := b.sw.Ports[2]
-	frame := wire.Pause{Classes: uint8(1 + b.rand.IntN(7))}
-	for i := range frame.Quanta {
-		frame.Quanta[i] = uint16(b.rand.IntN(200)) // up to 102 us
+// send makes a host send n packets of a flow.
+func (b *bench) send(host int, flow uint64, prio uint8, n int, size units.Bytes) {
+	for range n {
+		p := b.packet(b.from[host].id, b.to.id, size)
+		p.Flow, p.L3 = 0, wire.EthernetHeader
+		p.Hash = packet.Mix(flow)
+		b.from[host].send(p, prio)
 	}
+}
+
+// run runs the engine for some time, event by event, to check after each.
+func (b *bench) run(d units.Time) {
+	for end := b.engine.Now() + d; b.engine.Run(end, 1) > 0; {
+		b.check()
+	}
+}
+
+// end runs until nothing is left, and checks that.
+func (b *bench) end() {
+	b.finish()
+	b.check()
+	for _, k := range b.books {
+		if len(k.inbox) != 0 {
+			b.t.Fatalf("at the end %d packets have not left: %v", len(k.inbox), k.inbox)
+		}
+	}
+	if b.pool.Live() != 0 {
+		b.t.Fatalf("%d packets live", b.pool.Live())
+	}
+}
+
+// drawJudge draws how often a point does something to packets.
+func (b *bench) drawJudge(t *rapid.T) func(p *packet.Packet) packet.Fate {
+	percent := rapid.SampledFrom([]int{0, 5, 40}).Draw(t, "acts")
+	return func(p *packet.Packet) packet.Fate {
+		if b.rand.IntN(100) >= percent {
+			return packet.Fine
+		}
+		switch b.rand.IntN(5) {
+		case 0:
+			return packet.EarlyDrop
+		case 1:
+			return packet.Marked
+		case 2:
+			p.Size = max(smallFrame, p.Size-300)
+		case 3:
+			p.Size += 200
+		case 4:
+			b.originate()
+		}
+		return packet.Fine
+	}
+}
+
+// originate sends a packet of a point to any endpoint.
+func (b *bench) originate() {
+	p := b.pool.New()
+	b.own++
+	p.ID, p.Dest, p.Size, p.Version = 1<<32+b.own, packet.Endpoint(b.rand.IntN(3)), smallFrame, 4
+	p.Flow, p.L3 = 0, wire.EthernetHeader
+	p.TOS = uint8(b.rand.IntN(3)) << 2
+	b.sw.Originate(b.engine.Now(), p)
+}
+
+// drawClasses draws classes: 0 and 1 of any kind, 2 for trimmed packets.
+func (b *bench) drawClasses(t *rapid.T) (list []class.Class) {
+	for prio := range uint8(3) {
+		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Weight: b.rand.IntN(3)}
+		kinds := []string{"plain", "limit", "trim", "lossless"}
+		if prio == 2 {
+			kinds = kinds[:2]
+		}
+		switch rapid.SampledFrom(kinds).Draw(t, "kind") {
+		case "limit":
+			k.Limit = units.Bytes(rapid.IntRange(1500, 9000).Draw(t, "limit"))
+		case "trim":
+			k.Limit = units.Bytes(rapid.IntRange(1500, 9000).Draw(t, "limit"))
+			k.Trim = &trim.Config{Keep: 44, DSCP: uint8(rapid.SampledFrom([]uint8{2, 2, prio}).Draw(t, "class of trimmed"))}
+			k.Trim.Tail = units.Fraction(rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "tail"))
+			k.Trim.Return = rapid.Bool().Draw(t, "return")
+		case "lossless":
+			k.PFC = watched(rapid.SampledFrom([]pfc.Action{pfc.Drop, pfc.Drop, pfc.Forward}).Draw(t, "action"))
+		}
+		k.Fair = rapid.Bool().Draw(t, "fair")
+		list = append(list, k)
+	}
+	return list
+}
+
+// watched returns PFC with a watchdog that does something after 20 us.
+func watched(a pfc.Action) *pfc.Config {
+	return &pfc.Config{
+		Xoff: 3000, Offset: 1500, Quanta: 100,
+		Watchdog: pfc.Watchdog{Detect: 20 * units.Microsecond, Restore: 50 * units.Microsecond, Action: a},
+	}
+}
+
+// storm makes the receiver pause some classes, for quanta of 0.5 us.
+func (b *bench) storm(classes uint8, quanta [8]uint16) {
+	out := b.sw.Ports[2]
+	frame := wire.Pause{Classes: classes, Quanta: quanta}
 	p := b.pool.NewFrame(wire.PauseFrame)
 	frame.Put(p.Frame, 1)
 	p.Size, p.Dest = wire.PauseFrame, packet.MACControl
@@ -213,60 +258,109 @@ func (b *bench) check() {
 	b.books[0].check("port", congestion.Queue{Packets: n, Bytes: bytes})
 }
 
-// TestPointHearsOfEveryDeparture: a congestion point hears exactly once of each
-// admitted packet that leaves its queue, for whatever reason. Its list and the
-// port's counts agree at all times, and are empty at the end.
-func TestPointHearsOfEveryDeparture(t *testing.T) {
+// TestCongestionPoint_HearsOfEveryDeparture: a congestion point hears exactly once of each admitted
+// packet that leaves its queue, for whatever reason. Its list and the port's counts agree at all
+// times, and are empty at the end.
+func TestCongestionPoint_HearsOfEveryDeparture(t *testing.T) {
 	left := map[packet.Fate]int{}
-	check := func(t *rapid.T) {
+	rapid.Check(t, func(t *rapid.T) {
 		deep := rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "deep")
-		b := newBench(t, deep)
-		out := b.sw.Ports[2]
+		b := newBench(t, rapid.Uint64().Draw(t, "seed"), units.Bytes(rapid.IntRange(1500, 9000).Draw(t, "limit of a plain port")))
+		var classes []class.Class
+		b.keepBooks(b.drawJudge(t))
+		if deep {
+			classes = b.drawClasses(t)
+			b.keepBooks(b.drawJudge(t))
+			b.keepBooks(b.drawJudge(t))
+		}
+		b.begin(units.Bytes(rapid.IntRange(8000, 40_000).Draw(t, "buffer")), classes...)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
 				up := rapid.Bool().Draw(t, "up")
-				out.SetLink(b.engine.Now(), links.Settings{Rate: units.Gbps, MTU: 9000, Up: up})
+				b.sw.Ports[2].SetLink(b.engine.Now(), links.Settings{Rate: units.Gbps, MTU: 9000, Up: up})
 			case 1:
 				if deep {
-					b.storm()
+					var quanta [8]uint16
+					for i := range quanta {
+						quanta[i] = uint16(b.rand.IntN(200))
+					}
+					b.storm(uint8(1+b.rand.IntN(7)), quanta)
 				}
 			default:
-				from := b.from[b.rand.IntN(2)]
+				host := b.rand.IntN(2)
 				for range b.rand.IntN(12) {
-					p := b.packet(from.id, b.to.id, units.Bytes(smallFrame+b.rand.IntN(1400)))
-					p.Flow, p.L3 = 0, wire.EthernetHeader
-					p.Hash = packet.Mix(uint64(b.rand.IntN(5)))
-					from.send(p, uint8(b.rand.IntN(2)))
+					b.send(host, uint64(b.rand.IntN(5)), uint8(b.rand.IntN(2)), 1, units.Bytes(smallFrame+b.rand.IntN(1400)))
 				}
 			}
-			// Run the engine event by event to check after each.
-			for end := b.engine.Now() + units.Time(b.rand.IntN(40))*units.Microsecond; b.engine.Run(end, 1) > 0; {
-				b.check()
-			}
+			b.run(units.Time(b.rand.IntN(40)) * units.Microsecond)
 		}
-		b.finish()
-		b.check()
-		for _, k := range b.books {
-			if len(k.inbox) != 0 {
-				t.Fatalf("at the end %d packets have not left: %v", len(k.inbox), k.inbox)
-			}
-		}
-		if b.pool.Live() != 0 {
-			t.Fatalf("%d packets live", b.pool.Live())
-		}
+		b.end()
 		for why, n := range b.left {
 			left[why] += n
 		}
+	})
+	t.Logf("packets left for these reasons: %v", left)
+}
+
+// TestCongestionPoint_HearsWhyAPacketLeft: each reason for which a packet leaves a queue.
+func TestCongestionPoint_HearsWhyAPacketLeft(t *testing.T) {
+	grow := func(p *packet.Packet) packet.Fate {
+		p.Size += 200
+		return packet.Fine
 	}
-	all := func() bool {
-		return left[packet.Fine] > 0 && left[packet.Trimmed] > 0 && left[packet.QueueFull] > 0 && left[packet.Watchdog] > 0
-	}
-	// Some reasons are rare: draw more settings until each has occurred.
-	for try := 0; try < 20 && !all() && !t.Failed(); try++ {
-		rapid.Check(t, check)
-	}
-	if !all() {
-		t.Errorf("packets left for too few reasons: %v", left)
+	for name, c := range map[string]struct {
+		limit   units.Bytes // of a port without classes
+		judge   func(p *packet.Packet) packet.Fate
+		classes []class.Class
+		do      func(b *bench)
+		want    map[packet.Fate]int
+	}{
+		"sent": {
+			limit: plenty,
+			do:    func(b *bench) { b.send(0, 1, 0, 5, 1000) },
+			want:  map[packet.Fate]int{packet.Fine: 5},
+		},
+		"grown by the point beyond the queue's limit": {
+			limit: 3500, judge: grow,
+			do:   func(b *bench) { b.send(0, 1, 0, 4, 1000) }, // the first leaves at once, two wait with 1200 B each
+			want: map[packet.Fate]int{packet.Fine: 3, packet.QueueFull: 1},
+		},
+		"of the fattest flow, to make room": {
+			classes: []class.Class{{Name: "fair", Fair: true, Limit: 3000}},
+			do: func(b *bench) {
+				b.send(0, 1, 0, 4, 1000)
+				b.run(5 * units.Microsecond) // the first is being sent, three wait
+				b.send(1, 2, 0, 1, 1000)
+			},
+			want: map[packet.Fate]int{packet.Fine: 4, packet.QueueFull: 1},
+		},
+		"trimmed, in exchange for the one that arrives": {
+			classes: []class.Class{{Name: "data", Limit: 3000, Trim: &trim.Config{Keep: 44, DSCP: 1, Tail: 1}}, {Name: "headers", Priority: 1}},
+			do:      func(b *bench) { b.send(0, 1, 0, 6, 1000) },
+			want:    map[packet.Fate]int{packet.Fine: 6, packet.Trimmed: 2},
+		},
+		"discarded by the watchdog": {
+			classes: []class.Class{{Name: "lossless", PFC: watched(pfc.Drop)}},
+			do: func(b *bench) {
+				b.storm(1, [8]uint16{200})
+				b.send(0, 1, 0, 3, 1000)
+			},
+			want: map[packet.Fate]int{packet.Watchdog: 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 1, c.limit)
+			for range max(1, len(c.classes)) {
+				b.keepBooks(c.judge)
+			}
+			b.begin(20_000, c.classes...)
+			c.do(b)
+			b.run(units.Millisecond)
+			b.end()
+			if diff := cmp.Diff(c.want, b.left); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
