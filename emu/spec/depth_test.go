@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,8 +86,8 @@ func lossless(classes []class.Class, priority uint8) bool {
 	return false
 }
 
-// TestHeadroom compares with sums computed by hand, in bytes on the wire.
-func TestHeadroom(t *testing.T) {
+// TestHeadroom_IsWhatArrivesAfterAPauseIsSent compares with sums computed by hand, in bytes on the wire.
+func TestHeadroom_IsWhatArrivesAfterAPauseIsSent(t *testing.T) {
 	fast := extreme{100 * units.Gbps, 100 * units.Gbps, units.Microsecond, 1500}
 	slow := extreme{units.Gbps, units.Gbps, 0, 1000}
 	for _, test := range []struct {
@@ -104,51 +105,109 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-// TestClassesMakeSoundPlans tries switches in depth: what is accepted is a
-// sound plan, and most of it is accepted.
-func TestClassesMakeSoundPlans(t *testing.T) {
+// pick chooses one of several settings of a lab file, by the name of the choice.
+type pick func(name string, from ...string) string
+
+func drawPick(t *rapid.T) pick {
+	return func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
+}
+
+// eachAlone calls do for each setting of a file, with a pick that chooses the first one everywhere
+// else.
+func eachAlone(file func(pick), do func(setting string, p pick)) {
+	type choice struct{ name, setting string }
+	var all []choice
+	file(func(name string, from ...string) string {
+		for _, setting := range from {
+			if c := (choice{name, setting}); !slices.Contains(all, c) {
+				all = append(all, c)
+			}
+		}
+		return from[0]
+	})
+	for _, c := range all {
+		do(c.name+" "+c.setting, func(name string, from ...string) string {
+			if name == c.name {
+				return c.setting
+			}
+			return from[0]
+		})
+	}
+}
+
+// deepFile returns a lab whose switches have a number of classes.
+func deepFile(p pick, number int) []byte {
+	var keys []string
+	if b := p("buffer", "", "hpcc", "broadcom", "per-port", "{size: 12MB}", "{size: 30MB, alpha: 1/8}"); b != "" {
+		keys = append(keys, "buffer: "+b)
+	}
+	var classes []string
+	for i := 1; i <= number; i++ {
+		c := fmt.Sprintf("priority: %d, dscp: [%d, %d-%d]", i, 10*i, 10*i+2, 10*i+5)
+		c += p("weight", "", ", weight: 1", ", weight: 1000")
+		c += p("order", "", ", order: fair")
+		c += p("limit", "", "", ", limit: 200KB")
+		c += p("loss", "", ", pfc: {xoff: 30KB}", ", pfc: {xoff: 30KB, xon: 20KB, watchdog: {}}", ", pfc: {alpha: 1/4, offset: 9KB}",
+			", trim: {dscp: 20}", ", trim: {preset: ndp, dscp: 10}")
+		c += p("mark", "", ", mark: {step: {k: 20KB}}")
+		classes = append(classes, fmt.Sprintf("c%d: {%s}", i, c))
+	}
+	if d := p("default", "", "default: {}", "default: {limit: 300KB, weight: 5}", "default: {priority: 6}"); d != "" {
+		classes = append(classes, d)
+	}
+	if len(classes) > 0 {
+		keys = append(keys, "classes: {"+strings.Join(classes, ", ")+"}")
+	}
+	if s := p("pause", "", "", "", "{xoff: 100KB}", "{}"); s != "" {
+		keys = append(keys, "pause: "+s)
+	}
+	keys = append(keys, "cut-through: "+p("cut-through", "true", "false"))
+	return []byte("topology: {kinds: {switch: {" + strings.Join(keys, ", ") + "}}, " +
+		"generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 25Gbps, delay: 1us}}}")
+}
+
+// checkDepths checks that all switches of a plan, and their hosts, have classes or none have.
+func checkDepths(t rapid.TB, p *plan.Plan) {
+	t.Helper()
+	for i, n := range p.Nodes {
+		if (n.Deep == nil) != (p.Nodes[0].Deep == nil) {
+			t.Errorf("%s and %s differ in depth", p.Nodes[0].Name, p.Nodes[i].Name)
+		}
+	}
+}
+
+// TestSwitchClasses_AcceptedFileIsASoundPlan draws the settings of switches.
+func TestSwitchClasses_AcceptedFileIsASoundPlan(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
-		var keys []string
-		pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
-		if b := pick("buffer", "", "hpcc", "broadcom", "per-port", "{size: 12MB}", "{size: 30MB, alpha: 1/8}"); b != "" {
-			keys = append(keys, "buffer: "+b)
-		}
-		var classes []string
-		for i := 1; i <= rapid.IntRange(0, 4).Draw(t, "classes"); i++ {
-			c := fmt.Sprintf("priority: %d, dscp: [%d, %d-%d]", i, 10*i, 10*i+2, 10*i+5)
-			c += pick("weight", "", ", weight: 1", ", weight: 1000")
-			c += pick("order", "", ", order: fair")
-			c += pick("limit", "", "", ", limit: 200KB")
-			c += pick("loss", "", ", pfc: {xoff: 30KB}", ", pfc: {xoff: 30KB, xon: 20KB, watchdog: {}}", ", pfc: {alpha: 1/4, offset: 9KB}",
-				", trim: {dscp: 20}", ", trim: {preset: ndp, dscp: 10}")
-			c += pick("mark", "", ", mark: {step: {k: 20KB}}")
-			classes = append(classes, fmt.Sprintf("c%d: {%s}", i, c))
-		}
-		if d := pick("default", "", "default: {}", "default: {limit: 300KB, weight: 5}", "default: {priority: 6}"); d != "" {
-			classes = append(classes, d)
-		}
-		if len(classes) > 0 {
-			keys = append(keys, "classes: {"+strings.Join(classes, ", ")+"}")
-		}
-		if p := pick("pause", "", "", "", "{xoff: 100KB}", "{}"); p != "" {
-			keys = append(keys, "pause: "+p)
-		}
-		keys = append(keys, "cut-through: "+pick("cut-through", "true", "false"))
-		p, err := Parse("lab.yaml", []byte("topology: {kinds: {switch: {"+strings.Join(keys, ", ")+"}}, "+
-			"generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 25Gbps, delay: 1us}}}"))
+		p, err := Parse("lab.yaml", deepFile(drawPick(t), rapid.IntRange(0, 4).Draw(t, "classes")))
 		if err != nil {
 			return
 		}
 		accepted++
 		checkPlan(t, p)
-		for i, n := range p.Nodes {
-			if (n.Deep == nil) != (p.Nodes[0].Deep == nil) {
-				t.Errorf("%s and %s differ in depth", p.Nodes[0].Name, p.Nodes[i].Name)
-			}
+		checkDepths(t, p)
+	})
+	t.Logf("%d plans were accepted", accepted)
+}
+
+// TestSwitchClasses_EachSettingAloneIsASoundPlan: the file with one class is accepted with each
+// setting, but for those that need another one.
+func TestSwitchClasses_EachSettingAloneIsASoundPlan(t *testing.T) {
+	needs := map[string]string{
+		"loss , pfc: {alpha: 1/4, offset: 9KB}": "the switch has no buffer",
+		"loss , trim: {dscp: 20}":               "no class has the dscp 20",
+		"loss , trim: {preset: ndp, dscp: 10}":  "would stay in that class",
+		"pause {}":                              "pause lacks xoff",
+	}
+	eachAlone(func(p pick) { deepFile(p, 1) }, func(setting string, p pick) {
+		plan, err := Parse("lab.yaml", deepFile(p, 1))
+		if want, bad := needs[setting]; bad != (err != nil) || bad && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", setting, err, want)
+		}
+		if err == nil {
+			checkPlan(t, plan)
+			checkDepths(t, plan)
 		}
 	})
-	if accepted < 3 { // of 20 with -short, more than half of which are good
-		t.Errorf("only %d plans were accepted", accepted)
-	}
 }
