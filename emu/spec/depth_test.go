@@ -86,7 +86,8 @@ func lossless(classes []class.Class, priority uint8) bool {
 	return false
 }
 
-// TestHeadroom_IsWhatArrivesAfterAPauseIsSent compares with sums computed by hand, in bytes on the wire.
+// TestHeadroom_IsWhatArrivesAfterAPauseIsSent compares with sums computed by hand, in bytes on the
+// wire.
 func TestHeadroom_IsWhatArrivesAfterAPauseIsSent(t *testing.T) {
 	fast := extreme{100 * units.Gbps, 100 * units.Gbps, units.Microsecond, 1500}
 	slow := extreme{units.Gbps, units.Gbps, 0, 1000}

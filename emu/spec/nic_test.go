@@ -136,7 +136,8 @@ func dumpTransfer(b *strings.Builder, p *plan.Plan, t workload.Transfer) {
 	fmt.Fprintf(b, " qps %d mtu %d ipv6 %v\n", t.QPs, t.MTU, t.IPv6)
 }
 
-// TestNICTimes_AreRoundedUpToTheirCodes compares with IBTA's table 45 and 4.096 us * 2^n (§9.7.6.1.3).
+// TestNICTimes_AreRoundedUpToTheirCodes compares with IBTA's table 45 and 4.096 us * 2^n
+// (§9.7.6.1.3).
 func TestNICTimes_AreRoundedUpToTheirCodes(t *testing.T) {
 	for text, want := range map[string]uint8{
 		"1ps": 1, "8.192us": 1, "8.193us": 2, "16.777216ms": 12, "16.8ms": 13, "67.1ms": 14, "8796.093022208s": 31, "none": 0,
@@ -156,8 +157,8 @@ func TestNICTimes_AreRoundedUpToTheirCodes(t *testing.T) {
 	}
 }
 
-// TestPathMTU_IsTheLargestThatFitsTheLink checks at the boundaries that a path MTU is the largest with
-// which a WRITE with immediate data over IPv6 fits.
+// TestPathMTU_IsTheLargestThatFitsTheLink checks at the boundaries that a path MTU is the largest
+// with which a WRITE with immediate data over IPv6 fits.
 func TestPathMTU_IsTheLargestThatFitsTheLink(t *testing.T) {
 	for link, want := range map[int]int{
 		1280: 1024, 1500: 1024, 2048 + 83: 1024, 2048 + 84: 2048, 4096 + 83: 2048, 4096 + 84: 4096, 9000: 4096, 9216: 4096,
@@ -201,8 +202,8 @@ func TestDCQCNPreset_IsThatOfTheLinksRate(t *testing.T) {
 	}
 }
 
-// TestDerangement_IsEvenAndGivesNoHostItself checks that no host is its own peer, that every host is the
-// peer of one, and that all derangements of four are about equally frequent.
+// TestDerangement_IsEvenAndGivesNoHostItself checks that no host is its own peer, that every host
+// is the peer of one, and that all derangements of four are about equally frequent.
 func TestDerangement_IsEvenAndGivesNoHostItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))

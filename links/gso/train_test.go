@@ -13,7 +13,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTrain_HoldsThePacketsOfItsSuperPacket: a train and what follows it are the packets of a super-packet.
+// TestTrain_HoldsThePacketsOfItsSuperPacket: a train and what follows it are the packets of a
+// super-packet.
 func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool packet.Pool
@@ -84,8 +85,8 @@ func compareRoads(t rapid.TB, packets, trains *road) {
 	}
 }
 
-// TestJoiner_WritesTrainsLikeTheirPackets: a Joiner writes the same for trains as for their packets,
-// whatever comes before, between and after them.
+// TestJoiner_WritesTrainsLikeTheirPackets: a Joiner writes the same for trains as for their
+// packets, whatever comes before, between and after them.
 func TestJoiner_WritesTrainsLikeTheirPackets(t *testing.T) {
 	whole := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestConnections_AgreeOverAnUnreliableChannel connects two CMs by a channel that loses, duplicates
-// and reorders, and whose delays are within the packet lifetime, with consumers that take their time
-// and change their minds. Then the channel becomes reliable.
+// and reorders, and whose delays are within the packet lifetime, with consumers that take their
+// time and change their minds. Then the channel becomes reliable.
 //
 //   - Private data arrives as it was sent, and each request and reply once.
 //   - Either both are connected, with the same parameters, or neither is.

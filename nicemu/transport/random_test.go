@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestGoBackN_CompletesEverythingOnceAndInOrder joins two queue pairs by a channel with some loss, copies, delays and
-// reordering: everything completes, and memory, READ results and received messages are those of a
-// sequential machine.
+// TestGoBackN_CompletesEverythingOnceAndInOrder joins two queue pairs by a channel with some loss,
+// copies, delays and reordering: everything completes, and memory, READ results and received
+// messages are those of a sequential machine.
 func TestGoBackN_CompletesEverythingOnceAndInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pair := newPair(t, faults{
@@ -32,8 +32,8 @@ func TestGoBackN_CompletesEverythingOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// TestGoBackN_CompletionsAreTrueAlsoIfItGivesUp does the same over a channel that may lose so much that the queue pairs give
-// up: their completions are then still true.
+// TestGoBackN_CompletionsAreTrueAlsoIfItGivesUp does the same over a channel that may lose so much
+// that the queue pairs give up: their completions are then still true.
 func TestGoBackN_CompletionsAreTrueAlsoIfItGivesUp(t *testing.T) {
 	failed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,8 +54,8 @@ func TestGoBackN_CompletionsAreTrueAlsoIfItGivesUp(t *testing.T) {
 	t.Logf("%d queue pairs gave up", failed)
 }
 
-// TestGoBackN_FailedWorkRequestHasItsStatus makes one work request fail, over a channel without loss: it has the right
-// status, and only earlier requests have been executed.
+// TestGoBackN_FailedWorkRequestHasItsStatus makes one work request fail, over a channel without
+// loss: it has the right status, and only earlier requests have been executed.
 func TestGoBackN_FailedWorkRequestHasItsStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{copies: 0.1, budget: 3, late: rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "late")}
