@@ -148,9 +148,19 @@ func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 	}
 	var all []tick
 	for n := min(max(int(length/many), 5), 8); n > 0; n-- {
-		all = all[:0]
+		denser := all
+		all = nil
 		for _, t := range axis.Even(r.low/per, r.high/per, n) {
 			all = append(all, tick{at: r.at(t.Value * per), label: strings.Replace(t.Label, "-", "−", 1)})
+		}
+		if len(all) < 2 && len(denser) > 2 {
+			// One label says nothing about the scale: label the ends of the denser marks.
+			for i := range denser[1 : len(denser)-1] {
+				denser[1+i].label = ""
+			}
+			if fits(denser) {
+				return denser
+			}
 		}
 		if fits(all) {
 			break

@@ -18,7 +18,7 @@ func unit() *draw.Canvas {
 	return &c
 }
 
-func TestParts(t *testing.T) {
+func TestText_IsSplitIntoParts(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want []part
@@ -35,8 +35,9 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestWrap checks that lines are no wider than requested, and that only spaces are lost.
-func TestWrap(t *testing.T) {
+// TestText_WrapsWithinItsWidth checks that lines are no wider than requested, and that only spaces
+// are lost.
+func TestText_WrapsWithinItsWidth(t *testing.T) {
 	f := face{8}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-zA-Z0-9 /_-]{0,60}`).Draw(t, "text")
@@ -60,9 +61,9 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestTicks checks that labels of any range are separate and within the axis, that there
-// are at least two if the axis is long enough, and that they match their values.
-func TestTicks(t *testing.T) {
+// TestTicks_AreSeparateAndAtLeastTwo checks that labels of any range are separate and within the
+// axis, that there are at least two if the axis is long enough, and that they match their values.
+func TestTicks_AreSeparateAndAtLeastTwo(t *testing.T) {
 	f := face{7}
 	rapid.Check(t, func(t *rapid.T) {
 		r := ruler{axis: &Axis{Unit: rapid.SampledFrom([]Unit{Number, Seconds, Bytes, BitsPerSecond, Ratio, "packets"}).Draw(t, "unit")}}
@@ -103,7 +104,7 @@ func TestTicks(t *testing.T) {
 	})
 }
 
-func TestLabels(t *testing.T) {
+func TestLabels_ShowUnitsOnce(t *testing.T) {
 	for _, c := range []struct {
 		r      ruler
 		length vg.Length
@@ -117,6 +118,7 @@ func TestLabels(t *testing.T) {
 		{ruler{axis: &Axis{Label: "load", Unit: Ratio}, high: 1}, 200, "load (%)", "0,20,40,60,80,100"},
 		{ruler{axis: &Axis{Label: "flows"}, high: 4e6}, 200, "flows (10^{6})", "0,1,2,3,4"},
 		{ruler{axis: &Axis{Label: "drops", Unit: "packets"}, low: -1e-4, high: 1e-4}, 200, "drops (10^{−6} packets)", "−100,−50,0,50,100"},
+		{ruler{axis: &Axis{Label: "loss"}, low: 0.0407, high: 0.0499}, 100, "loss", "0.042,0.048"},
 		{ruler{axis: &Axis{Unit: "packets"}, high: 10}, 200, "packets", "0,2,4,6,8,10"},
 		{ruler{axis: &Axis{Label: "n"}, log: true, low: 1e-4, high: 1}, 200, "n", "10^{−4},10^{−3},10^{−2},10^{−1},10^{0}"},
 		{ruler{axis: &Axis{Label: "size", Unit: Bytes}, quantiles: Values{300, 1e3, 120e3, 5e6}, high: 4}, 200, "size (bytes)", "300,1K,120K,5M"},
