@@ -58,8 +58,8 @@ func newWhole(kind string, c Config) whole {
 	return NewTUN(c, hostMAC, []netip.Addr{host4, host6}, neighbours{})
 }
 
-// TestRingIsReadAndWrite: a device with a ring always behaves like one without.
-func TestRingIsReadAndWrite(t *testing.T) {
+// TestRing_BehavesLikeReadAndWrite: a device with a ring always behaves like one without.
+func TestRing_BehavesLikeReadAndWrite(t *testing.T) {
 	for _, kind := range []string{"TAP", "TUN"} {
 		t.Run(kind, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -77,6 +77,7 @@ func TestRingIsReadAndWrite(t *testing.T) {
 // returns a log of the results.
 func play(t *testing.T, kind string, script []uint16, ring bool) (told []string) {
 	k, fd := newKernel(t)
+	defer k.closeBoth()
 	c := k.config(fd)
 	c.Ignore = bytes.Repeat([]byte{2}, 60)
 	delivered := 0
@@ -156,9 +157,9 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 	return told
 }
 
-// TestRingReadsOn: when the buffers are used up, reading continues, in order, as soon
-// as some have entered; and a larger MTU applies to all packets not yet read.
-func TestRingReadsOn(t *testing.T) {
+// TestRing_ReadsOnWhenBuffersAreFree: when the buffers are used up, reading continues, in order, as
+// soon as some have entered; and a larger MTU applies to all packets not yet read.
+func TestRing_ReadsOnWhenBuffersAreFree(t *testing.T) {
 	k, fd := newKernel(t)
 	d := NewTAP(k.config(fd))
 	r, stop := newRing(t, d)
@@ -213,9 +214,9 @@ func TestRingReadsOn(t *testing.T) {
 	}
 }
 
-// TestRingWrites: packets are written in order, a full batch before the last is
+// TestRing_WritesInOrder: packets are written in order, a full batch before the last is
 // queued, and those that the host does not take are counted.
-func TestRingWrites(t *testing.T) {
+func TestRing_WritesInOrder(t *testing.T) {
 	k, fd := newKernel(t)
 	c := k.config(fd)
 	var delivered []string

@@ -42,9 +42,10 @@ func (neighbours) MAC(ip netip.Addr) (wire.MAC, bool) { return peerMAC, ip == pe
 // kernel is the far end of a device: a socket that preserves message boundaries, as
 // the kernel's side of a TUN does.
 type kernel struct {
-	t    testing.TB
-	fd   int
-	pool packet.Pool
+	t      testing.TB
+	fd     int
+	device int // the other end
+	pool   packet.Pool
 	// Copies of the frames that entered the fabric; the packets are freed.
 	entered            [][]byte
 	malformed, refused int
@@ -57,9 +58,18 @@ func newKernel(t testing.TB) (k *kernel, device int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k = &kernel{t: t, fd: fds[0]}
-	t.Cleanup(func() { unix.Close(fds[1]); k.close() })
+	k = &kernel{t: t, fd: fds[0], device: fds[1]}
+	t.Cleanup(k.closeBoth)
 	return k, fds[1]
+}
+
+// closeBoth closes both ends. A test with many cases need not wait for its own end.
+func (k *kernel) closeBoth() {
+	k.close()
+	if k.device >= 0 {
+		unix.Close(k.device)
+	}
+	k.device = -1
 }
 
 func (k *kernel) close() {
@@ -146,8 +156,8 @@ func ipTo(t testing.TB, dst string) []byte {
 	return build(t, l, udp, gopacket.Payload("weft"))
 }
 
-// TestTUNAddsEthernet: gopacket can read the frame made from a packet.
-func TestTUNAddsEthernet(t *testing.T) {
+// TestTUN_AddsAnEthernetHeader: gopacket can read the frame made from a packet.
+func TestTUN_AddsAnEthernetHeader(t *testing.T) {
 	for _, c := range []struct {
 		dst, mac string
 		kind     layers.EthernetType
@@ -181,9 +191,9 @@ func TestTUNAddsEthernet(t *testing.T) {
 	}
 }
 
-// TestTUNUnroutable: packets to unknown addresses, and input that is not an IP
+// TestTUN_CountsWhatHasNoRoute: packets to unknown addresses, and input that is not an IP
 // packet, do not enter the fabric and are counted.
-func TestTUNUnroutable(t *testing.T) {
+func TestTUN_CountsWhatHasNoRoute(t *testing.T) {
 	tun, k := newTestTUN(t)
 	known4, known6 := ipTo(t, "10.0.0.2"), ipTo(t, "fd00::2")
 	bad := [][]byte{known4[:19], known4[:1], known6[:39], ipTo(t, "10.0.0.99"), ipTo(t, "fd00::99"), append([]byte{0x55}, known4[1:]...)}
@@ -196,9 +206,9 @@ func TestTUNUnroutable(t *testing.T) {
 	}
 }
 
-// TestPollStops: at most max packets are read in a turn, none when none are waiting,
-// in the order in which they were sent.
-func TestPollStops(t *testing.T) {
+// TestPoll_ReadsNoMoreThanAsked: at most max packets are read in a turn, none when none are
+// waiting, in the order in which they were sent.
+func TestPoll_ReadsNoMoreThanAsked(t *testing.T) {
 	tun, k := newTestTUN(t)
 	tapKernel, fd := newKernel(t)
 	tap := NewTAP(tapKernel.config(fd))
@@ -225,8 +235,9 @@ func TestPollStops(t *testing.T) {
 	}
 }
 
-// TestTAP: frames pass unchanged, up to the length of the MTU with two VLAN tags.
-func TestTAP(t *testing.T) {
+// TestTAP_PassesFramesUnchanged: frames pass unchanged, up to the length of the MTU with two VLAN
+// tags.
+func TestTAP_PassesFramesUnchanged(t *testing.T) {
 	k, fd := newKernel(t)
 	tap := NewTAP(k.config(fd))
 	if q := tap.Queues(); len(q) != 1 || q[0].FD() != fd {
@@ -272,9 +283,9 @@ func ethernet(src, dst wire.MAC, kind layers.EthernetType) *layers.Ethernet {
 	return e
 }
 
-// TestTUNStripsEthernet: the host gets the IP packet of a frame addressed to it or
+// TestTUN_StripsTheEthernetHeader: the host gets the IP packet of a frame addressed to it or
 // to a group, and no other frames.
-func TestTUNStripsEthernet(t *testing.T) {
+func TestTUN_StripsTheEthernetHeader(t *testing.T) {
 	ip := ipTo(t, "10.0.0.2")
 	tag := &layers.Dot1Q{VLANIdentifier: 7, Type: layers.EthernetTypeIPv4}
 	for _, c := range []struct {
@@ -313,9 +324,9 @@ func arpRequest(target netip.Addr) *layers.ARP {
 		SourceHwAddress: askerMAC, SourceProtAddress: peer4.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: target.AsSlice()}
 }
 
-// TestTUNAnswersARP: the answer to a request for the host's address, read by
+// TestTUN_AnswersARPForTheHost: the answer to a request for the host's address, read by
 // gopacket.
-func TestTUNAnswersARP(t *testing.T) {
+func TestTUN_AnswersARPForTheHost(t *testing.T) {
 	tun, k := newTestTUN(t)
 	if !deliver(tun, k, build(t, ethernet(peerMAC, wire.Broadcast, layers.EthernetTypeARP), arpRequest(host4))) {
 		t.Error("refused")
@@ -342,8 +353,8 @@ func TestTUNAnswersARP(t *testing.T) {
 	}
 }
 
-// TestTUNIgnoresOtherARP: other addresses, answers, other protocols.
-func TestTUNIgnoresOtherARP(t *testing.T) {
+// TestTUN_IgnoresOtherARP: other addresses, answers, other protocols.
+func TestTUN_IgnoresOtherARP(t *testing.T) {
 	reply := arpRequest(host4)
 	reply.Operation = layers.ARPReply
 	other := arpRequest(host4)
@@ -375,9 +386,9 @@ func solicitation(t testing.TB, src, target netip.Addr, hopLimit uint8) []byte {
 	return build(t, ethernet(peerMAC, dst, layers.EthernetTypeIPv6), ip, icmp, &layers.ICMPv6NeighborSolicitation{TargetAddress: target.AsSlice()})
 }
 
-// TestTUNAnswersNeighbours: the advertisement, read by gopacket, with its checksum
+// TestTUN_AnswersNeighbourSolicitations: the advertisement, read by gopacket, with its checksum
 // computed here.
-func TestTUNAnswersNeighbours(t *testing.T) {
+func TestTUN_AnswersNeighbourSolicitations(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		asker    netip.Addr
@@ -412,9 +423,9 @@ func TestTUNAnswersNeighbours(t *testing.T) {
 	}
 }
 
-// TestTUNIgnoresOtherNeighbours: a packet that is not a valid solicitation for the
+// TestTUN_PassesOnOtherSolicitations: a packet that is not a valid solicitation for the
 // host's address goes to the host like any other.
-func TestTUNIgnoresOtherNeighbours(t *testing.T) {
+func TestTUN_PassesOnOtherSolicitations(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"another address": solicitation(t, peer6, peer6, 255),
 		"through routers": solicitation(t, peer6, host6, 254),
@@ -426,9 +437,9 @@ func TestTUNIgnoresOtherNeighbours(t *testing.T) {
 	}
 }
 
-// TestAnswerToNonsense corrupts requests at random: there is no answer, or a frame
-// that gopacket can read.
-func TestAnswerToNonsense(t *testing.T) {
+// TestTUN_AnswersNonsenseWithSoundFramesOnly corrupts requests at random: there is no answer, or a
+// frame that gopacket can read.
+func TestTUN_AnswersNonsenseWithSoundFramesOnly(t *testing.T) {
 	tun, k := newTestTUN(t)
 	questions := [][]byte{
 		build(t, ethernet(peerMAC, wire.Broadcast, layers.EthernetTypeARP), arpRequest(host4)),
@@ -454,9 +465,9 @@ func TestAnswerToNonsense(t *testing.T) {
 	})
 }
 
-// TestQueues: each queue of a device of either kind is read separately; a frame to
-// be ignored enters from none; delivered packets go to the first.
-func TestQueues(t *testing.T) {
+// TestQueues_AreReadSeparately: each queue of a device of either kind is read separately; a frame
+// to be ignored enters from none; delivered packets go to the first.
+func TestQueues_AreReadSeparately(t *testing.T) {
 	for _, kind := range []string{"TAP", "TUN"} {
 		for _, offload := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s offload %v", kind, offload), func(t *testing.T) {
