@@ -7,10 +7,12 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/nicemu/edge/eqds"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
@@ -238,7 +240,7 @@ workload:
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(5 * units.Millisecond)
 		stationOf(f, "h1").Port.Observe(0, w)
-		runUntil(t, f, 40*units.Millisecond)
+		runTo(t, f, 40*units.Millisecond)
 		for i, size := range []units.Bytes{1442, 762} {
 			if r, want := w.rate(int32(i)), float64(advised(size)); math.Abs(r/want-1) > 0.001 {
 				t.Errorf("flow %d is sent at %.0f b/s in place of %.0f", i, r, want)
@@ -325,7 +327,7 @@ workload:
 			}
 			stationOf(f, "h1").Port.Observe(0, w)
 		}
-		runUntil(t, f, 30*units.Millisecond)
+		runTo(t, f, 30*units.Millisecond)
 		if w.disorder > 0 {
 			t.Errorf("%d packets left out of order", w.disorder)
 		}
@@ -374,7 +376,7 @@ workload:
 `, 1)
 	w := newWireRates(units.Millisecond)
 	stationOf(f, "h1").Port.Observe(0, w)
-	runUntil(t, f, 20*units.Millisecond)
+	runTo(t, f, 20*units.Millisecond)
 	if r := w.rate(0); math.Abs(r/500e6-1) > 0.01 {
 		t.Errorf("the flow beside a queue pair is sent at %.0f b/s", r)
 	}
@@ -395,7 +397,7 @@ topology:
 workload:
   - {cbr: {from: h1, to: [h2, h3], rate: 100Mbps, size: 1000B}}
 `, 1)
-	runUntil(t, f, units.Millisecond)
+	runTo(t, f, units.Millisecond)
 	flows, _ := f.EdgeFlowsOf("")
 	if len(flows) != 2 || flows[0].Rate != 50*units.Mbps || flows[1].Rate != 500*units.Mbps {
 		t.Errorf("%+v", flows)
@@ -634,5 +636,26 @@ topology:
 	packets, bytes := s.Queued(0)
 	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
 		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)
+	}
+}
+
+// TestGoEdgeErrors: a host without an edge service and a host with another one give
+// different errors.
+func TestGoEdgeErrors(t *testing.T) {
+	f := New(parse(t, "topology: {kinds: {host: {attach: none}, link: {rate: 1Gbps}}, generate: {star: {hosts: 2}}, nodes: {h2: {edge: {limit: {rate: 1Mbps}}}}}"))
+	for host, want := range map[string]string{"h1": "h1 has no edge service: write for example edge: eqds", "s1": "there is no host s1", "h9": "there is no host h9"} {
+		if _, err := f.EdgeOf(host); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", host, err)
+		}
+		if _, err := f.GoEdge(host, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	s, err := f.EdgeOf("h2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := eqds.NativeOf(s); err == nil {
+		t.Error("a limiter has a native EQIF")
 	}
 }

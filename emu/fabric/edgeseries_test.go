@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/traces/series"
 )
 
@@ -38,7 +39,7 @@ workload:
 // them.
 func TestEdgeFlowSeries(t *testing.T) {
 	plain := build4(t, edgeLab, 0)
-	runUntil(t, plain, 6*ms)
+	runTo(t, plain, 6*ms)
 	first := ""
 	for _, workers := range []int{1, 2, 4} {
 		f := build4(t, edgeLab, workers)
@@ -115,7 +116,7 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 	}
 	var out bytes.Buffer
 	r := f.RecordFlows(s, &out)
-	runUntil(t, f, f.Plan.Duration)
+	runTo(t, f, f.Plan.Duration)
 	if sum, err := r.Stop(); err != nil || sum.Overruns > 0 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
@@ -132,7 +133,7 @@ func TestEdgeFlowGauges(t *testing.T) {
 		if r.NIC != "h3:eth0" || r.Name != "slow" || r.QPN != 0 {
 			t.Fatalf("%+v", r)
 		}
-		runUntil(t, other, r.At)
+		runTo(t, other, r.At)
 		flows, err := other.EdgeFlowsOf("h3")
 		if err != nil || len(flows) != 1 {
 			t.Fatalf("%+v, %v", flows, err)
@@ -196,7 +197,7 @@ workload: [{cbr: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 500B}}, {cbr: {fro
 `))
 	var out bytes.Buffer
 	r := f.RecordFlows(FlowSeries{Every: 100 * us}, &out)
-	runUntil(t, f, ms)
+	runTo(t, f, ms)
 	if _, err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ topology:
   generate: {star: {hosts: 21, rate: 1Gbps, delay: 1us}}
 workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poisson: {from: h1, to: "h1[0-9]", rate: 10Mbps, size: 100B}}, {cbr: {name: last, from: h1, to: h20, rate: 10Mbps, size: 100B, at: 900us}}]
 `))
-	runUntil(t, f, ms)
+	runTo(t, f, ms)
 	s := statusOf(f, "h1").Edge
 	if len(s.Flows) != MaxEdgeFlows || s.FlowsLeftOut != 19-MaxEdgeFlows || slices.ContainsFunc(s.Flows, func(x EdgeFlow) bool { return x.Flow == "last" }) {
 		t.Errorf("%d flows, %d left out", len(s.Flows), s.FlowsLeftOut)
@@ -239,7 +240,7 @@ workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poiss
 // TestEdgeFlowSamplingDoesNotAllocate: the engine's thread samples known flows without
 // leaving work for the garbage collector.
 func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	f := build4(t, edgeLab, 0)
@@ -297,7 +298,7 @@ workload:
 `))
 	var out bytes.Buffer
 	r := f.RecordFlows(FlowSeries{Every: ms}, &out)
-	runUntil(t, f, 3*ms)
+	runTo(t, f, 3*ms)
 	if _, err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}

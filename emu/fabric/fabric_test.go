@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/packet"
@@ -16,14 +17,8 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-func parse(t rapid.TB, text string) *plan.Plan {
-	t.Helper()
-	p, err := spec.Parse("lab.yaml", []byte(text))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return p
-}
+// parse returns the plan of a lab file's text.
+var parse = fabrictest.Parse
 
 func run(t testing.TB, p *plan.Plan) *Fabric {
 	t.Helper()
@@ -33,6 +28,13 @@ func run(t testing.TB, p *plan.Plan) *Fabric {
 		t.Fatal(err)
 	}
 	return f
+}
+
+func runTo(t testing.TB, f *Fabric, until units.Time) {
+	t.Helper()
+	if err := f.Run(context.Background(), until); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestARunIsAFunctionOfFileAndSeed: the same file and seed give the same trace,
@@ -338,7 +340,7 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
 
 // TestAHopDoesNotAllocate: a million packet-hops through a running fabric make no garbage.
 func TestAHopDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	p := parse(t, `

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
@@ -251,7 +252,7 @@ topology:
 // TestFlowSamplingDoesNotAllocate: the engine's thread takes samples without leaving work
 // for the garbage collector.
 func TestFlowSamplingDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	f := New(parse(t, flowLab))

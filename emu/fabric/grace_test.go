@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
@@ -15,9 +16,9 @@ import (
 func TestGraceIsALimit(t *testing.T) {
 	for size, want := range map[units.Bytes]units.Time{1000: 0, 1e9: 2 * units.Millisecond} {
 		for _, recorded := range []bool{false, true} {
-			p := starOf(t, 2, "{}", "")
-			h := hostsOf(p)
-			p.Traffic = []plan.Traffic{{Name: "x", RDMA: &carrier.RDMA{}, Pattern: &listed{hosts: h, flows: map[int][]pattern.Flow{
+			p := fabrictest.Star(t, 2, "{}", "")
+			h := fabrictest.Hosts(p)
+			p.Traffic = []plan.Traffic{{Name: "x", RDMA: &carrier.RDMA{}, Pattern: &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
 				h[0]: {{From: h[0], To: h[1], Size: size}},
 			}}}}
 			p.Measure = plan.Measure{Window: carrier.Window{End: units.Millisecond}, Grace: units.Millisecond}

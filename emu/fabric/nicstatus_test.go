@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -37,23 +36,16 @@ func build4(t *testing.T, lab string, workers int) *Fabric {
 	return withWorkers(t, parse(t, lab), workers)
 }
 
-func runUntil(t *testing.T, f *Fabric, until units.Time) {
-	t.Helper()
-	if err := f.Run(context.Background(), until); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestLookingAtNICs: reading the status of NICs and queue pairs during a run
 // changes nothing, and agrees with the counts of the ports and records.
 func TestLookingAtNICs(t *testing.T) {
 	plain := build4(t, congested, 0)
-	runUntil(t, plain, 4*units.Millisecond)
+	runTo(t, plain, 4*units.Millisecond)
 	for _, workers := range []int{1, 2} {
 		f := build4(t, congested, workers)
 		limited, timers, flying := 0, 0, 0
 		for at := 50 * units.Microsecond; at <= 4*units.Millisecond; at += 50 * units.Microsecond {
-			runUntil(t, f, at)
+			runTo(t, f, at)
 			pairs, err := f.QPsOf("")
 			if err != nil || len(pairs) != 10 {
 				t.Fatalf("%d queue pairs, %v", len(pairs), err)
@@ -210,7 +202,7 @@ workload:
 // what was written.
 func TestStatusAsJSON(t *testing.T) {
 	f := build4(t, congested, 0)
-	runUntil(t, f, units.Millisecond)
+	runTo(t, f, units.Millisecond)
 	nics := f.NICs()
 	text, err := json.Marshal(nics)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -58,14 +58,6 @@ func (a *steadyAgent) Fire(now units.Time, start func(pattern.Flow)) {
 func (a *steadyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
 func (a *steadyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
-// processorTime returns the processor time of the process so far, in nanoseconds. It
-// is more meaningful than the clock if the machine has other users.
-func processorTime() int64 {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return r.Utime.Nano() + r.Stime.Nano()
-}
-
 // BenchmarkFlows runs b.N short flows between 16 hosts and reports the cost of one and
 // the memory in use: go test -bench Flows/ -benchtime 1000000x.
 func BenchmarkFlows(b *testing.B) {
@@ -83,8 +75,8 @@ func BenchmarkFlows(b *testing.B) {
 		{"dcqcn", "{cc: dcqcn}", func(records.Names) records.Sink { return nil }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			p := starOf(b, 16, c.nic, "")
-			h := hostsOf(p)
+			p := fabrictest.Star(b, 16, c.nic, "")
+			h := fabrictest.Hosts(p)
 			// A load of one half.
 			p.Traffic = []plan.Traffic{{Name: "x", Pattern: &steady{h, (b.N + 15) / 16, 2 * units.Microsecond, 1000}, RDMA: &carrier.RDMA{}}}
 			f := New(p)
@@ -94,7 +86,7 @@ func BenchmarkFlows(b *testing.B) {
 			var m runtime.MemStats
 			b.ReportAllocs()
 			b.ResetTimer()
-			cpu := processorTime()
+			cpu := fabrictest.ProcessorTime()
 			for step := units.Millisecond; f.due() != units.Never; step += units.Millisecond {
 				if err := f.Run(context.Background(), step); err != nil {
 					b.Fatal(err)
@@ -113,7 +105,7 @@ func BenchmarkFlows(b *testing.B) {
 				}
 			}
 			b.StopTimer()
-			b.ReportMetric(float64(processorTime()-cpu)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(fabrictest.ProcessorTime()-cpu)/float64(b.N), "cpu-ns/op")
 			if n := f.FlowCount(); n < uint64(b.N) {
 				b.Fatalf("%d flows", n)
 			}
@@ -169,16 +161,16 @@ func BenchmarkAllToAll(b *testing.B) {
 				if c.limit > 0 {
 					nic = fmt.Sprintf("{timeout: 16.8ms, limits: {max_qp: %d}}", c.limit)
 				}
-				p := starOf(b, c.hosts, nic, "")
-				p.Traffic = []plan.Traffic{{Name: "x", Pattern: &everybody{hostsOf(p)}, RDMA: &carrier.RDMA{}}}
+				p := fabrictest.Star(b, c.hosts, nic, "")
+				p.Traffic = []plan.Traffic{{Name: "x", Pattern: &everybody{fabrictest.Hosts(p)}, RDMA: &carrier.RDMA{}}}
 				f := New(p)
 				s, _ := records.NewStatistics()
 				f.SetFlowSink(s, false)
-				cpu := processorTime()
+				cpu := fabrictest.ProcessorTime()
 				if err := f.Run(context.Background(), units.Never); err != nil {
 					b.Fatal(err)
 				}
-				cpu = processorTime() - cpu
+				cpu = fabrictest.ProcessorTime() - cpu
 				var m runtime.MemStats
 				runtime.ReadMemStats(&m)
 				b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-at-end")

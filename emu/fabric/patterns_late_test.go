@@ -3,6 +3,7 @@ package fabric
 import (
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim"
@@ -87,10 +88,10 @@ func TestLateAndLost(t *testing.T) {
 
 func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time) {
 	reads := verb == workload.Read
-	p := starOf(t, 3, "{timeout: 262us}", "")
-	h := hostsOf(p)
+	p := fabrictest.Star(t, 3, "{timeout: 262us}", "")
+	h := fabrictest.Hosts(p)
 	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs keep changing their connections
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 	const n = 400
 	for k := range n {
 		// Pairs of flows begin together, so that there are two connections. Between
@@ -102,7 +103,7 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 		if reads {
 			f.From, f.To, g.From, g.To = f.To, f.From, g.To, g.From
 		}
-		l.flows[h[0]], l.flows[h[2]] = append(l.flows[h[0]], f), append(l.flows[h[2]], g)
+		l.Flows[h[0]], l.Flows[h[2]] = append(l.Flows[h[0]], f), append(l.Flows[h[2]], g)
 	}
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{Verb: verb, MTU: 3, Chunk: 2000}}}
 	f := New(p)
@@ -124,14 +125,14 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 			return lost[key]
 		}
 	}
-	var all kept
+	var all fabrictest.Records
 	f.SetFlowSink(&all, false)
 	f.traffic.collector.Finish = nil // it would look for NICs at the stations, and find meddlers
 	runTo(t, f, units.Never)
 	if err := f.EndFlows(); err != nil {
 		t.Fatal(err)
 	}
-	onceEach(t, l, all, reads)
+	fabrictest.CheckOnce(t, l, all, reads)
 	slow := 0
 	for _, r := range all {
 		if r.State != records.Done {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/pauses"
 )
@@ -15,7 +16,7 @@ import (
 func TestPauseLog(t *testing.T) {
 	var first []pauses.Record
 	for _, workers := range []int{1, 2, 4} {
-		f, err := newParallel(labFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
+		f, err := newParallel(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestPauseLog(t *testing.T) {
 // LogPauses nothing is recorded.
 func TestPauseLogOfRunThatEnds(t *testing.T) {
 	for _, log := range []bool{true, false} {
-		f := New(labFile(t, "scripts/labs/incast-pfc.yaml", 1))
+		f := New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
 		if log {
 			f.LogPauses()
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/gso"
@@ -674,7 +675,7 @@ func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 
 // TestFedPortDoesNotAllocate: a hop of a fed packet with all features makes no garbage.
 func TestFedPortDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	f := New(parse(t, strings.Replace(routedNICs, "duration: 2ms", "duration: 1h", 1)))

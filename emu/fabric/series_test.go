@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -351,7 +352,7 @@ func sampler(t testing.TB) (*part, *Recording) {
 // TestSamplingDoesNotAllocate: the engine's thread takes samples without
 // leaving work for the garbage collector.
 func TestSamplingDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	p, r := sampler(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/traces/series"
 )
@@ -46,7 +47,7 @@ workload:
 // without a series.
 func TestSeriesGauges(t *testing.T) {
 	plain := build4(t, pointsLab, 0)
-	runUntil(t, plain, 6*ms)
+	runTo(t, plain, 6*ms)
 	var want string
 	for _, workers := range []int{1, 2, 4} {
 		f := build4(t, pointsLab, workers)
@@ -82,7 +83,7 @@ func checkGauges(t *testing.T, text string) {
 	f := build4(t, pointsLab, 0)
 	moved := map[string]int{} // number of non-zero values of a column
 	if err := x.Each(func(r *series.Row) error {
-		runUntil(t, f, r.At)
+		runTo(t, f, r.At)
 		node, port, err := f.Plan.Endpoint(r.Port)
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 // TestGaugeSamplingDoesNotAllocate: gauges do not leave work for the garbage collector
 // either.
 func TestGaugeSamplingDoesNotAllocate(t *testing.T) {
-	if withRace {
+	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
 	f := build4(t, pointsLab, 0)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
@@ -131,7 +132,7 @@ const red = "mark: {red: {kmin: 20KB, kmax: 80KB, pmax: 10%}}"
 // Parameters of the reaction point change the flow that this NIC sends, those of the
 // notification point the flow that it receives, and no other.
 func TestDCQCNParametersReachTheirNIC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const sender, receiver = "sender", "receiver"
 	// Increases and decreases alternate within this short run. fast has the timer
 	// alone decide about stages.
@@ -191,7 +192,7 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 // TestSwitchSettingsReachTheirClass sets each threshold of ECN and PFC for one class
 // of one switch, or of one of its ports, and checks which flows are affected.
 func TestSwitchSettingsReachTheirClass(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const controlled, uncontrolled = "cc: {dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}}", "cc: none"
 	const pfc = "pfc: {xoff: 100KB, xon: 90KB, headroom: 60KB}"
 	for _, c := range []struct{ key, nic, all, other string }{

@@ -8,10 +8,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
 	"github.com/weftlab/weft/traces/series"
 )
+
+// seriesLab is 8 hosts at 4 leaves under 2 spines, with short queues and links that lose
+// packets.
+const seriesLab = `
+topology:
+  kinds:
+    host: {attach: none}
+    switch: {forwarding: ecmp, queue: {limit: 60KB, mark: {step: {k: 30KB}}}}
+    link: {loss: 1%}
+  generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+`
 
 // TestTCPSeries: flows over TCP have rows while their connections exist. The rows add up to
 // what was sent and do not depend on workers, and sampling changes nothing.
@@ -19,11 +34,11 @@ func TestTCPSeries(t *testing.T) {
 	var first string
 	var trace uint64
 	for _, workers := range []int{0, 1, 2, 4} {
-		p := parse(t, fmt.Sprintf(tcpLab, "ecmp", "1%", "0", "0"))
-		h := hostsOf(p)
+		p := parse(t, seriesLab)
+		h := fabrictest.Hosts(p)
 		p.Traffic = []plan.Traffic{
-			{Name: "drawn", Pattern: drawn(h, 1, 40, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
-			{Name: "loop", Pattern: &loop{h[:3], h[3:], 20}, TCP: byTCP(t, "bbr")},
+			{Name: "drawn", Pattern: fabrictest.Draw(h, 1, 40, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
+			{Name: "loop", Pattern: &fabrictest.Loop{Clients: h[:3], Servers: h[3:], Rounds: 20}, TCP: fabrictest.TCP(t, "bbr")},
 		}
 		f, err := newParallel(p, max(1, workers))
 		if err != nil {
@@ -41,7 +56,7 @@ func TestTCPSeries(t *testing.T) {
 		}
 		if workers > 1 {
 			if text != first {
-				t.Errorf("%d workers: %s", workers, firstDifference(first, text))
+				t.Errorf("%d workers: %s", workers, fabrictest.FirstDifference(first, text))
 			}
 			continue
 		}
@@ -73,7 +88,7 @@ func TestTCPSeries(t *testing.T) {
 			t.Errorf("rows say that %d were sent again, counters %d and %d", resent, counted[0].Resent, counted[1].Resent)
 		}
 		var all units.Bytes
-		for _, flows := range p.Traffic[0].Pattern.(*listed).flows {
+		for _, flows := range p.Traffic[0].Pattern.(*fabrictest.List).Flows {
 			for _, x := range flows {
 				all += x.Size
 			}
@@ -89,10 +104,10 @@ func TestTCPSeries(t *testing.T) {
 func TestTCPSeriesChoice(t *testing.T) {
 	lab := func() (*plan.Plan, []int) {
 		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
-		h := hostsOf(p)
+		h := fabrictest.Hosts(p)
 		p.Traffic = []plan.Traffic{
-			{Name: "there", Pattern: drawn(h[:2], 1, 8, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
-			{Name: "back", Pattern: drawn(h[2:], 2, 8, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
+			{Name: "there", Pattern: fabrictest.Draw(h[:2], 1, 8, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
+			{Name: "back", Pattern: fabrictest.Draw(h[2:], 2, 8, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
 		}
 		return p, h
 	}
@@ -131,8 +146,40 @@ func TestTCPSeriesChoice(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := f.RecordFlows(FlowSeries{Every: 50 * us}, &out)
-	runUntil(t, f, 10*units.Millisecond)
+	runTo(t, f, 10*units.Millisecond)
 	if _, err := r.Stop(); err != nil || r.LeftOut == 0 || r.Things+r.LeftOut != 32 {
 		t.Errorf("%d flows have rows, %d have none, %v", r.Things, r.LeftOut, err)
+	}
+}
+
+// TestNDPSeries: flows over NDP have rows, whose acknowledged bytes add up to the flows'.
+func TestNDPSeries(t *testing.T) {
+	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
+	for _, from := range h[:2] {
+		l.Flows[from] = []pattern.Flow{{From: from, To: h[2], Size: 500_000}, {Tag: 1, From: from, To: h[2], Size: 500_000}}
+	}
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: &carrier.NDP{Config: ndp.Default(), ControlDSCP: 46}}}
+	f, err := NewParallel(p, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := 3 * units.Millisecond
+	rows, quantities, _ := recordFlows(t, f, FlowSeries{Every: 100 * units.Microsecond, Length: end}, advanceTo(t, f, end))
+	at := func(name string) int {
+		return slices.IndexFunc(quantities, func(q series.FlowQuantity) bool { return q.Name == name })
+	}
+	goodput, window, rate := at("goodput"), at("window"), at("rate")
+	acked, names := 0.0, map[string]bool{}
+	for _, r := range rows {
+		acked += r.Values[goodput] / 8 * r.Interval.Seconds()
+		names[r.Name] = true
+		if r.Values[rate] != 10e9 || !(r.Values[window] > 0) || r.Transfer != "x" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if math.Abs(acked-2_000_000) > 100 || len(names) != 4 || !names["ndp 10.0.0.1 > 10.0.0.3:54794 #1"] {
+		t.Errorf("%.0f bytes acknowledged, %v", acked, names)
 	}
 }

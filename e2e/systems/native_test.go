@@ -1,27 +1,24 @@
-package fabric
+package systems
 
 import (
 	"bytes"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqds"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/dissector"
 )
 
 // onNative starts a program on a host with its native EQIF. An error that the
 // program returns fails the test: it runs on the engine's goroutine.
-func onNative(t *testing.T, f *Fabric, host string, program func(p *sim.Process, n *eqds.Native) error) {
+func onNative(t *testing.T, f *fabric.Fabric, host string, program func(p *sim.Process, n *eqds.Native) error) {
 	t.Helper()
 	_, err := f.GoEdge(host, func(p *sim.Process, s edge.Service) {
 		n, err := eqds.NativeOf(s)
@@ -47,7 +44,7 @@ func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 	var first string
 	var trace uint64
 	for _, workers := range []int{1, 2} {
-		f, err := newParallel(parse(t, lab), workers)
+		f, err := fabric.NewParallel(fabrictest.Parse(t, lab), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +100,7 @@ func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 				t.Error("nothing was lost, or messages were")
 			}
 		} else if text.String() != first || f.Trace() != trace {
-			t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, firstDifference(first, text.String()))
+			t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, fabrictest.FirstDifference(first, text.String()))
 		}
 	}
 }
@@ -111,17 +108,10 @@ func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 // TestNativeOnTheWire: tshark finds the messages in tunnels with all their bytes and no
 // errors, over both versions of IP.
 func TestNativeOnTheWire(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none, edge: eqds}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
-	f := New(p)
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none, edge: eqds}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
+	f := fabric.New(p)
 	h1, _ := p.Node("h1")
 	h2, _ := p.Node("h2")
-	var frames [][]byte
-	r := renderer{flows: &encoder{fabric: f}}
-	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-		if dir == port.Out {
-			frames = append(frames, bytes.Clone(r.render(p, nil)))
-		}
-	}))
 	data := []byte(strings.Repeat("a message ", 400))
 	onNative(t, f, "h1", func(p *sim.Process, n *eqds.Native) error {
 		s, err := n.Open(eqds.SocketConfig{Port: 9})
@@ -138,14 +128,10 @@ func TestNativeOnTheWire(t *testing.T) {
 		}
 		return nil
 	})
-	runTo(t, f, units.Never)
+	frames := captured(t, f, []fabric.Watched{{Node: h1, Out: true}}, func() { runTo(t, f, units.Never) })
 	f.StopProcesses()
-	lua := filepath.Join(t.TempDir(), "weft.lua")
-	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	got := map[bool]string{}
-	for _, row := range judge.Tshark(t, lua, frames, "frame.protocols", "udp.checksum.status", "ip.checksum.status", "_ws.malformed",
+	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "ip.checksum.status", "_ws.malformed",
 		"eqds_native.srcport", "eqds_native.dstport", "eqds_native.number", "eqds_native.length", "eqds_native.offset", "eqds_native.data") {
 		if strings.ContainsAny(row[1]+row[2], "0") || row[3] != "" {
 			t.Errorf("%q", row)
@@ -170,26 +156,5 @@ func TestNativeOnTheWire(t *testing.T) {
 	}
 	if a := f.Accounts(); !a.Balanced() || a.Dropped != 0 {
 		t.Errorf("%+v", a)
-	}
-}
-
-// TestGoEdgeErrors: a host without an edge service and a host with another one give
-// different errors.
-func TestGoEdgeErrors(t *testing.T) {
-	f := New(parse(t, "topology: {kinds: {host: {attach: none}, link: {rate: 1Gbps}}, generate: {star: {hosts: 2}}, nodes: {h2: {edge: {limit: {rate: 1Mbps}}}}}"))
-	for host, want := range map[string]string{"h1": "h1 has no edge service: write for example edge: eqds", "s1": "there is no host s1", "h9": "there is no host h9"} {
-		if _, err := f.EdgeOf(host); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", host, err)
-		}
-		if _, err := f.GoEdge(host, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", host, err)
-		}
-	}
-	s, err := f.EdgeOf("h2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := eqds.NativeOf(s); err == nil {
-		t.Error("a limiter has a native EQIF")
 	}
 }

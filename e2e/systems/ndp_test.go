@@ -1,26 +1,25 @@
-package fabric
+package systems
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/protocols/ndp"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
 	"github.com/weftlab/weft/traces/pattern"
 	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // byNDP returns the NDP carrier of the tests: control packets are in the class of trimmed
@@ -34,17 +33,17 @@ const trimming = "{buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim:
 // time, over both versions of IP.
 func TestFlowsByNDP(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
-		p := parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 		for i, size := range []units.Bytes{1, 0, 1436, 1456, 1457, 14_000, 2_000_000} {
-			l.flows[h[i%2]] = append(l.flows[h[i%2]], pattern.Flow{Tag: uint32(i), From: h[i%2], To: h[1-i%2], Size: size, At: units.Time(i) * 5 * units.Millisecond})
+			l.Flows[h[i%2]] = append(l.Flows[h[i%2]], pattern.Flow{Tag: uint32(i), From: h[i%2], To: h[1-i%2], Size: size, At: units.Time(i) * 5 * units.Millisecond})
 		}
 		c := byNDP()
 		c.IPv6 = v6
 		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: c}}
 		f, all, _ := carry(t, p, 1)
-		onceEach(t, l, all, false)
+		fabrictest.CheckOnce(t, l, all, false)
 		for _, r := range all {
 			if s := r.Slowdown(); r.State != records.Done || s < 0.999 || s > 1.1 || r.Retransmitted > 0 {
 				t.Errorf("IPv6 %v: slowdown %.3f of %v: %+v", v6, s, r.Size, r)
@@ -64,18 +63,18 @@ func TestNDPIncast(t *testing.T) {
 		senders  int
 		returned bool
 	}{{16, false}, {100, true}} {
-		p := parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}, switch: %s}, generate: {star: {hosts: %d, rate: 10Gbps, delay: 1us}}}", trimming, c.senders+1))
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		p := fabrictest.Parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}, switch: %s}, generate: {star: {hosts: %d, rate: 10Gbps, delay: 1us}}}", trimming, c.senders+1))
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 		const size = 90_000
 		for _, from := range h[:c.senders] {
-			l.flows[from] = []pattern.Flow{{From: from, To: h[c.senders], Size: size}}
+			l.Flows[from] = []pattern.Flow{{From: from, To: h[c.senders], Size: size}}
 		}
 		x := byNDP()
 		x.Window = 30
 		p.Traffic = []plan.Traffic{{Name: "incast", Pattern: l, NDP: x}}
 		f, all, _ := carry(t, p, 1)
-		onceEach(t, l, all, false)
+		fabrictest.CheckOnce(t, l, all, false)
 		n, again := states(all)
 		var last units.Time
 		for _, r := range all {
@@ -111,21 +110,24 @@ func TestNDPPermutation(t *testing.T) {
 		// If each packet's path is random, short queues overflow now and then.
 		{"k=8 at random", "fat-tree: {k: 8", "random", 256, false, 0.87},
 	} {
-		p := parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}, link: {mtu: 9000}, switch: {forwarding: %s, %s}}, generate: {%s, rate: 10Gbps, delay: 1us}}}", c.forwarding, jumbo, c.topology))
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		p := fabrictest.Parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}, link: {mtu: 9000}, switch: {forwarding: %s, %s}}, generate: {%s, rate: 10Gbps, delay: 1us}}}", c.forwarding, jumbo, c.topology))
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 		for i, from := range h {
-			l.flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
+			l.Flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
 		}
 		x := byNDP()
 		x.MTU, x.Window, x.Paths, x.PathPenalty = 9000, 30, c.paths, c.penalty
 		p.Traffic = []plan.Traffic{{Name: "permutation", Pattern: l, NDP: x}}
-		f, err := newParallel(p, 1)
+		f, err := fabric.NewParallel(p, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
+		var all fabrictest.Records
+		f.SetFlowSink(&all, false)
 		const length = 5 * units.Millisecond
-		if err := f.Run(context.Background(), length); err != nil {
+		runTo(t, f, length)
+		if err := f.EndFlows(); err != nil {
 			t.Fatal(err)
 		}
 		// On the wire, as a share of a full link.
@@ -133,8 +135,8 @@ func TestNDPPermutation(t *testing.T) {
 			return float64((10 * units.Gbps).TimeOf(acked)) / float64(length) * 9038 / float64(x.Full())
 		}
 		sum, least := 0.0, 1.0
-		for _, host := range f.traffic.hosts {
-			host.UnderWay(func(r *records.Record) { sum, least = sum+share(r.Acked), min(least, share(r.Acked)) })
+		for _, r := range all {
+			sum, least = sum+share(r.Acked), min(least, share(r.Acked))
 		}
 		sum /= float64(len(h))
 		n := f.NDP()[0]
@@ -170,19 +172,19 @@ func TestNDPDoesNotDependOnWorkers(t *testing.T) {
 			var first string
 			var trace uint64
 			for _, workers := range []int{1, 2, 4} {
-				p := parse(t, c.lab)
-				h := hostsOf(p)
-				l := drawn(h, 1, 40, 20*units.Microsecond, 100_000, false)
+				p := fabrictest.Parse(t, c.lab)
+				h := fabrictest.Hosts(p)
+				l := fabrictest.Draw(h, 1, 40, 20*units.Microsecond, 100_000, false)
 				second := byNDP()
 				second.Priority, second.PathPenalty = 1, true
 				p.Traffic = []plan.Traffic{
 					{Name: "drawn", Pattern: l, NDP: byNDP()},
-					{Name: "loop", Pattern: &loop{h[:3], h[3:], 20}, NDP: second},
+					{Name: "loop", Pattern: &fabrictest.Loop{Clients: h[:3], Servers: h[3:], Rounds: 20}, NDP: second},
 				}
 				f, all, text := carry(t, p, workers)
 				if workers > 1 {
 					if text != first || f.Trace() != trace {
-						t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, firstDifference(first, text))
+						t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, fabrictest.FirstDifference(first, text))
 					}
 					continue
 				}
@@ -205,15 +207,15 @@ func TestNDPDoesNotDependOnWorkers(t *testing.T) {
 // TestNDPBesideLoss: with 1% of all packets lost every flow ends, and timeouts repair the
 // losses.
 func TestNDPBesideLoss(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}, link: {loss: 1%}, switch: "+trimming+"}, generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}}")
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, link: {loss: 1%}, switch: "+trimming+"}, generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}}")
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 	for _, from := range h[:8] {
-		l.flows[from] = []pattern.Flow{{From: from, To: h[8], Size: 1_000_000}}
+		l.Flows[from] = []pattern.Flow{{From: from, To: h[8], Size: 1_000_000}}
 	}
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: byNDP()}}
 	f, all, _ := carry(t, p, 1)
-	onceEach(t, l, all, false)
+	fabrictest.CheckOnce(t, l, all, false)
 	n, again := states(all)
 	k := f.NDP()[0]
 	var last units.Time
@@ -228,19 +230,19 @@ func TestNDPBesideLoss(t *testing.T) {
 
 // TestNDPFails: a flow whose path is gone fails after its retries, and says why.
 func TestNDPFails(t *testing.T) {
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
 events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 `)
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
 		h[0]: {{From: h[0], To: h[1], Size: 100_000_000}, {Tag: 1, From: h[0], To: h[2], Size: 100_000_000}},
 	}}
 	c := byNDP()
 	c.Retries = 3
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: c}}
-	f := New(p)
-	var all kept
+	f := fabric.New(p)
+	var all fabrictest.Records
 	f.SetFlowSink(&all, false)
 	runTo(t, f, 40*units.Millisecond)
 	if err := f.EndFlows(); err != nil {
@@ -268,33 +270,32 @@ func TestNDPOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v6 := range []bool{false, true} {
-		p := parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 		for _, from := range h[:3] {
-			l.flows[from] = []pattern.Flow{{From: from, To: h[3], Size: 50_000}}
+			l.Flows[from] = []pattern.Flow{{From: from, To: h[3], Size: 50_000}}
 		}
 		c := byNDP()
 		c.IPv6, c.Window = v6, 20
 		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: c}}
-		f := New(p)
-		var frames [][]byte
-		var cut int
-		var r renderer
+		f := fabric.New(p)
+		var ports []fabric.Watched
 		for _, host := range h {
-			end := f.stations[host][0]
-			before := end.takers[carrier.NDPProtocol()]
-			end.Take(carrier.NDPProtocol(), func(now units.Time, k *packet.Packet) {
-				if k.Trimmed {
-					cut++ // its UDP length is that of the whole packet
-				} else {
-					frames = append(frames, bytes.Clone(r.render(k, nil)))
-				}
-				before(now, k)
-			})
+			ports = append(ports, fabric.Watched{Node: host, In: true})
 		}
-		if err := f.Run(context.Background(), units.Never); err != nil {
-			t.Fatal(err)
+		var frames [][]byte
+		cut := 0
+		for _, b := range captured(t, f, ports, func() { runTo(t, f, units.Never) }) {
+			udp := b[wire.EthernetHeader+wire.IPv4Header:]
+			if v6 {
+				udp = b[wire.EthernetHeader+wire.IPv6Header:]
+			}
+			if int(binary.BigEndian.Uint16(udp[4:])) > len(udp) {
+				cut++ // its UDP length is that of the whole packet
+			} else {
+				frames = append(frames, b)
+			}
 		}
 		var syn, ack, nack, pull, last uint64
 		for _, row := range judge.Tshark(t, file, frames, "udp.checksum.status", "_ws.malformed", "ndp_dc.flags.syn", "ndp_dc.flags.ack", "ndp_dc.flags.nack", "ndp_dc.flags.pull", "ndp_dc.flags.last", "_ws.expert.message") {
@@ -314,65 +315,25 @@ func TestNDPOnTheWire(t *testing.T) {
 	}
 }
 
-// TestNDPSeries: flows over NDP have rows, whose acknowledged bytes add up to the flows'.
-func TestNDPSeries(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
-	for _, from := range h[:2] {
-		l.flows[from] = []pattern.Flow{{From: from, To: h[2], Size: 500_000}, {Tag: 1, From: from, To: h[2], Size: 500_000}}
-	}
-	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: byNDP()}}
-	f, err := NewParallel(p, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := 3 * units.Millisecond
-	rows, quantities, _ := recordFlows(t, f, FlowSeries{Every: 100 * units.Microsecond, Length: end}, advanceTo(t, f, end))
-	at := func(name string) int {
-		return slices.IndexFunc(quantities, func(q series.FlowQuantity) bool { return q.Name == name })
-	}
-	goodput, window, rate := at("goodput"), at("window"), at("rate")
-	acked, names := 0.0, map[string]bool{}
-	for _, r := range rows {
-		acked += r.Values[goodput] / 8 * r.Interval.Seconds()
-		names[r.Name] = true
-		if r.Values[rate] != 10e9 || !(r.Values[window] > 0) || r.Transfer != "x" {
-			t.Errorf("%+v", r)
-		}
-	}
-	if math.Abs(acked-2_000_000) > 100 || len(names) != 4 || !names["ndp 10.0.0.1 > 10.0.0.3:54794 #1"] {
-		t.Errorf("%.0f bytes acknowledged, %v", acked, names)
-	}
-}
-
 // BenchmarkNDP runs 128 flows over NDP, from each host of a fat-tree to another, and reports
 // the processor time of a packet's hop, as BenchmarkTCP does.
 func BenchmarkNDP(b *testing.B) {
-	p := parse(b, fmt.Sprintf("topology: {kinds: {host: {attach: none}, switch: {forwarding: random, %s}, generate: {fat-tree: {k: 8, rate: 10Gbps, delay: 1us}}}", trimming[1:]))
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+	p := fabrictest.Parse(b, fmt.Sprintf("topology: {kinds: {host: {attach: none}, switch: {forwarding: random, %s}, generate: {fat-tree: {k: 8, rate: 10Gbps, delay: 1us}}}", trimming[1:]))
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 	for i, from := range h {
-		l.flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
+		l.Flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
 	}
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: byNDP()}}
-	f, err := NewParallel(p, 1)
+	f, err := fabric.NewParallel(p, 1)
 	if err != nil {
 		b.Fatal(err)
-	}
-	sent := func() (n uint64) {
-		for _, ports := range f.ports {
-			for _, port := range ports {
-				n += port.Counters(f.Now()).TxPackets
-			}
-		}
-		return n
 	}
 	end := 2 * units.Millisecond
 	if err := f.Run(context.Background(), end); err != nil {
 		b.Fatal(err)
 	}
-	before, cpu := sent(), processorTime()
+	before, cpu := packetHops(f), fabrictest.ProcessorTime()
 	b.ResetTimer()
 	for range b.N {
 		end += 2 * units.Millisecond
@@ -380,5 +341,5 @@ func BenchmarkNDP(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(sent()-before)/float64(processorTime()-cpu)*1e3, "Mhops/s")
+	b.ReportMetric(float64(packetHops(f)-before)/float64(fabrictest.ProcessorTime()-cpu)*1e3, "Mhops/s")
 }

@@ -1,63 +1,37 @@
-package fabric
+package systems
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
 	"github.com/weftlab/weft/traces/pattern"
 	"github.com/weftlab/weft/traces/records"
 )
-
-// byTCP returns a TCP carrier with a rate control, with a timeout that suits a lab of
-// microseconds.
-func byTCP(t testing.TB, control string) *carrier.TCP {
-	m, err := cc.Methods.Find(control)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &carrier.TCP{Config: tcp.Default(), Control: cc.Choice{Name: control, Settings: m.Preset(m.Presets[0], 10*units.Gbps)}}
-	c.ECN = carrier.ECNOf(c.Control)
-	c.MinRTO, c.InitialRTO, c.DelayedAck = units.Millisecond, 10*units.Millisecond, 100*units.Microsecond
-	return c
-}
-
-// states counts records by state, and retransmissions.
-func states(all []records.Record) (n map[records.State]int, again uint64) {
-	n = map[records.State]int{}
-	for _, r := range all {
-		n[r.State]++
-		again += r.Retransmitted
-	}
-	return n, again
-}
 
 // TestFlowsByTCP: flows of any size, alone on their path, take little more than the ideal
 // time as long as slow start does not matter, over both versions of IP.
 func TestFlowsByTCP(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for _, timestamps := range []bool{false, true} {
-			p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for i, size := range []units.Bytes{1, 0, 1448, 1449, 14_000, 2_000_000} {
-				l.flows[h[i%2]] = append(l.flows[h[i%2]], pattern.Flow{Tag: uint32(i), From: h[i%2], To: h[1-i%2], Size: size, At: units.Time(i) * 5 * units.Millisecond})
+				l.Flows[h[i%2]] = append(l.Flows[h[i%2]], pattern.Flow{Tag: uint32(i), From: h[i%2], To: h[1-i%2], Size: size, At: units.Time(i) * 5 * units.Millisecond})
 			}
-			c := byTCP(t, "cubic")
+			c := fabrictest.TCP(t, "cubic")
 			c.IPv6, c.Timestamps = v6, timestamps
 			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: c}}
 			_, all, _ := carry(t, p, 1)
-			onceEach(t, l, all, false)
+			fabrictest.CheckOnce(t, l, all, false)
 			for _, r := range all {
 				if s := r.Slowdown(); r.State != records.Done || s < 0.99 || s > 1.2 || r.Retransmitted > 0 {
 					t.Errorf("IPv6 %v, timestamps %v: slowdown %.3f of %v: %+v", v6, timestamps, s, r.Size, r)
@@ -90,17 +64,17 @@ func TestTCPDoesNotDependOnWorkers(t *testing.T) {
 				var first string
 				var trace uint64
 				for _, workers := range []int{1, 2, 4} {
-					p := parse(t, c.lab)
-					h := hostsOf(p)
-					l := drawn(h, 1, 40, 20*units.Microsecond, 100_000, false)
+					p := fabrictest.Parse(t, c.lab)
+					h := fabrictest.Hosts(p)
+					l := fabrictest.Draw(h, 1, 40, 20*units.Microsecond, 100_000, false)
 					p.Traffic = []plan.Traffic{
-						{Name: "drawn", Pattern: l, TCP: byTCP(t, control)},
-						{Name: "loop", Pattern: &loop{h[:3], h[3:], 20}, TCP: byTCP(t, "cubic")},
+						{Name: "drawn", Pattern: l, TCP: fabrictest.TCP(t, control)},
+						{Name: "loop", Pattern: &fabrictest.Loop{Clients: h[:3], Servers: h[3:], Rounds: 20}, TCP: fabrictest.TCP(t, "cubic")},
 					}
 					f, all, text := carry(t, p, workers)
 					if workers > 1 {
 						if text != first || f.Trace() != trace {
-							t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, firstDifference(first, text))
+							t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, fabrictest.FirstDifference(first, text))
 						}
 						continue
 					}
@@ -129,15 +103,15 @@ func TestTCPIncast(t *testing.T) {
 		{"marks", "dctcp", "queue: {limit: 2MB, mark: {step: {k: 60KB}}}", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for _, from := range h[:16] {
-				l.flows[from] = []pattern.Flow{{From: from, To: h[16], Size: 300_000}}
+				l.Flows[from] = []pattern.Flow{{From: from, To: h[16], Size: 300_000}}
 			}
-			p.Traffic = []plan.Traffic{{Name: "incast", Pattern: l, TCP: byTCP(t, c.control)}}
+			p.Traffic = []plan.Traffic{{Name: "incast", Pattern: l, TCP: fabrictest.TCP(t, c.control)}}
 			_, all, _ := carry(t, p, 1)
-			onceEach(t, l, all, false)
+			fabrictest.CheckOnce(t, l, all, false)
 			n, again := states(all)
 			t.Logf("%d packets were sent again", again)
 			if n[records.Done] != 16 || (again == 0) != c.lossless {
@@ -150,19 +124,19 @@ func TestTCPIncast(t *testing.T) {
 // TestTCPFails: a flow whose path is gone fails after its retries, and says why. A flow in
 // progress at the end of the run is unfinished, with what was acknowledged.
 func TestTCPFails(t *testing.T) {
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
 events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 `)
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
 		h[0]: {{From: h[0], To: h[1], Size: 100_000_000}, {Tag: 1, From: h[0], To: h[2], Size: 100_000_000}},
 	}}
-	c := byTCP(t, "cubic")
+	c := fabrictest.TCP(t, "cubic")
 	c.Retries = 3
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: c}}
-	f := New(p)
-	var all kept
+	f := fabric.New(p)
+	var all fabrictest.Records
 	f.SetFlowSink(&all, false)
 	runTo(t, f, 40*units.Millisecond)
 	if err := f.EndFlows(); err != nil {
@@ -182,26 +156,14 @@ events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 // of a flow, and sees its handshake and its FINs.
 func TestTCPOnTheWire(t *testing.T) {
 	for _, ip := range []int{4, 6} {
-		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 50_000}}}}
-		c := byTCP(t, "dctcp")
+		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 50_000}}}}
+		c := fabrictest.TCP(t, "dctcp")
 		c.IPv6 = ip == 6
 		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: c}}
-		f := New(p)
-		var frames [][]byte
-		var r renderer
-		s := f.stations[h[1]][0]
-		for _, end := range []*Station{s, f.stations[h[0]][0]} {
-			before := end.takers[carrier.SegmentProtocol()]
-			end.Take(carrier.SegmentProtocol(), func(now units.Time, k *packet.Packet) {
-				frames = append(frames, bytes.Clone(r.render(k, nil)))
-				before(now, k)
-			})
-		}
-		if err := f.Run(context.Background(), units.Never); err != nil {
-			t.Fatal(err)
-		}
+		f := fabric.New(p)
+		frames := captured(t, f, []fabric.Watched{{Node: h[0], In: true}, {Node: h[1], In: true}}, func() { runTo(t, f, units.Never) })
 		lua := filepath.Join(t.TempDir(), "none.lua")
 		if err := os.WriteFile(lua, nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -230,34 +192,26 @@ func TestTCPOnTheWire(t *testing.T) {
 
 // BenchmarkTCP runs 128 flows over TCP, from each host of a fat-tree to another, and
 // reports the processor time of a packet's hop: go test -bench TCP -benchtime 3x
-// ./emu/fabric.
+// ./e2e/systems.
 func BenchmarkTCP(b *testing.B) {
 	for _, control := range []string{"reno", "cubic", "dctcp", "bbr"} {
 		b.Run(control, func(b *testing.B) {
-			p := parse(b, "topology: {kinds: {host: {attach: none}, switch: {forwarding: random, queue: {limit: 200KB, mark: {step: {k: 65KB}}}}}, generate: {fat-tree: {k: 8, rate: 10Gbps, delay: 1us}}}")
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(b, "topology: {kinds: {host: {attach: none}, switch: {forwarding: random, queue: {limit: 200KB, mark: {step: {k: 65KB}}}}}, generate: {fat-tree: {k: 8, rate: 10Gbps, delay: 1us}}}")
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for i, from := range h {
-				l.flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
+				l.Flows[from] = []pattern.Flow{{From: from, To: h[(i+len(h)/2+1)%len(h)], Size: 1 << 40}}
 			}
-			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: byTCP(b, control)}}
-			f, err := NewParallel(p, 1)
+			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: fabrictest.TCP(b, control)}}
+			f, err := fabric.NewParallel(p, 1)
 			if err != nil {
 				b.Fatal(err)
-			}
-			sent := func() (n uint64) {
-				for _, ports := range f.ports {
-					for _, port := range ports {
-						n += port.Counters(f.Now()).TxPackets
-					}
-				}
-				return n
 			}
 			end := 2 * units.Millisecond
 			if err := f.Run(context.Background(), end); err != nil {
 				b.Fatal(err)
 			}
-			before, cpu := sent(), processorTime()
+			before, cpu := packetHops(f), fabrictest.ProcessorTime()
 			b.ResetTimer()
 			for range b.N {
 				end += 2 * units.Millisecond
@@ -265,7 +219,7 @@ func BenchmarkTCP(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(sent()-before)/float64(processorTime()-cpu)*1e3, "Mhops/s")
+			b.ReportMetric(float64(packetHops(f)-before)/float64(fabrictest.ProcessorTime()-cpu)*1e3, "Mhops/s")
 		})
 	}
 }

@@ -1,9 +1,11 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -30,14 +32,14 @@ workload:
 // CoNEXT 2016, Theorem 5 has them, T_low (1 + N delta / (beta C)): 62.5 us. TIMELY with
 // bursts of 16 KB shares about equally, and keeps RTTs far below.
 func TestTwoFlowsOfTIMELY(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const line = 10. * 1024 / 1106 // Gb/s of payload in packets of 1024 B
 	for _, c := range []struct {
 		preset         string
 		full, fairness float64 // least share of the link, and Jain's index
 		low, high      units.Time
 	}{{"patched", 0.99, 0.999, 60 * us, 65 * us}, {"paper", 0.8, 0.95, 4 * us, 50 * us}} {
-		f := New(parse(t, fmt.Sprintf(timelyStar, c.preset)))
+		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(timelyStar, c.preset)))
 		runTo(t, f, 150*ms)
 		g := goodputs(t, f, 200*ms)
 		q := status(t, f, "s1:h3")
@@ -54,7 +56,7 @@ func TestTwoFlowsOfTIMELY(t *testing.T) {
 			if err != nil || len(pairs) != 1 {
 				t.Fatalf("%d queue pairs, %v", len(pairs), err)
 			}
-			rtt := units.Time(gaugeOf(&pairs[0], "rtt") * float64(units.Second))
+			rtt := units.Time(byName(pairs[0].Gauges)["rtt"] * float64(units.Second))
 			t.Logf("%s: RTT %v", host, rtt)
 			if rtt < c.low || rtt > c.high {
 				t.Errorf("%s: %s sees an RTT of %v, want %v to %v", c.preset, host, rtt, c.low, c.high)

@@ -1,10 +1,12 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -62,7 +64,7 @@ func (g goBackN) cost() (mean, variance float64) {
 // goodput runs the flow and returns what is delivered, as a share of the line.
 func (g goBackN) goodput(t *testing.T, length units.Time) float64 {
 	t.Helper()
-	f, err := newParallel(parse(t, fmt.Sprintf(`
+	f, err := fabric.NewParallel(fabrictest.Parse(t, fmt.Sprintf(`
 duration: %v
 topology:
   kinds: {host: {attach: none, nic: {timeout: %v}}}
@@ -90,7 +92,7 @@ workload:
 // content at the end is not counted. With seven retries none of these flows
 // fails.
 func TestGoBackNGoodput(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const short, long = units.Microsecond, 20 * units.Microsecond // 5 and 81 us of round trip
 	var rows []goBackN
 	for _, p := range []float64{0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1} {

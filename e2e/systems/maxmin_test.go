@@ -1,4 +1,4 @@
-package fabric
+package systems
 
 import (
 	"fmt"
@@ -41,6 +41,14 @@ func drawTree(t *rapid.T, rates []int) tree {
 		x.flows = append(x.flows, [2]int{from, to})
 	}
 	return x
+}
+
+// addIdleHosts adds hosts without flows until the fabric has so many ports.
+func (x *tree) addIdleHosts(ports int) {
+	for 2*(len(x.home)+len(x.parent)-1) < ports {
+		x.home = append(x.home, len(x.home)%len(x.parent))
+		x.host = append(x.host, 10)
+	}
 }
 
 // lab returns the tree as a lab file. The text before it says which kinds of hosts and

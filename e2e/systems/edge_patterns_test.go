@@ -1,9 +1,10 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -21,15 +22,15 @@ func TestEdgeTakesPatterns(t *testing.T) {
 		drops  bool
 		senses string
 	}{{"", false, "without a bound of a flow's queue"}, {", queue: 30KB", true, "with one"}} {
-		p := parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: {limit: {rate: 100Mbps%s}}}}}", c.queue))
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {
+		p := fabrictest.Parse(t, fmt.Sprintf("topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: {limit: {rate: 100Mbps%s}}}}}", c.queue))
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {
 			{Tag: 1, From: h[0], To: h[1], Size: units.MB}, {Tag: 2, From: h[0], To: h[1], Size: units.MB}, {Tag: 3, From: h[0], To: h[2], Size: units.MB},
 		}}}
-		p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: byTCP(t, "cubic")}}
+		p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: fabrictest.TCP(t, "cubic")}}
 		p.Traffic[0].TCP.MinRTO = 100 * units.Millisecond // a queue takes as long
 		f, all, _ := carry(t, p, 1)
-		onceEach(t, l, all, false)
+		fabrictest.CheckOnce(t, l, all, false)
 		// A segment with 1448 bytes of payload takes 1538 on the wire.
 		alone := float64(units.MB) * 8 * 1538 / 1448 / 100e6
 		for _, r := range all {
@@ -42,9 +43,9 @@ func TestEdgeTakesPatterns(t *testing.T) {
 		}
 	}
 
-	p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: {limit: {rate: 100Mbps}}}}}")
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 100 * units.KB}}}}
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: {limit: {rate: 100Mbps}}}}}")
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 100 * units.KB}}}}
 	p.Traffic = []plan.Traffic{{Name: "udp", Pattern: l, UDP: &carrier.UDP{Rate: units.Gbps, Size: 1000}}}
 	_, all, _ := carry(t, p, 1)
 	if took := (all[0].Arrived - all[0].Started).Seconds(); took < 0.008 || took > 0.0095 {

@@ -1,9 +1,10 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -14,7 +15,7 @@ import (
 // TestRoGUEOverUC: senders over UC share a link evenly by the echoes of their batches, and
 // hardly anything is lost. Without the layer everything is lost.
 func TestRoGUEOverUC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, verb := range []string{"write: {size: 1MB", "write: {size: 4KB", "send: {size: 50KB"} {
 		workload := "workload:\n"
 		for i := 1; i <= 4; i++ {
@@ -58,7 +59,7 @@ func ucPair(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicem
 // TestRoGUEKeepsOrderOverUC: a SEND that announces the end of a preceding WRITE arrives
 // after the WRITE is done, although the layer sends the two over separate queue pairs.
 func TestRoGUEKeepsOrderOverUC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const rounds, size = 200, 100_000
 	f := underRoGUE(t, 1, "layer: rogue", "", "")
 	a, b := deviceAt(t, f, "h1"), deviceAt(t, f, "r")
@@ -115,7 +116,7 @@ func TestRoGUEKeepsOrderOverUC(t *testing.T) {
 // TestRoGUELossOverUC: gaps between echoes halve the window, and when no echo arrives any
 // more an empty WRITE is tried until one does.
 func TestRoGUELossOverUC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const workload = "workload: [{write: {size: 1MB, service: uc, from: h1, to: r, count: unlimited, depth: 8}}]\n"
 	f := underRoGUE(t, 1, "layer: rogue", ", loss: 0.001", workload)
 	runTo(t, f, 50*ms)
@@ -146,7 +147,7 @@ func TestRoGUELossOverUC(t *testing.T) {
 // TestRoGUEErrorsOverUC: a work request that fails puts the queue pair into SQE and
 // flushes everything behind it. It can continue from there, as without the layer.
 func TestRoGUEErrorsOverUC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, layer := range []string{"layer: none", "layer: rogue"} {
 		f := underRoGUE(t, 1, layer, "", "")
 		a, b := deviceAt(t, f, "h1"), deviceAt(t, f, "r")

@@ -1,4 +1,4 @@
-package fabric
+package systems
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -35,7 +37,7 @@ func (o *modelOp) takes() bool {
 // queue pair, in the same order. The peer sees the messages and bytes once and in order;
 // with RC also when packets are lost and shadow queue pairs take over.
 func TestRoGUEModel(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	failovers, samples := uint64(0), uint64(0)
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]nicemu.QPType{nicemu.RC, nicemu.UC}).Draw(rt, "type")
@@ -84,7 +86,7 @@ func TestRoGUEModel(t *testing.T) {
 
 type modelWork struct{ failovers, samples uint64 }
 
-func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []modelOp, total units.Bytes, shared, cut bool) modelWork {
+func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, list []modelOp, total units.Bytes, shared, cut bool) modelWork {
 	const depth, size = 16, 300_000
 	open := func(host string, n units.Bytes, receives int) (*nicemu.QP, *nicemu.MR, []byte, *nicemu.SRQ) {
 		d := deviceAt(t, f, host)

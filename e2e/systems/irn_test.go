@@ -1,9 +1,11 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -12,7 +14,7 @@ import (
 // was received and how many packets were sent again for each that arrived.
 func sprayed(t *testing.T, recovery string, loss float64, length units.Time) (received uint64, again float64) {
 	t.Helper()
-	f, err := NewSharded(parse(t, fmt.Sprintf(`
+	f, err := fabric.NewSharded(fabrictest.Parse(t, fmt.Sprintf(`
 duration: %v
 topology:
   kinds: {switch: {forwarding: random}, host: {attach: none, nic: {timeout: 1ms, recovery: %s}}, link: {rate: 10Gbps, delay: 1us}}
@@ -46,7 +48,7 @@ workload:
 // and more if it is told how far packets may overtake each other: by 3 us, which is 3
 // packets.
 func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const length = 20 * ms
 	line := length.Seconds() * 10e9 / 8 * 1024 / (14 + 20 + 8 + 12 + 1024 + 4 + 24)
 	var share, again [3]float64
@@ -66,10 +68,10 @@ func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
 // TestIRNWithRateControls: all verbs survive 1% of loss without PFC under every rate
 // control, and in the configuration of the paper's comparisons.
 func TestIRNWithRateControls(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	const length = 10 * ms
 	run := func(nic string) {
-		f, err := NewSharded(parse(t, fmt.Sprintf(`
+		f, err := fabric.NewSharded(fabrictest.Parse(t, fmt.Sprintf(`
 duration: %v
 topology:
   kinds: {host: {attach: none, nic: {timeout: 1ms, %s}}, link: {rate: 10Gbps, delay: 1us}}

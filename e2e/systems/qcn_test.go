@@ -1,19 +1,19 @@
-package fabric
+package systems
 
 import (
+	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/protocols/qcn"
+	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/dissector"
 )
 
 const qcnLab = `
@@ -31,17 +31,16 @@ workload:
 // concern, and the queue of a bottleneck stays near its set point with the link full and
 // nothing lost. Captures show the messages.
 func TestQCN(t *testing.T) {
-	oneEngine(t)
-	f := New(parse(t, qcnLab))
+	fabrictest.SkipUnderRace(t)
+	f := fabric.New(fabrictest.Parse(t, qcnLab))
 	s1, _ := f.Plan.Node("s1")
 	h1, _ := f.Plan.Node("h1")
-	var frames [][]byte
-	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-		if p.Message != nil && dir == port.In && len(frames) < 20 {
-			frames = append(frames, new(renderer).render(p, nil))
+	var messages [][]byte
+	for _, b := range captured(t, f, []fabric.Watched{{Node: h1, In: true}}, func() { runTo(t, f, 20*ms) }) {
+		if binary.BigEndian.Uint16(b[2*wire.MACLen:]) == qcn.EtherTypeCNM && len(messages) < 20 {
+			messages = append(messages, b)
 		}
-	}))
-	runTo(t, f, 20*ms)
+	}
 	before := f.PortStatus(s1, 3)
 	var sum units.Bytes
 	const samples = 400
@@ -53,7 +52,7 @@ func TestQCN(t *testing.T) {
 	after := f.PortStatus(s1, 3)
 	used := float64(packet.OnWire(1082)) / 1082 * float64(after.TxBytes-before.TxBytes) * 8 / (40 * ms).Seconds() / 10e9
 	mean := sum / samples
-	t.Logf("%.3f of the link, a queue of %v on average, %d messages", used, mean, len(frames))
+	t.Logf("%.3f of the link, a queue of %v on average, %d messages", used, mean, len(messages))
 	if used < 0.97 || mean < 10*units.KB || mean > 50*units.KB || after.Dropped > 0 {
 		t.Errorf("%.3f of the link, a queue of %v on average, %d dropped; the set point is 26KB", used, mean, after.Dropped)
 	}
@@ -70,11 +69,7 @@ func TestQCN(t *testing.T) {
 	if a := f.Accounts(); !a.Balanced() {
 		t.Errorf("%+v", a)
 	}
-	lua := filepath.Join(t.TempDir(), "weft.lua")
-	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range judge.Tshark(t, lua, frames, "eth.type", "_ws.col.Info") {
+	for _, row := range judge.Tshark(t, dissectorFile(t), messages, "eth.type", "_ws.col.Info") {
 		if !strings.HasPrefix(row[0], fmt.Sprintf("0x%04x", qcn.EtherTypeCNM)) || !strings.HasPrefix(row[1], "Congestion notification, feedback ") {
 			t.Errorf("%q", row)
 		}

@@ -1,4 +1,4 @@
-package fabric
+package systems
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -58,35 +60,16 @@ func (d *dataQueues) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *
 }
 
 // watchSwitches observes all ports of switches.
-func watchSwitches(f *Fabric) *dataQueues {
+func watchSwitches(f *fabric.Fabric) *dataQueues {
 	d := &dataQueues{}
-	for n, sw := range f.Switches {
+	for _, sw := range f.Switches {
 		if sw != nil {
 			for _, p := range sw.Ports {
-				p.Observe(f.nowAt(n), d)
+				p.Observe(f.Now(), d)
 			}
 		}
 	}
 	return d
-}
-
-// edgeGauges returns the sums of the gauges of all hosts' edge services.
-func edgeGauges(f *Fabric) map[string]float64 {
-	sum := map[string]float64{}
-	for _, s := range f.Stations {
-		for name, v := range gauges(s.edge.status(f.Now()).Gauges) {
-			sum[name] += v
-		}
-	}
-	return sum
-}
-
-// balanced checks that every packet is accounted for; ended means that none may be left.
-func balanced(t *testing.T, f *Fabric, ended bool) {
-	t.Helper()
-	if a := f.Accounts(); !a.Balanced() || ended && a.Held != 0 {
-		t.Errorf("packets are missing: %+v", a)
-	}
 }
 
 // TestEQDSCarriesTCP: connections of many senders into one host fill its link except for
@@ -96,21 +79,21 @@ func TestEQDSCarriesTCP(t *testing.T) {
 	const senders, size = 8, 2 * units.MB
 	for _, version := range []int{4, 6} {
 		for _, backend := range []string{"ndp", "rts"} {
-			p := parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", "", fmt.Sprintf("star: {hosts: %d}", senders+1)))
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", "", fmt.Sprintf("star: {hosts: %d}", senders+1)))
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for i, from := range h[1:] {
-				l.flows[from] = append(l.flows[from], pattern.Flow{Tag: uint32(i), From: from, To: h[0], Size: size})
+				l.Flows[from] = append(l.Flows[from], pattern.Flow{Tag: uint32(i), From: from, To: h[0], Size: size})
 			}
-			c := byTCP(t, "cubic")
+			c := fabrictest.TCP(t, "cubic")
 			c.MinRTO, c.MTU, c.IPv6 = 100*units.Millisecond, 1500-56, version == 6
 			p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: c}}
-			f, err := newParallel(p, 1)
+			f, err := fabric.NewParallel(p, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			watched := watchSwitches(f)
-			var all kept
+			var all fabrictest.Records
 			f.SetFlowSink(&all, true)
 			runTo(t, f, units.Never)
 			if err := f.EndFlows(); err != nil {
@@ -149,7 +132,7 @@ func TestEQDSCarriesTCP(t *testing.T) {
 			if backend == "rts" && g["trimmed"] != 0 {
 				t.Errorf("what was asked for first is trimmed: %v", g)
 			}
-			balanced(t, f, true)
+			checkBalance(t, f, true)
 		}
 	}
 }
@@ -158,16 +141,16 @@ func TestEQDSCarriesTCP(t *testing.T) {
 // the receiver can take get equal shares of its link. The excess is dropped at the senders,
 // and nothing in the network.
 func TestEQDSCarriesDatagrams(t *testing.T) {
-	f := build4(t, "duration: 10ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 9}")+`workload:
+	f := fabric.New(fabrictest.Parse(t, "duration: 10ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 9}")+`workload:
   - {cbr: {from: "h[2-9]", to: h1, rate: 2.5Gbps, size: 1400B, for: 9ms}}
-`, 1)
+`))
 	watched := watchSwitches(f)
 	runTo(t, f, 8*units.Millisecond)
 	before := map[string]uint64{}
 	for _, r := range f.Results() {
 		before[r.Flow] = r.Received
 	}
-	balanced(t, f, false)
+	checkBalance(t, f, false)
 	runTo(t, f, 9*units.Millisecond)
 	low, high, sum := uint64(1<<60), uint64(0), uint64(0)
 	for _, r := range f.Results() {
@@ -184,28 +167,29 @@ func TestEQDSCarriesDatagrams(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", watched, a, g)
 	}
 	for _, r := range f.Results() {
-		if r.Reordered != 0 || r.Sent != r.Received+uint64(dropsOf(f, r.Flow)) {
+		if r.Reordered != 0 || r.Sent != r.Received+uint64(dropsOf(t, f, r.Flow)) {
 			t.Errorf("%+v", r)
 		}
 	}
-	balanced(t, f, true)
+	checkBalance(t, f, true)
 }
 
 // dropsOf returns what the EQIF of a flow's sender has dropped, for senders with one flow.
-func dropsOf(f *Fabric, flow string) (n uint64) {
+func dropsOf(t *testing.T, f *fabric.Fabric, flow string) (n uint64) {
 	i := slices.IndexFunc(f.Plan.Flows, func(x workload.Flow) bool { return x.Name == flow })
-	return uint64(gauges(statusOf(f, f.Plan.Nodes[f.Plan.Flows[i].From].Name).Edge.Gauges)["dropped"])
+	return uint64(byName(f.PortStatus(f.Plan.Flows[i].From, 0).Edge.Gauges)["dropped"])
 }
 
 // TestEQDSPeersWithout: packets to and from hosts without the service leave unchanged.
 func TestEQDSPeersWithout(t *testing.T) {
-	f := build4(t, "duration: 3ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 3}")+`  nodes: {h3: {edge: none}}
+	f := fabric.New(fabrictest.Parse(t, "duration: 3ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 3}")+`  nodes: {h3: {edge: none}}
 workload:
   - {cbr: {from: h1, to: [h2, h3], rate: 1Gbps, size: 1000B, for: 1ms}}
   - {cbr: {from: h3, to: h1, rate: 1Gbps, size: 1000B, for: 1ms}}
-`, 1)
+`))
 	tunnels, plain := 0, 0
-	stationOf(f, "h1").Port.Observe(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
+	h1, _ := f.Plan.Node("h1")
+	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
 		if d == port.Out {
 			if p.Flow == packet.Protocol {
 				tunnels++
@@ -223,18 +207,18 @@ workload:
 	if r := f.Results(); tunnels != int(r[0].Sent) || plain != int(r[1].Sent) {
 		t.Errorf("%d packets left in tunnels and %d without", tunnels, plain)
 	}
-	if g := gauges(statusOf(f, "h1").Edge.Gauges); g["incoming_tunnels"] != 0 || g["tunnels"] != 1 {
+	if g := byName(status(t, f, "h1:eth0").Edge.Gauges); g["incoming_tunnels"] != 0 || g["tunnels"] != 1 {
 		t.Errorf("%v", g)
 	}
-	balanced(t, f, true)
+	checkBalance(t, f, true)
 }
 
 // TestEQDSSpraysOverAllPaths: one flow between two leaves, faster than each of the paths
 // between them, uses all of them equally, and its packets come out in order.
 func TestEQDSSpraysOverAllPaths(t *testing.T) {
-	f := build4(t, "duration: 5ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 1, uplink: {rate: 5Gbps, delay: 20us}}")+`workload:
+	f := fabric.New(fabrictest.Parse(t, "duration: 5ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 1, uplink: {rate: 5Gbps, delay: 20us}}")+`workload:
   - {cbr: {from: h1, to: h2, rate: 8Gbps, size: 1400B, for: 4ms}}
-`, 1)
+`))
 	runTo(t, f, 5*units.Millisecond)
 	r := f.Results()[0]
 	// A window that used one of the paths would let 6 Gb/s through; a few packets do not fit
@@ -251,7 +235,7 @@ func TestEQDSSpraysOverAllPaths(t *testing.T) {
 	if low < r.Received/5 || high > r.Received/3 {
 		t.Errorf("of %d packets the uplinks had %d to %d", r.Sent, low, high)
 	}
-	balanced(t, f, true)
+	checkBalance(t, f, true)
 }
 
 // TestEQDSCarriesRDMA: WRITEs of NICs with either loss recovery and DCQCN complete over links
@@ -271,11 +255,11 @@ func TestEQDSCarriesRDMA(t *testing.T) {
 		{"go-back-n", ", rdma-packets: 20", "0%", false, true},
 	} {
 		t.Run(strings.Trim(c.recovery+c.edge+c.loss, " "), func(t *testing.T) {
-			p := parse(t, fmt.Sprintf(tunnelLab, ", nic: {cc: dcqcn, recovery: "+c.recovery+"}", c.edge, "ecmp", ", loss: "+c.loss, "leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 3}"))
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, fmt.Sprintf(tunnelLab, ", nic: {cc: dcqcn, recovery: "+c.recovery+"}", c.edge, "ecmp", ", loss: "+c.loss, "leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 3}"))
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for i, from := range h[1:] {
-				l.flows[from] = []pattern.Flow{{Tag: uint32(i), From: from, To: h[0], Size: 2 * units.MB}}
+				l.Flows[from] = []pattern.Flow{{Tag: uint32(i), From: from, To: h[0], Size: 2 * units.MB}}
 			}
 			p.Traffic = []plan.Traffic{{Name: "rdma", Pattern: l, RDMA: &carrier.RDMA{}}}
 			f, all, _ := carry(t, p, 1)
@@ -291,7 +275,7 @@ func TestEQDSCarriesRDMA(t *testing.T) {
 			if (g["dropped"] != 0) != c.drops || c.loss != "0%" && g["timeouts"] == 0 {
 				t.Errorf("%v", g)
 			}
-			balanced(t, f, true)
+			checkBalance(t, f, true)
 		})
 	}
 }
@@ -303,24 +287,24 @@ func TestEQDSMixDoesNotDependOnWorkers(t *testing.T) {
 		var first string
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
-			p := parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", ", loss: 1%, duplicate: 1%, reorder: 2%, reorder-by: 5us", "leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2}"))
-			h := hostsOf(p)
-			c := byTCP(t, "cubic")
+			p := fabrictest.Parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", ", loss: 1%, duplicate: 1%, reorder: 2%, reorder-by: 5us", "leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2}"))
+			h := fabrictest.Hosts(p)
+			c := fabrictest.TCP(t, "cubic")
 			c.MTU = 1444
 			p.Traffic = []plan.Traffic{
-				{Name: "tcp", Pattern: drawn(h, 1, 20, 20*units.Microsecond, 100_000, false), TCP: c},
-				{Name: "udp", Pattern: drawn(h, 2, 20, 20*units.Microsecond, 50_000, false), UDP: &carrier.UDP{Rate: units.Gbps, Size: 1000}},
+				{Name: "tcp", Pattern: fabrictest.Draw(h, 1, 20, 20*units.Microsecond, 100_000, false), TCP: c},
+				{Name: "udp", Pattern: fabrictest.Draw(h, 2, 20, 20*units.Microsecond, 50_000, false), UDP: &carrier.UDP{Rate: units.Gbps, Size: 1000}},
 			}
 			f, all, text := carry(t, p, workers)
 			n, _ := states(all)
 			if n[records.Done] == 0 {
 				t.Errorf("%v", n)
 			}
-			balanced(t, f, true)
+			checkBalance(t, f, true)
 			if workers == 1 {
 				first, trace = text, f.Trace()
 			} else if text != first || f.Trace() != trace {
-				t.Errorf("%s, %d workers: trace %x, with one %x; %s", backend, workers, f.Trace(), trace, firstDifference(first, text))
+				t.Errorf("%s, %d workers: trace %x, with one %x; %s", backend, workers, f.Trace(), trace, fabrictest.FirstDifference(first, text))
 			}
 		}
 	}

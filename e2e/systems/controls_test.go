@@ -1,9 +1,11 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -11,7 +13,7 @@ import (
 // Marks come back in acknowledgements, not as CNPs.
 func TestDCTCPKeepsTheQueueAtK(t *testing.T) {
 	for _, preset := range []string{"paper", "hpcc"} {
-		f := build4(t, fmt.Sprintf(`
+		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(`
 duration: 30ms
 topology:
   kinds:
@@ -20,12 +22,12 @@ topology:
   generate: {star: {hosts: 5, rate: 10Gbps, delay: 5us}}
 workload:
   - {incast: {to: h5, from: "h[1-4]", size: 100KB, count: unlimited, depth: 4}}
-`, preset), 1)
+`, preset)))
 		s1, _ := f.Plan.Node("s1")
-		runUntil(t, f, 10*units.Millisecond)
+		runTo(t, f, 10*units.Millisecond)
 		port := f.Port(s1, 4)
 		before := port.Counters(f.Now())
-		runUntil(t, f, 30*units.Millisecond)
+		runTo(t, f, 30*units.Millisecond)
 		now := port.Counters(f.Now())
 		sent := float64(now.TxBytes-before.TxBytes) + 24*float64(now.TxPackets-before.TxPackets)
 		mean, used := now.MeanQueue(before), sent*8/0.02/10e9
@@ -41,8 +43,8 @@ workload:
 			if q.CNPsSent != 0 || q.CNPsHandled != 0 {
 				t.Errorf("%d CNPs sent, %d handled", q.CNPsSent, q.CNPsHandled)
 			}
-			if a := gaugeOf(&q, "alpha"); q.NIC != "h5:eth0" && (a <= 0 || a >= 1 || gaugeOf(&q, "cwnd") != float64(q.Window)) {
-				t.Errorf("alpha %v, cwnd %v, window %v", a, gaugeOf(&q, "cwnd"), q.Window)
+			if a := byName(q.Gauges)["alpha"]; q.NIC != "h5:eth0" && (a <= 0 || a >= 1 || byName(q.Gauges)["cwnd"] != float64(q.Window)) {
+				t.Errorf("alpha %v, cwnd %v, window %v", a, byName(q.Gauges)["cwnd"], q.Window)
 			}
 		}
 	}
@@ -61,7 +63,7 @@ func TestHPCCKeepsTheLinkAtEta(t *testing.T) {
 		{"a link between switches", "dumbbell: {left: 4, right: 4, rate: 40Gbps, delay: 3us, bottleneck: {rate: 40Gbps}}", `"h[1-4]"`, `"h[5-8]"`, "s1", 4, 2},
 	} {
 		for _, preset := range []string{"paper", "hpcc"} {
-			f := build4(t, fmt.Sprintf(`
+			f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(`
 duration: 20ms
 topology:
   kinds:
@@ -69,12 +71,12 @@ topology:
   generate: {%s}
 workload:
   - {write: {from: %s, to: %s, size: 100KB, count: unlimited, depth: 4}}
-`, preset, c.generate, c.from, c.to), 1)
+`, preset, c.generate, c.from, c.to)))
 			n, _ := f.Plan.Node(c.sw)
 			port := f.Port(n, c.port)
-			runUntil(t, f, 5*units.Millisecond)
+			runTo(t, f, 5*units.Millisecond)
 			before := port.Counters(f.Now())
-			runUntil(t, f, 20*units.Millisecond)
+			runTo(t, f, 20*units.Millisecond)
 			now := port.Counters(f.Now())
 			sent := float64(now.TxBytes-before.TxBytes) + 24*float64(now.TxPackets-before.TxPackets)
 			mean, used := now.MeanQueue(before), sent*8/0.015/40e9
@@ -88,9 +90,9 @@ workload:
 			}
 			senders := 0
 			for _, q := range pairs {
-				if hops := gaugeOf(&q, "hops"); hops == c.hops {
+				if hops := byName(q.Gauges)["hops"]; hops == c.hops {
 					senders++
-					if u := gaugeOf(&q, "u"); u < 0.8 || u > 1.2 || q.Rate >= q.LineRate {
+					if u := byName(q.Gauges)["u"]; u < 0.8 || u > 1.2 || q.Rate >= q.LineRate {
 						t.Errorf("%s, %s: U is %v, the rate %v", c.name, preset, u, q.Rate)
 					}
 				}

@@ -1,8 +1,10 @@
-package fabric
+package systems
 
 import (
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -20,7 +22,7 @@ type row struct {
 
 func incastRow(t *testing.T, file string, changes ...string) row {
 	t.Helper()
-	f, err := newParallel(labFile(t, file, 1, changes...), 1)
+	f, err := fabric.NewParallel(fabrictest.ParseFile(t, file, 1, changes...), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 // pauses and so this harm, except to flows that were there during the first
 // burst. On a separate path a victim gets 37 Gb/s.
 func TestIncastInThreeRows(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	lossy := incastRow(t, "scripts/labs/incast-lossy.yaml")
 	if lossy.dropped < 10_000 || lossy.retransmitted < 10_000 || lossy.timeouts == 0 || lossy.pauses > 0 ||
 		lossy.goodput > 25 || lossy.fair > 0.9 || lossy.victim < 36 || lossy.late < 36 {

@@ -1,20 +1,19 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/dissector"
 )
 
 // accurateKinds returns hosts and switches with ACCurate in the paper's network (§III):
@@ -41,7 +40,7 @@ var shortPayload = 256 / float64(packet.OnWire(314))
 // starting over with each. A flow with most of its NIC's link has up to 4% less, because it
 // loses the time beyond one of its packets for which it waits for the NIC's other flows.
 func TestACCurateIsMaxMinFair(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	examples := 20
 	if testing.Short() {
 		examples = 5
@@ -49,7 +48,7 @@ func TestACCurateIsMaxMinFair(t *testing.T) {
 	worst := 0.0
 	for seed := range examples {
 		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
-		f := New(parse(t, x.lab(accurateKinds("linger: 100us", "floor: true"))))
+		f := fabric.New(fabrictest.Parse(t, x.lab(accurateKinds("linger: 100us", "floor: true"))))
 		runTo(t, f, 1*ms)
 		got := goodputs(t, f, 3*ms)
 		for i, want := range x.maxMin() {
@@ -72,11 +71,12 @@ func TestACCurateOverRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
-			f := runTransfers(t, "topology:\n"+accurateKinds("", "")+`  nodes: {s1: {address: auto}, s2: {address: auto}}
-  generate: {dumbbell: {left: 4, right: 1, rate: 10Gbps, delay: 100ns, bottleneck: {rate: 10Gbps}}}
+			p := fabrictest.Parse(t, "topology:\n"+accurateKinds("", "")+`  nodes: {s1: {address: auto}, s2: {address: auto}}
+  generate: {dumbbell: {left: 4, right: 11, rate: 10Gbps, delay: 100ns, bottleneck: {rate: 10Gbps}}}
 workload:
   - {incast: {to: h5, from: [h1, h2, h3, h4], size: 300KB, ip: `+ip+`}}
-`, workers)
+`)
+			f, _, _ := carry(t, p, workers)
 			for _, r := range f.Transfers() {
 				if r.Completed != 1 || r.Failed > 0 {
 					t.Errorf("IPv%s: %+v", ip, r)
@@ -101,8 +101,8 @@ workload:
 // TestACCurateOfOrdinaryFlows: an edge service limits modelled flows and answers the FRPs of
 // others.
 func TestACCurateOfOrdinaryFlows(t *testing.T) {
-	oneEngine(t)
-	f := New(parse(t, `
+	fabrictest.SkipUnderRace(t)
+	f := fabric.New(fabrictest.Parse(t, `
 duration: 1s
 topology:
   kinds:
@@ -135,32 +135,23 @@ workload:
 // TestACCurateFRPs: a capture shows a flow-init before the first packet of a flow, one FRP in
 // each period, their responses, and a flow-stop.
 func TestACCurateFRPs(t *testing.T) {
-	f := New(parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
+	f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
 workload:
   - {write: {from: h1, to: h2, size: 100KB}}
 `))
 	h1, _ := f.Plan.Node("h1")
-	var frames [][]byte
-	data, first := 0, true
-	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-		if p.Message != nil {
-			frames = append(frames, new(renderer).render(p, nil))
-		} else if dir == port.Out {
-			data++
-			first = first && len(frames) > 0
-		}
-	}))
-	runTo(t, f, 1*ms)
-	if !first || data == 0 {
-		t.Errorf("of %d packets the first left before the flow-init", data)
-	}
-	lua := filepath.Join(t.TempDir(), "weft.lua")
-	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	frames := captured(t, f, []fabric.Watched{{Node: h1, In: true, Out: true}}, func() { runTo(t, f, 1*ms) })
 	var out []string
-	last := -1
-	for _, row := range judge.Tshark(t, lua, frames, "accurate.kind", "accurate.response", "accurate.period", "udp.length", "_ws.col.Info") {
+	last, frps, data := -1, 0, 0
+	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "accurate.kind", "accurate.response", "accurate.period", "udp.length", "_ws.col.Info") {
+		if row[0] == "" {
+			data++
+			if frps == 0 {
+				t.Errorf("packet %d left before the flow-init", data)
+			}
+			continue
+		}
+		frps++
 		if row[3] != "28" || !strings.Contains(row[4], "CR ") {
 			t.Errorf("%q", row)
 		}
@@ -174,8 +165,8 @@ workload:
 		}
 		last = period
 	}
-	if n := len(out); n < 5 || out[0] != "1" || out[n-1] != "2" || len(frames) != 2*n-1 {
-		t.Errorf("kinds %v, and %d frames in all", out, len(frames))
+	if n := len(out); n < 5 || out[0] != "1" || out[n-1] != "2" || frps != 2*n-1 || data == 0 {
+		t.Errorf("kinds %v, %d FRPs in all, and %d other packets", out, frps, data)
 	}
 }
 
@@ -183,7 +174,7 @@ workload:
 // itself before its first packet, because its NIC knows how much is posted.
 func TestACCurateLeavesSmallFlowsAlone(t *testing.T) {
 	for size, want := range map[string]bool{"3900B": false, "4KB": true} {
-		f := New(parse(t, "duration: 1s\ntopology:\n"+accurateKinds("small: 4KB", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
+		f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("small: 4KB", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
 workload:
   - {write: {from: h1, to: h2, size: `+size+`}}
 `))
@@ -210,8 +201,8 @@ workload:
 // TestACCurateHeals: a host that vanishes is forgotten within two periods, and the
 // others get its share; when it is back and sends again it gets its share.
 func TestACCurateHeals(t *testing.T) {
-	oneEngine(t)
-	f := New(parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 4, rate: 10Gbps, delay: 100ns}}
+	fabrictest.SkipUnderRace(t)
+	f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 4, rate: 10Gbps, delay: 100ns}}
 workload:
   - {incast: {to: h4, from: [h1, h2, h3], size: 10MB, count: unlimited}}
 events:

@@ -1,24 +1,57 @@
-package fabric
+package systems
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
-	_ "github.com/weftlab/weft/nicemu/edge/eqds"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/dissector"
 	"github.com/weftlab/weft/traces/pattern"
 	"github.com/weftlab/weft/traces/records"
 )
+
+// BenchmarkEQDS measures the cost of a packet of a modelled flow from one host through a
+// switch to another, without an edge service and in a tunnel, at 80% of the links.
+func BenchmarkEQDS(b *testing.B) {
+	for _, edge := range []string{"none", "eqds", "{eqds: {preset: rts}}", "{eqds: {credit-per-pull: 8}}", "{eqds: {preset: rts, credit-per-pull: 8}}"} {
+		b.Run(edge, func(b *testing.B) {
+			const size = 1400
+			queues := trimmingQueues
+			if edge == "none" || strings.Contains(edge, "rts") {
+				queues = plainQueues
+			}
+			f := fabric.New(fabrictest.Parse(b, fmt.Sprintf(`duration: 1h
+topology: {kinds: {host: {attach: none, edge: %s}, switch: {%s}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}
+workload: [{cbr: {name: x, from: h1, to: h2, rate: 8Gbps, size: %dB}}]`, edge, queues, size)))
+			every := (8 * units.Gbps).TimeOf(packet.OnWire(size + 42))
+			run := func(packets int) {
+				if err := f.Run(context.Background(), f.Now()+units.Time(packets)*every); err != nil {
+					b.Fatal(err)
+				}
+			}
+			run(1000)
+			was, events := f.Results()[0].Received, f.Events()
+			b.ReportAllocs()
+			b.ResetTimer()
+			run(b.N)
+			b.StopTimer()
+			got := f.Results()[0].Received - was
+			if float64(got) < 0.9*float64(b.N)-100 {
+				b.Fatalf("%d of %d packets came", got, b.N)
+			}
+			b.ReportMetric(float64(f.Events()-events)/float64(max(1, got)), "events/packet")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(1, got)), "ns/packet")
+		})
+	}
+}
 
 // trimmingQueues is switches that keep 8 packets and trim the rest, with a higher class for
 // control packets and trimmed packets.
@@ -29,36 +62,38 @@ const plainQueues = "classes: {control: {dscp: 48, priority: 6}, default: {weigh
 
 // overEQDS returns TCP for tunnels: packets are shorter.
 func overEQDS(t testing.TB, control string, ipv6 bool) *carrier.TCP {
-	c := byTCP(t, control)
+	c := fabrictest.TCP(t, control)
 	c.IPv6 = ipv6
 	c.MTU = 1444
 	return c
 }
 
 // edgeGauge returns the sum of a gauge over all edge services.
-func edgeGauge(t testing.TB, f *Fabric, name string) (sum float64) {
+func edgeGauge(t testing.TB, f *fabric.Fabric, name string) float64 {
 	t.Helper()
-	for _, s := range f.Stations {
-		if s.edge == nil {
+	sum, ok := edgeGauges(f)[name]
+	if !ok {
+		t.Fatalf("there is no gauge %s", name)
+	}
+	return sum
+}
+
+// edgeGauges returns the sums of the gauges of all hosts' edge services.
+func edgeGauges(f *fabric.Fabric) map[string]float64 {
+	sum := map[string]float64{}
+	for _, s := range f.Status() {
+		if s.Edge == nil {
 			continue
 		}
-		values := s.edge.service.Gauges(f.Now(), nil)
-		found := false
-		for i, g := range s.edge.chosen.Gauges() {
-			if g.Name == name {
-				sum += values[i]
-				found = true
-			}
-		}
-		if !found {
-			t.Fatalf("there is no gauge %s", name)
+		for _, g := range s.Edge.Gauges {
+			sum[g.Name] += g.Value
 		}
 	}
 	return sum
 }
 
 // atRest checks that a fabric with tunnels is at rest: no packet is missing, none waits.
-func atRest(t testing.TB, f *Fabric) {
+func atRest(t testing.TB, f *fabric.Fabric) {
 	t.Helper()
 	live := 0
 	for _, s := range f.Shards {
@@ -87,16 +122,16 @@ func TestEQDSIncast(t *testing.T) {
 		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := parse(t, "topology: {kinds: {host: {attach: none, edge: "+c.edge+"}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
-			h := hostsOf(p)
+			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none, edge: "+c.edge+"}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
+			h := fabrictest.Hosts(p)
 			const size = 2_000_000
-			tcp, udp := &listed{hosts: h, flows: map[int][]pattern.Flow{}}, &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			tcp, udp := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}, &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for i, from := range h[:16] {
 				l := tcp
 				if i%4 == 0 {
 					l = udp
 				}
-				l.flows[from] = []pattern.Flow{{From: from, To: h[16], Size: size}}
+				l.Flows[from] = []pattern.Flow{{From: from, To: h[16], Size: size}}
 			}
 			// UDP sends at the rate of its link: it drops what does not fit in the EQIF.
 			p.Traffic = []plan.Traffic{
@@ -164,10 +199,10 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 			var first string
 			var trace uint64
 			for _, workers := range []int{1, 2, 4} {
-				p := parse(t, c.lab)
-				h := hostsOf(p)
-				l := drawn(h, 1, 20, 20*units.Microsecond, 100_000, false)
-				r := drawn(h, 2, 20, 20*units.Microsecond, 100_000, false)
+				p := fabrictest.Parse(t, c.lab)
+				h := fabrictest.Hosts(p)
+				l := fabrictest.Draw(h, 1, 20, 20*units.Microsecond, 100_000, false)
+				r := fabrictest.Draw(h, 2, 20, 20*units.Microsecond, 100_000, false)
 				p.Traffic = []plan.Traffic{
 					{Name: "tcp", Pattern: l, TCP: overEQDS(t, "cubic", false)},
 					{Name: "rdma", Pattern: r, RDMA: &carrier.RDMA{}},
@@ -176,7 +211,7 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 				atRest(t, f)
 				if workers > 1 {
 					if text != first || f.Trace() != trace {
-						t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, firstDifference(first, text))
+						t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, fabrictest.FirstDifference(first, text))
 					}
 					continue
 				}
@@ -193,19 +228,19 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 
 // TestEQDSPassesBy: packets to and from hosts without EQDS travel as if there were no EQDS.
 func TestEQDSPassesBy(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
 		h[0]: {{Tag: 1, From: h[0], To: h[1], Size: 50_000}}, h[1]: {{Tag: 2, From: h[1], To: h[2], Size: 50_000}},
 	}}
 	p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: overEQDS(t, "reno", false)}}
 	f, all, _ := carry(t, p, 1)
 	atRest(t, f)
-	onceEach(t, l, all, false)
+	fabrictest.CheckOnce(t, l, all, false)
 	if n, again := states(all); n[records.Done] != 2 || again != 0 || edgeGauge(t, f, "tunnels") != 0 {
 		t.Errorf("%v, %d sent again, %v tunnels", n, again, edgeGauge(t, f, "tunnels"))
 	}
-	l = &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[2], Size: 50_000}}}}
+	l = &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[2], Size: 50_000}}}}
 	p.Traffic[0].Pattern = l
 	f, all, _ = carry(t, p, 1)
 	if n, _ := states(all); n[records.Done] != 1 || edgeGauge(t, f, "tunnels") != 2 {
@@ -226,20 +261,19 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20, lossless: true}}", false, false},
 	} {
 		t.Run(c.edge, func(t *testing.T) {
-			p := parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for _, from := range h[:4] {
-				l.flows[from] = []pattern.Flow{{From: from, To: h[4], Size: 4_000_000}}
+				l.Flows[from] = []pattern.Flow{{From: from, To: h[4], Size: 4_000_000}}
 			}
 			p.Traffic = []plan.Traffic{{Name: "rdma", Pattern: l, RDMA: &carrier.RDMA{}}}
 			f, all, _ := carry(t, p, 1)
 			atRest(t, f)
 			n, again := states(all)
 			handled := uint64(0)
-			for _, d := range f.nics {
-				counted, _ := d.Counters()
-				handled += counted.RPCNPHandled
+			for _, n := range f.NICs() {
+				handled += n.Counters.Of("rp_cnp_handled")
 			}
 			if n[records.Done] != 4 || (handled > 0) != c.cnps || float64(handled) != edgeGauge(t, f, "cnps") ||
 				(edgeGauge(t, f, "dropped") > 0) != c.drops || (again > 0) != c.drops {
@@ -261,13 +295,13 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 // paths, and of the receiver's own link.
 func TestEQDSSurvivesAFailure(t *testing.T) {
 	for _, link := range []string{"leaf1:spine1", "h8:eth0"} {
-		p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+fmt.Sprintf(`
+		p := fabrictest.Parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+fmt.Sprintf(`
 events:
   - {at: 200us, link: "%s", set: {state: down}}
   - {at: 3ms, link: "%s", set: {state: up}}
 `, link, link))
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 2_000_000}}, h[2]: {{From: h[2], To: h[7], Size: 2_000_000}}}}
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 2_000_000}}, h[2]: {{From: h[2], To: h[7], Size: 2_000_000}}}}
 		p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: overEQDS(t, "reno", false)}}
 		f, all, _ := carry(t, p, 1)
 		atRest(t, f)
@@ -280,28 +314,16 @@ events:
 // TestEQDSOnTheWire: a capture shows the tunnels' packets, and in them the host's packets,
 // all without errors.
 func TestEQDSOnTheWire(t *testing.T) {
-	p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
-	h := hostsOf(p)
-	tcp := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
-	rdma := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
+	p := fabrictest.Parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
+	h := fabrictest.Hosts(p)
+	tcp := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
+	rdma := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
 	p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: tcp, TCP: overEQDS(t, "reno", false)}, {Name: "rdma", Pattern: rdma, RDMA: &carrier.RDMA{}}}
-	f := New(p)
-	f.SetFlowSink(new(kept), true)
-	var frames [][]byte
-	r := renderer{flows: &encoder{fabric: f}}
-	f.Port(h[0], 0).Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
-		frames = append(frames, append([]byte(nil), r.render(p, nil)...))
-		if n := len(frames[len(frames)-1]); n != int(p.Size) {
-			t.Errorf("%d bytes of a packet of %v", n, p.Size)
-		}
-	}))
-	runTo(t, f, units.Millisecond)
-	lua := filepath.Join(t.TempDir(), "weft.lua")
-	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	f := fabric.New(p)
+	f.SetFlowSink(new(fabrictest.Records), true)
+	frames := captured(t, f, []fabric.Watched{{Node: h[0], In: true, Out: true}}, func() { runTo(t, f, units.Millisecond) })
 	seen := map[string]int{}
-	for _, row := range judge.Tshark(t, lua, frames, "frame.protocols", "udp.checksum.status", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.expert.message") {
+	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.expert.message") {
 		if strings.Contains(row[0], "malformed") || strings.ContainsAny(row[1]+row[2]+row[3], "0") || row[4] != "" {
 			t.Errorf("%q", row)
 		}
@@ -319,8 +341,8 @@ func TestEQDSOnTheWire(t *testing.T) {
 // TestEQDSKeepsItsMTU: the MTU of a link with a tunnel end cannot be changed during a run.
 // The MTU of other links can, and so can everything else.
 func TestEQDSKeepsItsMTU(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
-	f := New(p)
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
+	f := fabric.New(p)
 	mtu, rate := plan.MTU(2000), 2*units.Gbps
 	for l := range p.Links {
 		tunnels := false

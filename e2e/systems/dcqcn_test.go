@@ -1,4 +1,4 @@
-package fabric
+package systems
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -37,13 +39,13 @@ const lineGoodput = 40. * 1024 / 1106
 // it increases by 5 Mb/s each 300 us, so the shares after the first milliseconds
 // converge slowly.
 func TestTwoFlowsConverge(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, c := range []struct {
 		preset     string
 		full, even units.Time // since the second flow began: when the link is full again, and the shares are within 20%
 		fairness   float64    // of both goodputs afterwards
 	}{{"paper", 30 * ms, 5 * ms, 0.99}, {"connectx", 10 * ms, 5 * ms, 0.99}} {
-		f := New(parse(t, fmt.Sprintf(dcqcnStar, c.preset, 3, `
+		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(dcqcnStar, c.preset, 3, `
   - {write: {name: first, from: h1, to: h3, size: 10MB, count: unlimited}}
   - {write: {name: second, from: h2, to: h3, size: 10MB, count: unlimited, at: 5ms}}
 `)))
@@ -87,7 +89,7 @@ func TestTwoFlowsConverge(t *testing.T) {
 // with steps of 50 ms instead of 1 s: as the number of flows at 40 Gb/s goes from
 // one to four and back to one, they have equal shares: 40, 20, 13.3 and 10 Gb/s.
 func TestFlowsComeAndGo(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("350 ms at 40 Gb/s")
 	}
@@ -97,7 +99,7 @@ func TestFlowsComeAndGo(t *testing.T) {
 		// The last flow to join leaves first.
 		fmt.Fprintf(&work, "  - {write: {from: h%d, to: h5, size: 100KB, count: unlimited, at: %v, for: %v}}\n", i+1, units.Time(i)*step, units.Time(7-2*i)*step)
 	}
-	f := New(parse(t, fmt.Sprintf(dcqcnStar, "paper", 5, work.String())))
+	f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(dcqcnStar, "paper", 5, work.String())))
 	for i, n := range []int{1, 2, 3, 4, 3, 2, 1} {
 		runTo(t, f, units.Time(i)*step+step*7/10)
 		g := goodputs(t, f, units.Time(i+1)*step)
@@ -119,7 +121,7 @@ func TestFlowsComeAndGo(t *testing.T) {
 // 16 senders, 40 Gb/s. Taheri et al., CoNEXT 2020, Fig. 11, see it vary around 100
 // KB for 10.
 func TestIncastsRestWithShortQueues(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	senders := []int{2, 4, 10, 16}
 	if testing.Short() {
 		senders = senders[2:3]
@@ -129,7 +131,7 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 		for i := range k {
 			from = append(from, fmt.Sprintf("h%d", i+2))
 		}
-		f := New(parse(t, fmt.Sprintf(dcqcnStar, "paper", k+1, fmt.Sprintf("  - {incast: {to: h1, from: [%s], size: 10MB, count: unlimited}}\n", strings.Join(from, ", ")))))
+		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(dcqcnStar, "paper", k+1, fmt.Sprintf("  - {incast: {to: h1, from: [%s], size: 10MB, count: unlimited}}\n", strings.Join(from, ", ")))))
 		runTo(t, f, 30*ms)
 		before := f.Transfers()
 		var queues []float64
@@ -160,7 +162,7 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 // and until, and the number of pauses.
 func settled(t *testing.T, file string, seed int, from, until units.Time, changes ...string) (g map[string]float64, n uint64) {
 	t.Helper()
-	f := New(labFile(t, "papers/dcqcn/labs/"+file, seed, changes...))
+	f := fabric.New(fabrictest.ParseFile(t, "papers/dcqcn/labs/"+file, seed, changes...))
 	runTo(t, f, from)
 	g = goodputs(t, f, until)
 	if d := f.Accounts().Dropped; d > 0 {
@@ -181,7 +183,7 @@ func paperSeeds(n int) []int {
 // TestPFCIsUnfair is Fig. 3 of Zhu et al., SIGCOMM 2015, and Fig. 8, which is the
 // same with DCQCN.
 func TestPFCIsUnfair(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	var least, most float64 = math.Inf(1), 0
 	for _, seed := range paperSeeds(6) {
 		g, n := settled(t, "fig3.yaml", seed, 20*ms, 30*ms)
@@ -210,7 +212,7 @@ func TestPFCIsUnfair(t *testing.T) {
 // same with DCQCN: median throughput of the victim with and without senders under
 // T3.
 func TestVictimOfPFC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	victim := func(file string, seeds []int, from, until units.Time, changes ...string) float64 {
 		var got []float64
 		for _, seed := range seeds {

@@ -1,10 +1,12 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -15,14 +17,14 @@ import (
 
 // underRoGUE is senders h1 to hN and a receiver r at a switch, with settings of the NICs
 // and of r's link.
-func underRoGUE(t *testing.T, senders int, nic, link, workload string) *Fabric {
+func underRoGUE(t *testing.T, senders int, nic, link, workload string) *fabric.Fabric {
 	t.Helper()
 	nodes, links := "r: {kind: host}", `    - {endpoints: ["r:eth0", "s:0"]`+link+"}\n"
 	for i := 1; i <= senders; i++ {
 		nodes += fmt.Sprintf(", h%d: {kind: host}", i)
 		links += fmt.Sprintf("    - {endpoints: [\"h%d:eth0\", \"s:%d\"]}\n", i, i)
 	}
-	f, err := NewSharded(parse(t, fmt.Sprintf(`
+	f, err := fabric.NewSharded(fabrictest.Parse(t, fmt.Sprintf(`
 duration: 1s
 topology:
   kinds: {switch: {queue: {limit: 10MB}}, host: {attach: none, nic: {mtu: 1024, timeout: 1ms, rate-limiter: connectx-3, %s}}, link: {rate: 10Gbps, delay: 1us}}
@@ -36,7 +38,7 @@ topology:
 }
 
 // layerOf returns the layer of a host's NIC.
-func layerOf(t *testing.T, f *Fabric, host string) *rogue.Layer {
+func layerOf(t *testing.T, f *fabric.Fabric, host string) *rogue.Layer {
 	t.Helper()
 	d, err := f.DeviceOf(host)
 	if err != nil {
@@ -48,7 +50,7 @@ func layerOf(t *testing.T, f *Fabric, host string) *rogue.Layer {
 // TestRoGUEShares: senders share a link evenly, and nothing is lost although there is no
 // PFC. Without the layer they fill the buffer.
 func TestRoGUEShares(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	workload := "workload:\n"
 	for i := 1; i <= 4; i++ {
 		workload += fmt.Sprintf("  - {VERB: {from: h%d, to: r, size: SIZE, count: unlimited}}\n", i)
@@ -82,7 +84,7 @@ func TestRoGUEShares(t *testing.T) {
 
 // TestRoGUEReads: the requester limits the rate of READ responses.
 func TestRoGUEReads(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 3, "layer: rogue", "", `workload:
   - {read: {from: r, to: h1, size: 1MB, count: unlimited}}
   - {read: {from: r, to: h2, size: 1MB, count: unlimited}}
@@ -107,7 +109,7 @@ func TestRoGUEReads(t *testing.T) {
 // TestRoGUEFailover: on a link with so much loss that the NIC gives up, shadow queue pairs
 // take over. Every SEND arrives once, in order and unchanged.
 func TestRoGUEFailover(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, loss := range []float64{0.01, 0.1} {
 		f := underRoGUE(t, 1, "layer: rogue, retries: 1", fmt.Sprintf(", loss: %v", loss), "")
 		const count, size, depth = 400, 6000, 8
@@ -178,14 +180,14 @@ func TestRoGUEFailover(t *testing.T) {
 	}
 }
 
-func deviceAt(t *testing.T, f *Fabric, host string) *nicemu.Device {
+func deviceAt(t *testing.T, f *fabric.Fabric, host string) *nicemu.Device {
 	t.Helper()
 	d, err := f.DeviceOf(host)
 	must(t, err)
 	return d
 }
 
-func start(t *testing.T, f *Fabric, host string, program func(*sim.Process, *nicemu.Device)) {
+func start(t *testing.T, f *fabric.Fabric, host string, program func(*sim.Process, *nicemu.Device)) {
 	t.Helper()
 	_, err := f.Go(host, program)
 	must(t, err)
@@ -217,8 +219,8 @@ func open(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.
 // TestRoGUEWithPlainPeer: a peer without the layer is served plainly, and the sender's
 // window still applies.
 func TestRoGUEWithPlainPeer(t *testing.T) {
-	oneEngine(t)
-	f, err := NewSharded(parse(t, `
+	fabrictest.SkipUnderRace(t)
+	f, err := fabric.NewSharded(fabrictest.Parse(t, `
 duration: 1s
 topology:
   kinds: {host: {attach: none, nic: {mtu: 1024, layer: rogue}}, link: {rate: 10Gbps, delay: 1us}}
@@ -246,7 +248,7 @@ workload:
 
 // TestRoGUEErrors: failures for other reasons than loss are the same as without the layer.
 func TestRoGUEErrors(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, layer := range []string{"none", "rogue"} {
 		f := underRoGUE(t, 1, "layer: "+layer, "", "")
 		a, b := deviceAt(t, f, "h1"), deviceAt(t, f, "r")
@@ -286,7 +288,7 @@ func cqOf(q *nicemu.QP) *nicemu.CQ {
 // many batches follow each other, and nearly that of an empty WRITE (Table 1 of the
 // paper).
 func TestRoGUEMeasuresRTT(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, verb := range []string{"write", "send", "read"} {
 		f := underRoGUE(t, 1, "layer: rogue", "", fmt.Sprintf("workload:\n  - {%s: {from: h1, to: r, size: 64KiB, count: unlimited, depth: 4}}\n", verb))
 		d := deviceAt(t, f, "h1")
@@ -314,7 +316,7 @@ func TestRoGUEMeasuresRTT(t *testing.T) {
 // TestRoGUEOfResponder: a queue pair that only responds, and stays in RTR like those
 // of ib_read_bw's server, is told its rate, and changes to its shadow.
 func TestRoGUEOfResponder(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 1, "layer: rogue, retries: 1", ", loss: 5%", "")
 	const count, size = 300, 20_000
 	a, b := deviceAt(t, f, "h1"), deviceAt(t, f, "r")
@@ -356,7 +358,7 @@ func TestRoGUEOfResponder(t *testing.T) {
 // TestRoGUEFlowsOfOneNIC: flows of one NIC fill its link and share it evenly. They share
 // less evenly if there are more of them than the NIC has limiters, so that some have none.
 func TestRoGUEFlowsOfOneNIC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for flows, least := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
 		workload := "workload:\n"
 		for range flows {
@@ -384,7 +386,7 @@ func TestRoGUEFlowsOfOneNIC(t *testing.T) {
 // TestRoGUEOfPatterns: pattern flows, which are WRITEs with immediate data, are cut and
 // measured like others.
 func TestRoGUEOfPatterns(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 4, "layer: rogue", "", "workload: [{requests: {aggregators: r, workers: \"h*\", fanout: 4, request: 100B, response: 4MB, count: 1}}]\n")
 	runTo(t, f, 50*ms)
 	for _, h := range []string{"h1", "h4"} {

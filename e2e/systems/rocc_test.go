@@ -1,20 +1,19 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/dissector"
 )
 
 // roccKinds returns hosts and switches with RoCC, for changes of the settings of either.
@@ -37,14 +36,14 @@ var payload = 1024 / float64(packet.OnWire(1082))
 // TestRoCCIsMaxMinFair: on random trees, with random flows that always send, each flow gets
 // its water-filling rate. The table is recent: TestALoneFlowFromAFasterLink says why.
 func TestRoCCIsMaxMinFair(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("-short")
 	}
 	worst := 0.0
 	for seed := range 25 {
 		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40, 100}) }).Example(seed)
-		f := New(parse(t, x.lab(roccKinds("", "table: recent"))))
+		f := fabric.New(fabrictest.Parse(t, x.lab(roccKinds("", "table: recent"))))
 		runTo(t, f, 25*ms)
 		got := goodputs(t, f, 40*ms)
 		for i, want := range x.maxMin() {
@@ -66,10 +65,10 @@ func TestRoCCIsMaxMinFair(t *testing.T) {
 // the queue is empty: the flow doubles beyond the bottleneck's rate, F falls by the queue's
 // growth, and so on. It loses a seventh.
 func TestALoneFlowFromAFasterLink(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0}, host: []int{100, 10}, flows: [][2]int{{0, 1}}}
 	for table, want := range map[string][2]float64{"recent": {0.98, 1.001}, "bounded": {0.98, 1.001}, "queued": {0.8, 0.92}} {
-		f := New(parse(t, x.lab(roccKinds("", "table: "+table))))
+		f := fabric.New(fabrictest.Parse(t, x.lab(roccKinds("", "table: "+table))))
 		runTo(t, f, 25*ms)
 		got := goodputs(t, f, 40*ms)["f0"] / payload / 10
 		t.Logf("%s: %.3f of the bottleneck", table, got)
@@ -83,7 +82,7 @@ func TestALoneFlowFromAFasterLink(t *testing.T) {
 // equal rates, the link is full, and nothing is lost, whether the switch or the host computes
 // the rate; workers do not matter. Captures show the messages.
 func TestRoCC(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	lab := func(mark string) string {
 		return "duration: 1s\ntopology:\n" + roccKinds("", mark) + `  generate: {star: {hosts: 5, rate: 40Gbps, delay: 1.5us}}
 workload:
@@ -92,16 +91,15 @@ workload:
 	}
 	for _, mark := range []string{"compute: switch", "compute: host", "compute: registry", "table: recent"} {
 		t.Run(mark, func(t *testing.T) {
-			f := New(parse(t, lab(mark)))
+			f := fabric.New(fabrictest.Parse(t, lab(mark)))
 			s1, _ := f.Plan.Node("s1")
 			h1, _ := f.Plan.Node("h1")
-			var frames [][]byte
-			f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
-				if p.Message != nil && dir == port.In && len(frames) < 20 {
-					frames = append(frames, new(renderer).render(p, nil))
+			var messages [][]byte
+			for _, b := range captured(t, f, []fabric.Watched{{Node: h1, In: true}}, func() { runTo(t, f, 10*ms) }) {
+				if b[wire.EthernetHeader+9] == wire.ProtoICMP && len(messages) < 20 {
+					messages = append(messages, b)
 				}
-			}))
-			runTo(t, f, 10*ms)
+			}
 			var sum units.Bytes
 			const samples = 400
 			from, before := f.Now(), f.Transfers()
@@ -124,11 +122,7 @@ workload:
 			if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
 				t.Errorf("%+v", a)
 			}
-			lua := filepath.Join(t.TempDir(), "weft.lua")
-			if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, row := range judge.Tshark(t, lua, frames, "icmp.type", "rocc.flow.src", "rocc.flow.dst", "rocc.flow.qp", "_ws.col.Info") {
+			for _, row := range judge.Tshark(t, dissectorFile(t), messages, "icmp.type", "rocc.flow.src", "rocc.flow.dst", "rocc.flow.qp", "_ws.col.Info") {
 				if row[0] != "253" || row[1] != "10.0.0.1" || row[2] != "10.0.0.5" || row[3] == "" || !strings.HasPrefix(row[4], "RoCC: ") {
 					t.Errorf("%q", row)
 				}
@@ -143,11 +137,12 @@ func TestRoCCOverRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
-			f := runTransfers(t, "topology:\n"+roccKinds("", "")+`  nodes: {s1: {address: auto}, s2: {address: auto}}
-  generate: {dumbbell: {left: 4, right: 1, rate: 10Gbps, delay: 1.5us, bottleneck: {rate: 10Gbps}}}
+			p := fabrictest.Parse(t, "topology:\n"+roccKinds("", "")+`  nodes: {s1: {address: auto}, s2: {address: auto}}
+  generate: {dumbbell: {left: 4, right: 11, rate: 10Gbps, delay: 1.5us, bottleneck: {rate: 10Gbps}}}
 workload:
   - {incast: {to: h5, from: [h1, h2, h3, h4], size: 3MB, ip: `+ip+`}}
-`, workers)
+`)
+			f, _, _ := carry(t, p, workers)
 			for _, r := range f.Transfers() {
 				if r.Completed != 1 || r.Failed > 0 {
 					t.Errorf("IPv%s: %+v", ip, r)
@@ -172,8 +167,8 @@ workload:
 // TestRoCCOfOrdinaryFlows: an edge service limits modelled flows, of one host or several,
 // and a slow flow keeps its rate.
 func TestRoCCOfOrdinaryFlows(t *testing.T) {
-	oneEngine(t)
-	f := New(parse(t, `
+	fabrictest.SkipUnderRace(t)
+	f := fabric.New(fabrictest.Parse(t, `
 duration: 1s
 topology:
   kinds:

@@ -1,19 +1,31 @@
-package fabric
+package systems
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"testing"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 )
+
+func init() {
+	cc.Methods.Register("test-ack-class", cc.Method{
+		Summary: "for tests", Presets: []string{"only"}, Preset: func(string, units.Rate) cc.Settings { return &ackClass{} },
+	})
+}
+
+// ackClass is a rate control that limits nothing and asks for a class of acknowledgements.
+type ackClass struct{ cc.Deaf }
+
+func (*ackClass) Validate(units.Rate) error { return nil }
+func (*ackClass) Traits() cc.Traits         { return cc.Traits{AckDSCP: 10} }
+func (a *ackClass) New(cc.Flow) cc.Control  { return a }
 
 // TestAckClassUnderPause: h2's own data is paused most of the time, since it goes to h3, behind
 // a slow link. Data from h1 to h2 has to be acknowledged meanwhile. A pause of the data's class
@@ -46,27 +58,31 @@ workload:
 	completed := map[string]uint64{}
 	for name, text := range map[string]string{
 		"with the data": lab("none", ""), "own": lab("none", ", ack-dscp: 10"),
-		"trait": lab("{probe: {ack: 10}}", ""), "file over trait": lab("{probe: {ack: 10}}", ", ack-dscp: 26"),
+		"trait": lab("test-ack-class", ""), "file over trait": lab("test-ack-class", ", ack-dscp: 26"),
 	} {
-		f := New(parse(t, text))
-		file := captured(t, f, func() {
-			if err := f.Run(context.Background(), 20*ms); err != nil {
-				t.Fatal(err)
+		f := fabric.New(fabrictest.Parse(t, text))
+		var ports []fabric.Watched
+		for n := range f.Plan.Nodes {
+			for i := range f.Plan.Nodes[n].Ports {
+				ports = append(ports, fabric.Watched{Node: n, Port: i, In: true, Out: true})
 			}
-		})
+		}
+		frames := captured(t, f, ports, func() { runTo(t, f, 20*ms) })
 		for _, r := range f.Transfers() {
 			if r.Transfer == "heard" {
 				completed[name] = r.Completed
 			}
 		}
-		if c := status(t, f, "h2:eth0").class(t, "roce"); c.PausedTime < 10*units.Millisecond {
-			t.Errorf("%s: h2's data was paused for %v", name, c.PausedTime)
+		for _, c := range status(t, f, "h2:eth0").Classes {
+			if c.Name == "roce" && c.PausedTime < 10*ms {
+				t.Errorf("%s: h2's data was paused for %v", name, c.PausedTime)
+			}
 		}
 		want := uint8(26)
 		if name == "own" || name == "trait" {
 			want = 10
 		}
-		acks, data := ackDSCPs(t, file)
+		acks, data := ackDSCPs(frames)
 		if len(acks) != 1 || acks[want] < 100 || len(data) != 1 || data[26] < 1000 {
 			t.Errorf("%s: in the capture acknowledgements have the DSCPs %v and data %v, want %d and 26", name, acks, data, want)
 		}
@@ -84,32 +100,22 @@ workload:
 	}
 }
 
-// ackDSCPs counts the DSCPs of the acknowledgements and of the other RoCE packets in a
-// capture.
-func ackDSCPs(t *testing.T, file io.Reader) (acks, data map[uint8]int) {
-	t.Helper()
-	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+// ackDSCPs counts the DSCPs of the acknowledgements and of the other RoCE packets among
+// frames with IPv4.
+func ackDSCPs(frames [][]byte) (acks, data map[uint8]int) {
 	acks, data = map[uint8]int{}, map[uint8]int{}
-	for {
-		b, _, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return acks, data
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range frames {
 		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
 		udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		if !ok || udp.DstPort != roce.Port {
 			continue
 		}
+		dscp := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4).TOS >> 2
 		if roce.Opcode(udp.Payload[0]).Operation() == roce.Ack {
-			acks[dscpOf(p)]++
+			acks[dscp]++
 		} else {
-			data[dscpOf(p)]++
+			data[dscp]++
 		}
 	}
+	return acks, data
 }

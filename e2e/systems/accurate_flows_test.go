@@ -1,4 +1,4 @@
-package fabric
+package systems
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/wire"
@@ -19,18 +21,27 @@ import (
 
 // lossless is a carrier of flows over TCP under ACCurate, in the class that PFC pauses.
 func lossless(t testing.TB, v6 bool) *carrier.TCP {
-	c := byTCP(t, "accurate")
+	c := fabrictest.TCP(t, "accurate")
 	c.DSCP, c.IPv6 = 26, v6
 	return c
 }
 
-// ackedOf returns how much of the flows in progress is acknowledged, by their tags.
-func ackedOf(f *Fabric) map[uint32]units.Bytes {
-	n := map[uint32]units.Bytes{}
-	for _, h := range f.traffic.hosts {
-		h.UnderWay(func(r *records.Record) { n[r.Tag] += r.Acked })
+// acknowledged runs a plan for a time and returns how much of the flows that are then in
+// progress is acknowledged, by their tags.
+func acknowledged(t *testing.T, p *plan.Plan, until units.Time) (*fabric.Fabric, map[uint32]units.Bytes) {
+	t.Helper()
+	f := fabric.New(p)
+	var all fabrictest.Records
+	f.SetFlowSink(&all, false)
+	runTo(t, f, until)
+	if err := f.EndFlows(); err != nil {
+		t.Fatal(err)
 	}
-	return n
+	n := map[uint32]units.Bytes{}
+	for _, r := range all {
+		n[r.Tag] += r.Acked
+	}
+	return f, n
 }
 
 // payloadShare returns the payload's share of the wire, for full segments over IPv4.
@@ -42,28 +53,25 @@ func payloadShare(c *carrier.TCP) float64 {
 // has the same rate whether it crosses one bottleneck or two, also beside a flow over RDMA.
 // Nothing is lost.
 func TestACCurateOfTCP(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	for _, v6 := range []bool{false, true} {
 		for _, rdma := range []bool{false, true} {
 			x := tree{parent: []int{-1, 0}, up: []int{0, 10}, home: []int{1, 1, 0, 0}, host: []int{10, 10, 10, 10}}
 			if rdma {
 				x.flows = [][2]int{{1, 3}}
 			}
-			p := parse(t, x.lab(accurateKinds("linger: 100us", "")))
-			h := hostsOf(p)
-			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			p := fabrictest.Parse(t, x.lab(accurateKinds("linger: 100us", "")))
+			h := fabrictest.Hosts(p)
+			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 			for _, k := range []int{0, 1, 2} {
 				if k != 1 || !rdma {
-					l.flows[h[k]] = []pattern.Flow{{Tag: uint32(k), From: h[k], To: h[3], Size: 10 * units.MB}}
+					l.Flows[h[k]] = []pattern.Flow{{Tag: uint32(k), From: h[k], To: h[3], Size: 10 * units.MB}}
 				}
 			}
 			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, v6)}}
-			f := New(p)
-			runTo(t, f, 1*ms)
-			before := ackedOf(f)
-			runTo(t, f, 3*ms)
-			after := ackedOf(f)
-			if want := len(l.flows); len(after) != want {
+			_, before := acknowledged(t, p, 1*ms)
+			f, after := acknowledged(t, p, 3*ms)
+			if want := len(l.Flows); len(after) != want {
 				t.Errorf("%d flows are under way, not %d", len(after), want)
 			}
 			for k, n := range after {
@@ -82,7 +90,7 @@ func TestACCurateOfTCP(t *testing.T) {
 // TestACCurateOfTCPIsMaxMinFair: on random trees, each of several random flows over TCP gets
 // 1-α of its water-filling rate.
 func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	examples := 20
 	if testing.Short() {
 		examples = 5
@@ -90,19 +98,16 @@ func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
 	worst := 0.0
 	for seed := range examples {
 		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
-		p := parse(t, x.lab(accurateKinds("", "floor: true")))
+		p := fabrictest.Parse(t, x.lab(accurateKinds("", "floor: true")))
 		p.Transfers = nil
-		h := hostsOf(p)
-		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		h := fabrictest.Hosts(p)
+		l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 		for i, f := range x.flows {
-			l.flows[h[f[0]]] = append(l.flows[h[f[0]]], pattern.Flow{Tag: uint32(i), From: h[f[0]], To: h[f[1]], Size: units.GB})
+			l.Flows[h[f[0]]] = append(l.Flows[h[f[0]]], pattern.Flow{Tag: uint32(i), From: h[f[0]], To: h[f[1]], Size: units.GB})
 		}
 		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, false)}}
-		f := New(p)
-		runTo(t, f, 1*ms)
-		before := ackedOf(f)
-		runTo(t, f, 3*ms)
-		after := ackedOf(f)
+		_, before := acknowledged(t, p, 1*ms)
+		f, after := acknowledged(t, p, 3*ms)
 		for i, want := range x.maxMin() {
 			ratio := float64(after[uint32(i)]-before[uint32(i)]) * 8 / 0.002 / payloadShare(p.Traffic[0].TCP) / (want * 0.95e9)
 			worst = max(worst, math.Abs(ratio-1))
@@ -120,17 +125,17 @@ func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
 // TestACCurateEnds: flows over TCP that have ended leave no timer at any host and no state at
 // contention points: a later flow has the whole link.
 func TestACCurateEnds(t *testing.T) {
-	oneEngine(t)
+	fabrictest.SkipUnderRace(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0, 0}, host: []int{10, 10, 10}}
-	p := parse(t, x.lab(accurateKinds("", "")))
-	h := hostsOf(p)
-	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+	p := fabrictest.Parse(t, x.lab(accurateKinds("", "")))
+	h := fabrictest.Hosts(p)
+	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
 		h[0]: {{From: h[0], To: h[2], Size: 500 * units.KB}},
 		h[1]: {{From: h[1], To: h[2], Size: 500 * units.KB}, {Tag: 1, From: h[1], To: h[2], Size: 500 * units.KB, At: 1 * ms}},
 	}}
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, false)}}
 	_, all, _ := carry(t, p, 1)
-	onceEach(t, l, all, false)
+	fabrictest.CheckOnce(t, l, all, false)
 	for _, r := range all {
 		want := 2 / 0.95
 		if r.Tag == 1 {
@@ -151,13 +156,15 @@ func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
 	}
 	for seed := range examples {
 		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
+		busy := len(x.home)
+		x.addIdleHosts(32) // fewer would all have one worker
 		var first string
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
-			p := parse(t, x.lab(accurateKinds("", "")))
+			p := fabrictest.Parse(t, x.lab(accurateKinds("", "")))
 			p.Transfers, p.Duration = nil, 0
-			h := hostsOf(p)
-			a, b := drawn(h, uint64(seed), 15, 20*units.Microsecond, 100_000, false), drawn(h, uint64(seed)+100, 15, 20*units.Microsecond, 100_000, false)
+			h := fabrictest.Hosts(p)[:busy]
+			a, b := fabrictest.Draw(h, uint64(seed), 15, 20*units.Microsecond, 100_000, false), fabrictest.Draw(h, uint64(seed)+100, 15, 20*units.Microsecond, 100_000, false)
 			p.Traffic = []plan.Traffic{
 				{Name: "rdma", Pattern: a, RDMA: &carrier.RDMA{Verb: workload.Write, MTU: qp.MTU256, DSCP: 26}},
 				{Name: "tcp", Pattern: b, TCP: lossless(t, false)},
@@ -165,13 +172,13 @@ func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
 			f, all, text := carry(t, p, workers)
 			if workers > 1 {
 				if text != first || f.Trace() != trace {
-					t.Errorf("example %d: %d workers: trace %x, with one %x; %s\n%+v", seed, workers, f.Trace(), trace, firstDifference(first, text), x)
+					t.Errorf("example %d: %d workers: trace %x, with one %x; %s\n%+v", seed, workers, f.Trace(), trace, fabrictest.FirstDifference(first, text), x)
 				}
 				continue
 			}
 			first, trace = text, f.Trace()
-			onceEach(t, a, only(all, 0), false)
-			onceEach(t, b, only(all, 1), false)
+			fabrictest.CheckOnce(t, a, only(all, 0), false)
+			fabrictest.CheckOnce(t, b, only(all, 1), false)
 			if n, _ := states(all); n[records.Done] != 30*len(h) || f.Accounts().Dropped > 0 {
 				t.Errorf("example %d: %v, %+v", seed, n, f.Accounts())
 			}

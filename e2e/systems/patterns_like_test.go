@@ -1,10 +1,12 @@
-package fabric
+package systems
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
@@ -16,13 +18,13 @@ import (
 
 // asFlows replaces a plan's transfers, each of one message, by flows.
 func asFlows(p *plan.Plan, c *carrier.RDMA) {
-	l := &listed{hosts: hostsOf(p), flows: map[int][]pattern.Flow{}}
+	l := &fabrictest.List{Members: fabrictest.Hosts(p), Flows: map[int][]pattern.Flow{}}
 	for i, t := range p.Transfers {
 		f := pattern.Flow{Tag: uint32(i), From: t.From, To: t.To, Size: t.Size, At: t.At}
 		if t.Verb == workload.Read {
 			f.From, f.To = f.To, f.From
 		}
-		l.flows[t.From] = append(l.flows[t.From], f) // From is the poster
+		l.Flows[t.From] = append(l.Flows[t.From], f) // From is the poster
 	}
 	p.Transfers = nil
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: c}}
@@ -58,15 +60,15 @@ workload:
 					}
 				}
 				text := fmt.Sprintf(lab, cc, rounds)
-				longer := parse(t, text)
+				longer := fabrictest.Parse(t, text)
 				if verb == workload.Write {
 					for i := range longer.Transfers {
 						longer.Transfers[i].Size += roce.ImmDtLen
 					}
 				}
-				separate := New(longer)
+				separate := fabric.New(longer)
 				runTo(t, separate, units.Never)
-				p := parse(t, text)
+				p := fabrictest.Parse(t, text)
 				asFlows(p, &carrier.RDMA{Verb: verb, DSCP: 26})
 				f, all, _ := carry(t, p, 1)
 				got := map[uint32]records.Record{}
