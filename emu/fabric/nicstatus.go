@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -42,8 +43,33 @@ type NICStatus struct {
 	MRs  int `json:"mrs"`
 	MWs  int `json:"mws"`
 
+	Listeners []Listener `json:"listeners,omitempty"` // of its connection manager, in the order in which they began
+
 	Flows    []FlowGauge `json:"flows,omitempty"` // rates, windows and gauges of rate control
 	Counters NICCounters `json:"counters"`
+}
+
+// Listener waits for connections, or for questions about datagrams (rdma_listen(3)).
+type Listener struct {
+	PortSpace string     `json:"port_space"`       // TCP, UDP or IPoIB, as rdma resource show cm_id names it
+	Address   netip.Addr `json:"address,omitzero"` // absent for all addresses of the NIC
+	Port      uint16     `json:"port"`
+}
+
+// listenersOf returns the listeners of a NIC.
+func listenersOf(n *nic) (list []Listener) {
+	for _, l := range n.Listeners() {
+		space := "IPoIB"
+		switch protocol, _, ip := l.Service.IP(); {
+		case ip && protocol == msg.ProtocolTCP:
+			space = "TCP"
+		case ip:
+			space = "UDP"
+		}
+		port, _ := l.Service.Port()
+		list = append(list, Listener{space, l.Address, port})
+	}
+	return list
 }
 
 // LayerStatus is the state of the layer above a NIC's queue pairs.
@@ -293,7 +319,8 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: settings.Recovery.String(),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,
-			Counters: make(NICCounters, 0, len(nicemu.CounterInfos())),
+			Listeners: listenersOf(n),
+			Counters:  make(NICCounters, 0, len(nicemu.CounterInfos())),
 		}
 		if d := Delays(settings.Delays); d != (Delays{}) {
 			s.Delays = &d

@@ -2,7 +2,9 @@ package fabric
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cm"
+	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -195,6 +199,38 @@ workload:
 	pairs, _ := f.QPsOf("h1")
 	if q := pairs[0]; q.Type != "UC" || q.Timeout != 0 || q.Gauges != nil || q.Rate != 10*units.Gbps || q.Class != "default" || q.Retries != (Retries{}) {
 		t.Errorf("%+v", q)
+	}
+}
+
+// TestListenersOfNICs_AreShownUntilTheyEnd: with port space, address and port, in the order in
+// which they began.
+func TestListenersOfNICs_AreShownUntilTheyEnd(t *testing.T) {
+	f := build4(t, congested, 0)
+	d := f.nics[0].Device
+	own := d.Addresses()[0]
+	tcp, err := d.Listen(netip.AddrPortFrom(own, 7174), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ListenDatagrams(netip.AddrPortFrom(netip.Addr{}, 7174), nil); err != nil {
+		t.Fatal(err)
+	}
+	d.Manage(func(c *cm.CM) { _, err = c.Listen(cm.Listen{Service: msg.IPoIBService(5), Datagram: true}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Listener{{"TCP", own, 7174}, {"UDP", netip.Addr{}, 7174}, {"IPoIB", netip.Addr{}, 5}}
+	if diff := cmp.Diff(want, f.NICs()[0].Listeners, cmpopts.EquateComparable(own)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if text, err := json.Marshal(f.NICs()[0]); err != nil || !strings.Contains(string(text), fmt.Sprintf(`"listeners":[{"port_space":"TCP","address":"%v","port":7174},{"port_space":"UDP","port":7174},`, own)) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := tcp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want[1:], f.NICs()[0].Listeners, cmpopts.EquateComparable(own)); diff != "" {
+		t.Errorf("after the end of the first (-want +got):\n%s", diff)
 	}
 }
 

@@ -123,6 +123,9 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 		fmt.Fprintf(t, "  GID %d\t%s\n", i, g)
 	}
 	fmt.Fprintf(t, "  queue pairs\t%s\n", pairStates(n))
+	if len(n.Listeners) > 0 {
+		fmt.Fprintf(t, "  listens\t%s\n", listenersOf(n))
+	}
 	fmt.Fprintf(t, "  in use\t%d CQs, %d SRQs, %d AHs, %d PDs, %d MRs, %d MWs\n", n.CQs, n.SRQs, n.AHs, n.PDs, n.MRs, n.MWs)
 	for i, v := range n.Counters {
 		if v > 0 || all {
@@ -130,6 +133,19 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 		}
 	}
 	t.Flush()
+}
+
+// listenersOf lists a NIC's listeners, such as "TCP *:7174".
+func listenersOf(n *fabric.NICStatus) string {
+	var list []string
+	for _, l := range n.Listeners {
+		at := fmt.Sprintf("*:%d", l.Port)
+		if l.Address.IsValid() {
+			at = netip.AddrPortFrom(l.Address, l.Port).String()
+		}
+		list = append(list, l.PortSpace+" "+at)
+	}
+	return strings.Join(list, ", ")
 }
 
 // pairStates counts a NIC's queue pairs by state.

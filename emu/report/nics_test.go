@@ -84,6 +84,7 @@ func TestLayerOfANIC(t *testing.T) {
 func TestNICTables(t *testing.T) {
 	nics := trouble()
 	slow := nics[1]
+	slow.Listeners = []fabric.Listener{{PortSpace: "TCP", Port: 7174}, {PortSpace: "UDP", Address: netip.MustParseAddr("fd00::1"), Port: 7174}}
 	slow.Delays = &fabric.Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
 	for _, c := range []struct {
 		name string
@@ -106,13 +107,14 @@ rp_cnp_handled 1
 retransmitted_packets 4
 received_payload 9
 `},
-		{"with delays", func(b *strings.Builder) { WriteNIC(b, &slow, false) }, `h2:eth0 02:00:00:00:00:01, line 10Gbps, path MTU up to 4096, DSCP 26
+		{"with delays and listeners", func(b *strings.Builder) { WriteNIC(b, &slow, false) }, `h2:eth0 02:00:00:00:00:01, line 10Gbps, path MTU up to 4096, DSCP 26
 rate control dcqcn, preset paper
 loss recovery go-back-n
 delays doorbell 500ns, DMA 1us, completion 0s
 GID 0 10.0.0.1
 GID 1 fd00::1
 queue pairs 8: 7 RTS, 1 ERR; 2 slowed down
+listens TCP *:7174, UDP [fd00::1]:7174
 in use 3 CQs, 1 SRQs, 4 AHs, 2 PDs, 5 MRs, 6 MWs
 rp_cnp_handled 1
 retransmitted_packets 4

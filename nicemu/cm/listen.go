@@ -2,7 +2,9 @@ package cm
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	msg "github.com/weftlab/weft/protocols/cm"
 )
@@ -60,6 +62,16 @@ func (c *CM) Unlisten(id ListenID) error {
 	delete(c.listeners, id)
 	delete(c.services, x.key)
 	return nil
+}
+
+// Listeners returns the listeners, in the order in which they were made.
+func (c *CM) Listeners() []Listen {
+	var list []Listen
+	for _, id := range slices.Sorted(maps.Keys(c.listeners)) {
+		x := c.listeners[id]
+		list = append(list, Listen{x.key.id, x.key.address, x.key.datagram, x.backlog})
+	}
+	return list
 }
 
 // listening returns the listener for a request, or nil.
