@@ -165,25 +165,54 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return weft_fail(ENOMEM);
-	error = weft_call(s, WEFT_CM_CREATE_CHANNEL, NULL, 0, &h, sizeof(h), &c->channel.fd, 1);
+	error = weft_call(s, WEFT_CM_CREATE_CHANNEL, NULL, 0, &h, sizeof(h), &c->waiters.fd, 1);
 	if (error) {
 		free(c);
 		return weft_fail(error);
 	}
+	pthread_mutex_init(&c->waiters.mutex, NULL);
+	c->channel.fd = c->waiters.fd;
 	c->session = s;
 	c->handle = h.handle;
 	return &c->channel;
 }
 
+/* end_channel destroys a channel, and reports whether its memory may be freed: no thread waits there. */
+static bool end_channel(struct rdma_event_channel *channel)
+{
+	struct cm_channel *c = (struct cm_channel *)channel;
+
+	weft_end(&c->waiters);
+	weft_call_handle(c->session, WEFT_CM_DESTROY_CHANNEL, c->handle);
+	return weft_release(&c->waiters);
+}
+
+/* The channels that programs have destroyed. */
+static struct {
+	pthread_mutex_t mutex;
+	struct cm_channel *first;
+} destroyed = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/*
+ * The channel's memory remains: the thread that takes the events may be between two
+ * calls of rdma_get_cm_event. rping ends like that.
+ */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct cm_channel *c = (struct cm_channel *)channel;
 
-	__atomic_store_n(&c->gone, true, __ATOMIC_SEQ_CST);
-	weft_call_handle(c->session, WEFT_CM_DESTROY_CHANNEL, c->handle);
-	close(channel->fd);
-	if (!__atomic_load_n(&c->takers, __ATOMIC_SEQ_CST))
-		free(c);
+	end_channel(channel);
+	pthread_mutex_lock(&destroyed.mutex);
+	c->next = destroyed.first;
+	destroyed.first = c;
+	pthread_mutex_unlock(&destroyed.mutex);
+}
+
+/* end_own destroys the channel of a synchronous ID, which only calls for that ID use. */
+static void end_own(struct rdma_event_channel *channel)
+{
+	if (channel && end_channel(channel))
+		free(channel);
 }
 
 static struct cm_id *alloc_id(struct weft_session *s, uint32_t handle, struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type)
@@ -236,8 +265,7 @@ int cm_new_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void 
 		weft_call_handle(s, WEFT_CM_DESTROY_ID, h.handle);
 		error = ENOMEM;
 	}
-	if (own)
-		rdma_destroy_event_channel(own);
+	end_own(own);
 	return cm_error(error);
 }
 
@@ -264,7 +292,7 @@ int rdma_destroy_id(struct rdma_cm_id *rdma)
 		pthread_cond_wait(&id->cond, &id->mutex);
 	pthread_mutex_unlock(&id->mutex);
 	if (id->sync)
-		rdma_destroy_event_channel(rdma->channel);
+		end_own(rdma->channel);
 	while ((g = id->groups)) {
 		id->groups = g->next;
 		free(g);
@@ -760,26 +788,22 @@ struct cm_event {
 	uint8_t private_data[WEFT_PRIVATE_DATA];
 };
 
-static void count(struct cm_event *e, struct cm_id *id)
+/* acknowledge lets the ID of an event be destroyed. */
+static void acknowledge(struct cm_id *id)
 {
-	e->counted = id;
 	pthread_mutex_lock(&id->mutex);
-	id->events++;
+	id->acked++;
+	pthread_cond_signal(&id->cond);
 	pthread_mutex_unlock(&id->mutex);
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	struct cm_event *e = (struct cm_event *)event;
-	struct cm_id *id;
 
 	if (!event)
 		return cm_error(EINVAL);
-	id = e->counted;
-	pthread_mutex_lock(&id->mutex);
-	id->acked++;
-	pthread_cond_signal(&id->cond);
-	pthread_mutex_unlock(&id->mutex);
+	acknowledge(e->counted);
 	free(e);
 	return 0;
 }
@@ -806,7 +830,6 @@ static int arrive(struct cm_event *e, const struct weft_cm_event *m, struct cm_i
 	id->initiator_depth = m->param.initiator_depth;
 	e->event.id = &id->id;
 	e->event.listen_id = &listen->id;
-	count(e, listen);
 	return 0;
 }
 
@@ -875,21 +898,28 @@ static void get_param(struct cm_event *e, const struct weft_cm_event *m)
 	};
 }
 
-/* happen handles an event; it returns false if the program should not see it. */
+/*
+ * happen handles an event; it returns false if the program should not see it. The ID of
+ * the event remains until it is acknowledged, even if another thread destroys it.
+ */
 static bool happen(struct cm_event *e, const struct weft_cm_event *m)
 {
-	struct cm_id *id = weft_table_get(&ids, m->listen ? m->listen : m->id);
+	struct cm_id *id = weft_table_count(&ids, m->listen ? m->listen : m->id, offsetof(struct cm_id, events));
 	int error;
 
 	if (!id)
 		return false; /* it is destroyed */
+	e->counted = id;
 	e->event.event = m->event;
 	e->event.status = m->status;
 	get_param(e, m);
-	if (m->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return !arrive(e, m, id);
+	if (m->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		error = arrive(e, m, id);
+		if (error)
+			acknowledge(id);
+		return !error;
+	}
 	e->event.id = &id->id;
-	count(e, id);
 	switch (m->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		error = learn(id, &m->address);
@@ -914,8 +944,8 @@ static bool happen(struct cm_event *e, const struct weft_cm_event *m)
 }
 
 /*
- * Another thread may destroy the channel meanwhile. Then this one waits on, as in the
- * kernel's ucma_get_event; programs such as rping end like that.
+ * Another thread may destroy the channel meanwhile, or has destroyed it just now. Then
+ * this one waits on, as in the kernel's ucma_get_event.
  */
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
@@ -933,20 +963,16 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return cm_error(ENOMEM);
-	__atomic_add_fetch(&c->takers, 1, __ATOMIC_SEQ_CST);
-	for (;;) {
-		n = read(channel->fd, &token, 1);
-		error = n == 0 ? weft_closed(s) : n < 0 ? errno : 0;
-		if (!error)
-			error = weft_call(s, WEFT_CM_GET_EVENT, &h, sizeof(h), &m, sizeof(m), NULL, 0);
-		if (error && __atomic_load_n(&c->gone, __ATOMIC_SEQ_CST))
-			error = weft_closed(s);
-		if (error == EAGAIN && n == 1)
-			continue; /* its ID no longer exists */
-		if (error || happen(e, &m))
-			break;
+	if (!weft_enter(&c->waiters)) {
+		free(e);
+		return cm_error(weft_closed(s));
 	}
-	__atomic_sub_fetch(&c->takers, 1, __ATOMIC_SEQ_CST);
+	do {
+		n = weft_read(&c->waiters, &token, 1);
+		error = n == 0 ? EIO : n < 0 ? errno : weft_call(s, WEFT_CM_GET_EVENT, &h, sizeof(h), &m, sizeof(m), NULL, 0);
+	} while (n == 1 && (error == EAGAIN /* its ID no longer exists */ || (!error && !happen(e, &m))));
+	if (!weft_leave(&c->waiters) && error)
+		error = weft_closed(s);
 	if (error) {
 		free(e);
 		return cm_error(error);
@@ -1015,8 +1041,7 @@ int rdma_migrate_id(struct rdma_cm_id *rdma, struct rdma_event_channel *channel)
 	q.channel = ((struct cm_channel *)channel)->handle;
 	error = weft_call(id->session, WEFT_CM_MIGRATE, &q, sizeof(q), NULL, 0, NULL, 0);
 	if (error) {
-		if (own)
-			rdma_destroy_event_channel(own);
+		end_own(own);
 		return cm_error(error);
 	}
 	if (rdma->event && was) {
@@ -1026,7 +1051,7 @@ int rdma_migrate_id(struct rdma_cm_id *rdma, struct rdma_event_channel *channel)
 	rdma->channel = channel;
 	id->sync = own;
 	if (was)
-		rdma_destroy_event_channel(old);
+		end_own(old);
 	return 0;
 }
 

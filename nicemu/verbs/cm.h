@@ -10,9 +10,9 @@
 struct cm_channel {
 	struct rdma_event_channel channel;
 	struct weft_session *session;
+	struct weft_waiters waiters;
 	uint32_t handle;
-	uint32_t takers; /* threads in rdma_get_cm_event */
-	bool gone;       /* it is destroyed; takers may have it still */
+	struct cm_channel *next; /* of those that are destroyed */
 };
 
 struct cm_id {

@@ -16,38 +16,48 @@
  */
 #define PATIENCE 64
 
+struct channel {
+	struct ibv_comp_channel channel;
+	struct weft_waiters waiters;
+	uint32_t handle;
+};
+
+static struct channel *to_channel(struct ibv_comp_channel *c) { return (struct channel *)c; }
+
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct weft_context *c = to_context(context);
 	struct weft_handle h = { .handle = c->device.handle };
-	struct channel {
-		struct ibv_comp_channel channel;
-		uint32_t handle;
-	} *ch = calloc(1, sizeof(*ch));
-	int error, fd;
+	struct channel *ch = calloc(1, sizeof(*ch));
+	int error;
 
 	if (!ch)
 		return weft_fail(ENOMEM);
-	error = weft_call(c->session, WEFT_CREATE_CHANNEL, &h, sizeof(h), &h, sizeof(h), &fd, 1);
+	error = weft_call(c->session, WEFT_CREATE_CHANNEL, &h, sizeof(h), &h, sizeof(h), &ch->waiters.fd, 1);
 	if (error) {
 		free(ch);
 		return weft_fail(error);
 	}
+	pthread_mutex_init(&ch->waiters.mutex, NULL);
+	ch->waiters.of = &c->waiters;
 	ch->channel.context = context;
-	ch->channel.fd = fd;
+	ch->channel.fd = ch->waiters.fd;
 	ch->handle = h.handle;
 	return &ch->channel;
 }
 
-static uint32_t handle_of(struct ibv_comp_channel *c) { return c ? *(uint32_t *)(c + 1) : 0; }
+static uint32_t handle_of(struct ibv_comp_channel *c) { return c ? to_channel(c)->handle : 0; }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
+	struct channel *ch = to_channel(channel);
+
 	if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE))
 		return EBUSY;
-	weft_call_handle(to_context(channel->context)->session, WEFT_DESTROY_CHANNEL, handle_of(channel));
-	close(channel->fd);
-	free(channel);
+	weft_end(&ch->waiters);
+	weft_call_handle(to_context(channel->context)->session, WEFT_DESTROY_CHANNEL, ch->handle);
+	if (weft_release(&ch->waiters))
+		free(ch);
 	return 0;
 }
 
@@ -315,27 +325,35 @@ int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return missed ? weft_call_handle(cq->session, WEFT_NOTIFY_CQ, ibv->handle) : 0;
 }
 
+/* Another thread may destroy the queue, the channel and the context meanwhile. */
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **user)
 {
 	struct weft_context *c = to_context(channel->context);
 	struct weft_session *s = c->session;
-	struct weft_cq_object *cq;
+	struct channel *ch = to_channel(channel);
+	struct weft_cq_object *cq = NULL;
 	uint32_t handle;
 	ssize_t n;
+	int error;
 
+	if (!weft_enter(&ch->waiters)) {
+		errno = weft_closed(s);
+		return -1;
+	}
 	do {
-		n = read(channel->fd, &handle, sizeof(handle));
-		if (n != sizeof(handle)) {
-			if (n == 0)
-				errno = weft_closed(s);
-			return -1;
-		}
-		cq = weft_table_get(&c->cqs, handle); /* NULL if it was destroyed */
-	} while (!cq);
+		n = weft_read(&ch->waiters, &handle, sizeof(handle));
+		if (n == sizeof(handle)) /* NULL if it was destroyed */
+			cq = weft_table_count(&c->cqs, handle, offsetof(struct weft_cq_object, events));
+	} while (n == sizeof(handle) && !cq);
+	error = errno;
+	weft_leave(&ch->waiters);
+	if (!cq) {
+		errno = n < 0 ? error : weft_closed(s);
+		return -1;
+	}
+	pthread_spin_lock(&cq->lock); /* of ring, which ibv_resize_cq replaces */
 	__atomic_store_n(&cq->ring->event, 0, __ATOMIC_SEQ_CST);
-	pthread_mutex_lock(&cq->cq.mutex);
-	cq->events++;
-	pthread_mutex_unlock(&cq->cq.mutex);
+	pthread_spin_unlock(&cq->lock);
 	*ibv = &cq->cq;
 	*user = cq->cq.cq_context;
 	return 0;
@@ -349,7 +367,10 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* element sets the event's element to the object that the event concerns. */
+/*
+ * element sets the event's element to the object that the event concerns, which remains
+ * until the event is acknowledged; false if it was destroyed.
+ */
 static bool element(struct weft_context *c, struct ibv_async_event *event, uint32_t handle)
 {
 	struct weft_cq_object *cq;
@@ -358,53 +379,50 @@ static bool element(struct weft_context *c, struct ibv_async_event *event, uint3
 
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		cq = weft_table_get(&c->cqs, handle);
-		if (!cq)
-			return false;
-		event->element.cq = &cq->cq;
-		pthread_mutex_lock(&cq->cq.mutex);
-		cq->async_events++;
-		pthread_mutex_unlock(&cq->cq.mutex);
-		return true;
+		cq = weft_table_count(&c->cqs, handle, offsetof(struct weft_cq_object, async_events));
+		event->element.cq = cq ? &cq->cq : NULL;
+		return cq;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		srq = weft_table_get(&c->srqs, handle);
-		if (!srq)
-			return false;
-		event->element.srq = &srq->srq;
-		pthread_mutex_lock(&srq->srq.mutex);
-		srq->async_events++;
-		pthread_mutex_unlock(&srq->srq.mutex);
-		return true;
+		srq = weft_table_count(&c->srqs, handle, offsetof(struct weft_srq_object, async_events));
+		event->element.srq = srq ? &srq->srq : NULL;
+		return srq;
 	case IBV_EVENT_DEVICE_FATAL:
 		return true;
 	default:
-		qp = weft_table_get(&c->qps, handle);
-		if (!qp)
-			return false;
-		event->element.qp = &qp->qp;
-		pthread_mutex_lock(&qp->qp.mutex);
-		qp->async_events++;
-		pthread_mutex_unlock(&qp->qp.mutex);
-		return true;
+		qp = weft_table_count(&c->qps, handle, offsetof(struct weft_qp_object, async_events));
+		event->element.qp = qp ? &qp->qp : NULL;
+		return qp;
 	}
 }
 
+/* Another thread may destroy the object, and the context, meanwhile. */
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	struct weft_session *s = to_context(context)->session;
+	struct weft_context *c = to_context(context);
+	struct weft_session *s = c->session;
 	struct weft_async a;
+	bool found = false;
 	ssize_t n;
+	int error;
 
+	if (!weft_enter(&c->waiters)) {
+		errno = weft_closed(s);
+		return -1;
+	}
 	do {
-		n = read(context->async_fd, &a, sizeof(a));
-		if (n != sizeof(a)) {
-			if (n == 0)
-				errno = weft_closed(s);
-			return -1;
+		n = weft_read(&c->waiters, &a, sizeof(a));
+		if (n == sizeof(a)) {
+			event->event_type = a.event;
+			found = element(c, event, a.handle);
 		}
-		event->event_type = a.event;
-	} while (!element(to_context(context), event, a.handle));
+	} while (n == sizeof(a) && !found);
+	error = errno;
+	weft_leave(&c->waiters);
+	if (!found) {
+		errno = n < 0 ? error : weft_closed(s);
+		return -1;
+	}
 	return 0;
 }
 

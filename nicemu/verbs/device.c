@@ -100,20 +100,21 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct weft_handle number = { .handle = to_device(device)->number };
 	struct weft_session *s = weft_session();
 	struct weft_context *c;
-	int error, fd;
+	int error;
 
 	if (!s)
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return weft_fail(ENOMEM);
-	error = weft_call(s, WEFT_OPEN, &number, sizeof(number), &c->device, sizeof(c->device), &fd, 1);
+	error = weft_call(s, WEFT_OPEN, &number, sizeof(number), &c->device, sizeof(c->device), &c->waiters.fd, 1);
 	if (error) {
 		free(c);
 		return weft_fail(error);
 	}
 	c->session = s;
 	c->number = number.handle;
+	pthread_mutex_init(&c->waiters.mutex, NULL);
 	init_table(&c->cqs);
 	init_table(&c->qps);
 	init_table(&c->srqs);
@@ -139,7 +140,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		.post_send = weft_post_send, .post_recv = weft_post_recv,
 	};
 	c->verbs.context.cmd_fd = s->socket;
-	c->verbs.context.async_fd = fd;
+	c->verbs.context.async_fd = c->waiters.fd;
 	c->verbs.context.num_comp_vectors = 1;
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
@@ -150,9 +151,11 @@ int ibv_close_device(struct ibv_context *context)
 {
 	struct weft_context *c = to_context(context);
 
+	weft_end(&c->waiters);
 	weft_call_handle(c->session, WEFT_CLOSE, c->device.handle);
-	close(context->async_fd);
 	release(to_device(context->device));
+	if (!weft_release(&c->waiters))
+		return 0;
 	free(c->cqs.slots);
 	free(c->qps.slots);
 	free(c->srqs.slots);

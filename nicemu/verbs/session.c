@@ -229,6 +229,71 @@ int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle)
 	return weft_call(s, op, &h, sizeof(h), NULL, 0, NULL, 0);
 }
 
+bool weft_enter(struct weft_waiters *w)
+{
+	bool there;
+
+	if (w->of && !weft_enter(w->of))
+		return false;
+	pthread_mutex_lock(&w->mutex);
+	there = !w->gone;
+	w->threads += there;
+	pthread_mutex_unlock(&w->mutex);
+	if (w->of && !there)
+		weft_leave(w->of);
+	return there;
+}
+
+/* drop removes a thread, and reports whether the channel remains and whether other threads are there. */
+static void drop(struct weft_waiters *w, bool *there, bool *last)
+{
+	pthread_mutex_lock(&w->mutex);
+	*there = !w->gone;
+	*last = !--w->threads;
+	if (*last && w->gone)
+		close(w->fd);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+bool weft_leave(struct weft_waiters *w)
+{
+	struct weft_waiters *of = w->of;
+	bool there, last;
+
+	drop(w, &there, &last); /* and w may be freed */
+	if (of)
+		weft_leave(of);
+	return there;
+}
+
+static void cancelled(void *w) { weft_leave(w); }
+
+ssize_t weft_read(struct weft_waiters *w, void *to, size_t size)
+{
+	ssize_t n;
+
+	pthread_cleanup_push(cancelled, w);
+	n = read(w->fd, to, size);
+	pthread_cleanup_pop(0);
+	return n;
+}
+
+void weft_end(struct weft_waiters *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->gone = true;
+	w->threads++;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+bool weft_release(struct weft_waiters *w)
+{
+	bool there, last;
+
+	drop(w, &there, &last);
+	return last;
+}
+
 int weft_closed(struct weft_session *s)
 {
 	char b;
@@ -315,19 +380,35 @@ int weft_table_put(struct weft_table *t, uint32_t handle, void *object)
 	return error;
 }
 
+/* find returns an object of a locked table; NULL if it is not there. */
+static void *find(const struct weft_table *t, uint32_t handle)
+{
+	const struct entry *e = (const struct entry *)t->slots;
+
+	for (uint32_t p = t->size ? place(handle, t->size) : 0; t->size && e[p].handle; p = (p + 1) & (t->size - 1))
+		if (e[p].handle == handle)
+			return e[p].object;
+	return NULL;
+}
+
 void *weft_table_get(struct weft_table *t, uint32_t handle)
 {
-	struct entry *e;
-	void *object = NULL;
+	void *object;
 
 	pthread_mutex_lock(&t->mutex);
-	e = (struct entry *)t->slots;
-	for (uint32_t p = t->size ? place(handle, t->size) : 0; t->size && e[p].handle; p = (p + 1) & (t->size - 1)) {
-		if (e[p].handle == handle) {
-			object = e[p].object;
-			break;
-		}
-	}
+	object = find(t, handle);
+	pthread_mutex_unlock(&t->mutex);
+	return object;
+}
+
+void *weft_table_count(struct weft_table *t, uint32_t handle, size_t offset)
+{
+	void *object;
+
+	pthread_mutex_lock(&t->mutex);
+	object = find(t, handle);
+	if (object)
+		++*(uint32_t *)((char *)object + offset);
 	pthread_mutex_unlock(&t->mutex);
 	return object;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 
@@ -48,6 +49,37 @@ int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 __attribute__((format(printf, 2, 3))) int weft_refuse(int error, const char *format, ...);
 
 /*
+ * A descriptor from which threads read events, and how many of them are there. Another
+ * thread may destroy the channel meanwhile. Then the descriptor stays open until the
+ * last one has left: otherwise they might read from another file with the same number.
+ */
+struct weft_waiters {
+	pthread_mutex_t mutex;
+	int fd;
+	uint32_t threads;
+	bool gone;               /* the channel is destroyed */
+	struct weft_waiters *of; /* of the context, which they use too, or NULL */
+};
+
+/*
+ * A thread enters before it uses a channel, and leaves at the end. Both return false if
+ * the channel is destroyed; a thread that cannot enter must not leave.
+ */
+bool weft_enter(struct weft_waiters *w);
+bool weft_leave(struct weft_waiters *w);
+
+/* weft_read is read(2) for a thread that has entered. If it is cancelled there, it leaves. */
+ssize_t weft_read(struct weft_waiters *w, void *to, size_t size);
+
+/*
+ * weft_end marks a channel as destroyed, before the lab is told. weft_release closes the
+ * descriptor afterwards and returns true; if threads are still there, it returns false:
+ * the last one closes it, and the channel's memory must remain.
+ */
+void weft_end(struct weft_waiters *w);
+bool weft_release(struct weft_waiters *w);
+
+/*
  * weft_closed is called when the other end of a channel is closed: it returns EIO if
  * the lab has ended. Otherwise another thread has destroyed the channel, and this
  * one waits for ever, as it does in the kernel's read(2) with rdma-core; programs
@@ -73,11 +105,19 @@ int weft_table_put(struct weft_table *t, uint32_t handle, void *object);
 void *weft_table_get(struct weft_table *t, uint32_t handle);
 void weft_table_remove(struct weft_table *t, uint32_t handle);
 
+/*
+ * weft_table_count is weft_table_get, and counts an event of the object: it increments
+ * the uint32_t at this offset in it. Who destroys an object removes it from its table,
+ * and then waits until its events are acknowledged; so it remains until this one is.
+ */
+void *weft_table_count(struct weft_table *t, uint32_t handle, size_t offset);
+
 struct weft_context {
 	struct verbs_context verbs; /* its last field is the ibv_context */
 	struct weft_session *session;
 	struct weft_device_answer device;
 	uint32_t number; /* of the device */
+	struct weft_waiters waiters; /* for asynchronous events */
 	struct weft_table cqs, qps, srqs; /* by handle */
 	struct weft_table numbers;        /* queue pairs by number */
 };

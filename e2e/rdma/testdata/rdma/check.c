@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -157,6 +158,76 @@ static void descriptor(void)
 	CHECK(!fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK));
 	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b) && !ibv_destroy_cq(cq) && !ibv_destroy_comp_channel(channel));
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+}
+
+/* A thread that takes one event of a channel or, without one, of a context, and then waits for ever. */
+struct taker {
+	struct ibv_comp_channel *channel;
+	struct ibv_context *context;
+	pid_t thread;
+	sem_t began;
+};
+
+static void *takes(void *arg)
+{
+	struct taker *t = arg;
+	struct ibv_async_event e;
+	struct ibv_cq *of;
+	void *user;
+
+	t->thread = gettid();
+	sem_post(&t->began);
+	if (t->channel) {
+		CHECK(!ibv_get_cq_event(t->channel, &of, &user));
+		ibv_ack_cq_events(of, 1);
+	} else {
+		CHECK(!ibv_get_async_event(t->context, &e));
+		ibv_ack_async_event(&e);
+	}
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static struct taker *new_taker(struct ibv_comp_channel *from, struct ibv_context *context)
+{
+	struct taker *t = calloc(1, sizeof(*t));
+	pthread_t thread;
+
+	CHECK(t && !sem_init(&t->began, 0, 0));
+	t->channel = from;
+	t->context = context;
+	CHECK(!pthread_create(&thread, NULL, takes, t) && !pthread_detach(thread));
+	CHECK(!sem_wait(&t->began));
+	await_call(t->thread, SYS_read);
+	return t;
+}
+
+/*
+ * A channel, with its queue, and a context are destroyed while other threads wait for
+ * their events: these wait for ever, as with the kernel's, or take an event that is on
+ * its way.
+ */
+static void closes(void)
+{
+	for (int n = 0; n < 100; n++) {
+		struct taker *completions, *errors;
+		struct ibv_qp *a, *b;
+
+		start();
+		pair(&a, &b, 10);
+		completions = new_taker(channel, ctx);
+		errors = new_taker(NULL, ctx);
+		if (n % 2) {
+			CHECK(!ibv_req_notify_cq(cq, 0));
+			CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 1, mr->lkey, mem, mr->rkey + 0x100, 0));
+			CHECK(next(cq).status == IBV_WC_REM_ACCESS_ERR);
+		}
+		CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b) && !ibv_destroy_cq(cq) && !ibv_destroy_comp_channel(channel));
+		CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx) && !munmap(mem, SIZE));
+		await_call(completions->thread, PAUSE);
+		await_call(errors->thread, PAUSE);
+	}
 }
 
 /* A forked child cannot use its parent's objects, and does not hang. */
@@ -379,7 +450,7 @@ static void reset(void)
 }
 
 const struct check basics[] = {
-	{ "data", data }, { "rkey", rkey }, { "unmapped", unmapped }, { "limits", limits }, { "descriptor", descriptor },
+	{ "data", data }, { "rkey", rkey }, { "unmapped", unmapped }, { "limits", limits }, { "descriptor", descriptor }, { "closes", closes },
 	{ "forked", forked }, { "threads", threads }, { "overrun", overrun }, { "resize", resize }, { "shared", shared },
 	{ "window", window }, { "reset", reset }, { NULL, NULL },
 };

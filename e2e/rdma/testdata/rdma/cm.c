@@ -301,7 +301,8 @@ static void *asks(void *arg)
 /* A thread that takes the events of a channel. It ends with the process. */
 struct taker {
 	struct rdma_event_channel *from;
-	sem_t took;
+	pid_t thread;
+	sem_t began, took;
 };
 
 static void *takes(void *arg)
@@ -309,6 +310,8 @@ static void *takes(void *arg)
 	struct taker *t = arg;
 	struct rdma_cm_event *e;
 
+	t->thread = gettid();
+	sem_post(&t->began);
 	for (;;) {
 		CHECK(!rdma_get_cm_event(t->from, &e));
 		CHECK(!rdma_ack_cm_event(e));
@@ -318,31 +321,33 @@ static void *takes(void *arg)
 }
 
 /*
- * A channel is destroyed while another thread waits for its events: that thread waits
- * on, also if an event was on its way, as with the kernel's. rping ends like that.
+ * A channel is destroyed while another thread takes its events: that thread waits for
+ * ever, as with the kernel's, also if an event is on its way, or if it has acknowledged
+ * one and not asked for the next. rping ends like that.
  */
 static void cm_closes(void)
 {
 	begin();
-	for (int n = 0; n < 200; n++) {
+	for (int n = 0; n < 100; n++) {
 		struct taker *t = calloc(1, sizeof(*t));
 		struct rdma_cm_id *id;
 		pthread_t thread;
 
-		CHECK(t && !sem_init(&t->took, 0, 0));
+		CHECK(t && !sem_init(&t->began, 0, 0) && !sem_init(&t->took, 0, 0));
 		t->from = rdma_create_event_channel();
 		CHECK(t->from && !pthread_create(&thread, NULL, takes, t) && !pthread_detach(thread));
+		CHECK(!sem_wait(&t->began));
 		CHECK(!rdma_create_id(t->from, &id, NULL, RDMA_PS_TCP));
 		CHECK(!rdma_resolve_addr(id, NULL, at(NULL, 1), 1000));
 		CHECK(!sem_wait(&t->took));
-		usleep(500); /* it waits again */
+		await_call(t->thread, SYS_read);
 		CHECK(!rdma_resolve_route(id, 1000));
 		if (n % 2)
-			usleep(n);
+			CHECK(!sem_wait(&t->took));
 		CHECK(!rdma_destroy_id(id));
 		rdma_destroy_event_channel(t->from);
+		await_call(t->thread, PAUSE);
 	}
-	usleep(100000);
 }
 
 /* Endpoints are synchronous. */

@@ -1,6 +1,8 @@
 /* kit.c: see kit.h. */
 #include "kit.h"
 
+#include <ctype.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 struct ibv_context *ctx;
@@ -147,4 +149,20 @@ struct ibv_async_event event(void)
 		ibv_ack_async_event(&e);
 	} while (e.event_type == IBV_EVENT_COMM_EST);
 	return e;
+}
+
+void await_call(pid_t thread, long call)
+{
+	char path[64], text[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
+	do {
+		usleep(100);
+		fd = open(path, O_RDONLY);
+		CHECK(fd >= 0);
+		memset(text, 0, sizeof(text));
+		CHECK(read(fd, text, sizeof(text) - 1) > 0);
+		close(fd);
+	} while (!isdigit((unsigned char)text[0]) || atol(text) != call); /* it begins with the number, or with "running" */
 }

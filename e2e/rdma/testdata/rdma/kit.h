@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -76,6 +77,16 @@ struct ibv_wc next(struct ibv_cq *from);
 
 /* event waits for an asynchronous event other than IBV_EVENT_COMM_EST, and acknowledges it. */
 struct ibv_async_event event(void);
+
+/* await_call waits until a thread of this process is in a system call. */
+void await_call(pid_t thread, long call);
+
+/* The system call of pause(3), in which a thread waits for ever. */
+#ifdef SYS_pause
+#define PAUSE SYS_pause
+#else
+#define PAUSE SYS_ppoll
+#endif
 
 /* An entry of a list of checks, which ends with an entry without a name. */
 struct check {
