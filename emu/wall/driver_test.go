@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -25,8 +26,7 @@ func newDriver(t *testing.T, e *sim.Engine, o Options) *Driver {
 	return d
 }
 
-// running starts a driver that runs e until cancel, and reports its error in
-// ended.
+// running starts a driver that runs e until cancel, and reports its error in ended.
 func running(t *testing.T, e *sim.Engine) (d *Driver, cancel func(), ended <-chan error) {
 	t.Helper()
 	d = newDriver(t, e, Options{})
@@ -48,10 +48,10 @@ func (k *ticker) Fire(now units.Time) {
 	k.timer.Arm(now + k.step)
 }
 
-// TestEventsKeepEmulatedTime checks that, however late the thread is, an event
-// sees its own time, so that lateness does not accumulate, and that none fires
-// early.
-func TestEventsKeepEmulatedTime(t *testing.T) {
+// However late the thread is, an event sees its own time, so that lateness does not
+// accumulate, and none fires early.
+func TestEvents_KeepEmulatedTime(t *testing.T) {
+	t.Parallel()
 	for _, spin := range []units.Time{0, 100 * units.Microsecond} {
 		var e sim.Engine
 		k := &ticker{step: 3 * units.Millisecond}
@@ -79,20 +79,23 @@ func TestEventsKeepEmulatedTime(t *testing.T) {
 	}
 }
 
-// TestDoRunsBetweenEvents checks that work from outside runs on the engine's
-// thread with its time advanced to the present, and is refused when the run is
-// over.
-func TestDoRunsBetweenEvents(t *testing.T) {
+// Work from outside runs on the engine's thread with its time advanced to the
+// present, and is refused when the run is over.
+func TestDo_RunsAtThePresent(t *testing.T) {
+	t.Parallel()
 	var e sim.Engine
 	d, cancel, ended := running(t, &e)
-	var last units.Time
+	// The work is done in a turn that may have begun just before Do was called, but not before
+	// the previous call had been answered.
+	var previous, present, last units.Time
 	for range 100 {
+		previous, present = present, d.clock.Now()
 		var now units.Time
 		if err := d.Do(func() { now = e.Now() }); err != nil {
 			t.Fatal(err)
 		}
-		if now <= last {
-			t.Fatalf("the engine's time went from %v to %v", last, now)
+		if now < last || now < previous || now > d.clock.Now() {
+			t.Fatalf("the engine's time went from %v to %v, at %v by the clock", last, now, present)
 		}
 		last = now
 	}
@@ -127,16 +130,25 @@ func (w *wire) Poll(now units.Time, max int) int {
 
 func (w *wire) Deliver(units.Time, *packet.Packet) bool { return true }
 
-// TestDevicesWakeTheEngine checks that a device's input is read, at a time not
-// before anything that has happened, and that the lateness of deliveries is
-// counted.
-func TestDevicesWakeTheEngine(t *testing.T) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+// newWire makes a wire and its far end, whose writes wait for room.
+func newWire(t *testing.T) (w wire, far int) {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(pair[0], true)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(pair[0])
-	defer unix.Close(pair[1])
+	t.Cleanup(func() { unix.Close(pair[0]); unix.Close(pair[1]) })
+	return wire{fd: pair[0]}, pair[1]
+}
+
+// A device's input is read, at a time not before anything that has happened, and the
+// lateness of deliveries is counted.
+func TestDevices_WakeTheEngine(t *testing.T) {
+	t.Parallel()
+	w, far := newWire(t)
 	var e sim.Engine
 	k := &ticker{step: 100 * units.Microsecond}
 	k.timer = e.NewTimer(k)
@@ -144,7 +156,6 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	d := newDriver(t, &e, Options{Limit: units.Millisecond})
 	total := 0
 	all := make(chan struct{})
-	w := &wire{fd: pair[0]}
 	w.got = func(now units.Time, _ int) {
 		if last := k.times[len(k.times)-1]; now < last {
 			t.Errorf("a packet arrived at %v, after an event at %v", now, last)
@@ -154,21 +165,18 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 			close(all)
 		}
 	}
-	if err := d.Attach(w); err != nil {
+	if err := d.Attach(&w); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() {}) }()
 	for range 100 {
-		for {
-			if _, err := unix.Write(pair[1], []byte("frame")); err == nil {
-				break
-			}
-			time.Sleep(time.Millisecond)
+		if _, err := unix.Write(far, []byte("frame")); err != nil {
+			t.Fatal(err)
 		}
 	}
-	<-all
+	await.Receive(t, "the last frame", all)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -179,7 +187,7 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	}
 }
 
-func TestLatenessKeepsItsRange(t *testing.T) {
+func TestLateness_KeepsItsRange(t *testing.T) {
 	l := newLateness(units.Millisecond)
 	l.record(-units.Second, 1) // cannot happen; counts as on time
 	l.record(units.Millisecond, 1)
@@ -190,9 +198,9 @@ func TestLatenessKeepsItsRange(t *testing.T) {
 	}
 }
 
-// TestRequireRealtime checks that the refusal of SCHED_FIFO is an error only if
-// it was required. If the process is permitted to use it, both runs succeed.
-func TestRequireRealtime(t *testing.T) {
+// The refusal of SCHED_FIFO is an error only if it was required. If the process is
+// permitted to use it, both runs succeed.
+func TestRealtime_IsAnErrorOnlyIfRequiredAndRefused(t *testing.T) {
 	var e sim.Engine
 	d := newDriver(t, &e, Options{Realtime: true})
 	if err := d.Run(context.Background(), NewClock(1), units.Microsecond, func() {}); err != nil {

@@ -77,13 +77,13 @@ func (b *bouncer) Fire(now units.Time) {
 	b.sending = append(b.sending, post{now + b.delay, p.count - 1})
 }
 
-// TestGroup checks that two engines on two threads can exchange messages. Each
-// hop takes its time to the picosecond, nothing reaches an engine from its
-// past, and neither waits forever; both with other work in between, and
-// without, when they sleep until they are notified.
-func TestGroup(t *testing.T) {
-	for name, busy := range map[string]units.Time{"idle": 0, "busy": 30 * units.Microsecond} {
+// Two engines on two threads exchange messages. Each hop takes exactly its time,
+// nothing reaches an engine from its past, and neither waits forever; both with
+// other work in between, and without, when they sleep until they are notified.
+func TestGroup_ExchangesInTime(t *testing.T) {
+	for name, busy := range map[string]units.Time{"asleep until notified": 0, "with other work": 30 * units.Microsecond} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const hops = 200
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
@@ -142,9 +142,10 @@ func (o *outbox) Collect() {
 	}
 }
 
-// TestWorkIsPosted checks that what work from outside sends is posted in the
-// same turn, even if it arrived after the check for what woke the thread.
-func TestWorkIsPosted(t *testing.T) {
+// What work from outside sends is posted in the same turn, even if it arrived after
+// the check for what woke the thread.
+func TestOutsideWork_IsPostedInItsTurn(t *testing.T) {
+	t.Parallel()
 	var e sim.Engine
 	o := &outbox{t: t}
 	d := newDriver(t, &e, Options{})

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
-// TestHelpers checks that the threads of the process get a real-time priority,
-// except for one that works all the time, one with its own scheduling, and a
-// child. At the end all are as before.
-func TestHelpers(t *testing.T) {
+// The threads of the process get a real-time priority, except for one that works all the
+// time, one with its own scheduling, and a child. At the end all are as before.
+func TestHelpers_ArePreferredUnlessTheyWorkHard(t *testing.T) {
 	var over atomic.Bool
+	sleepers := make(chan struct{})
 	thread := func(body func()) (id int) {
 		started := make(chan int)
 		end := make(chan struct{})
@@ -27,11 +29,7 @@ func TestHelpers(t *testing.T) {
 		t.Cleanup(func() { <-end })
 		return <-started
 	}
-	idle := thread(func() {
-		for !over.Load() {
-			time.Sleep(time.Millisecond)
-		}
-	})
+	idle := thread(func() { <-sleepers })
 	busy := thread(func() {
 		for !over.Load() {
 		}
@@ -39,11 +37,9 @@ func TestHelpers(t *testing.T) {
 	nice := make(chan error, 1)
 	own := thread(func() {
 		nice <- setNice()
-		for !over.Load() {
-			time.Sleep(time.Millisecond)
-		}
+		<-sleepers
 	})
-	t.Cleanup(func() { over.Store(true) })
+	t.Cleanup(func() { over.Store(true); close(sleepers) })
 	if err := <-nice; err != nil {
 		t.Skipf("SKIPPED: scheduling: %v", err)
 	}
@@ -64,12 +60,12 @@ func TestHelpers(t *testing.T) {
 	expect("at first", "busy", busy, unix.SCHED_RR, 0) // not known yet
 	expect("at first", "nice", own, unix.SCHED_NORMAL, -20)
 
-	// The thread works in real time, so wait for that. A second look counts its
-	// work over any period, so on a busy machine this only takes longer.
-	for h.raised[busy] {
-		time.Sleep(20 * time.Millisecond)
+	// A look counts the work since the one before, over any period, so on a busy machine this
+	// only takes longer.
+	await.True(t, "the work of a thread that never sleeps", func() bool {
 		h.look(time.Now())
-	}
+		return !h.raised[busy]
+	})
 	expect("when it has worked", "busy", busy, unix.SCHED_NORMAL, 0)
 	expect("when another has worked", "idle", idle, unix.SCHED_RR, 0)
 

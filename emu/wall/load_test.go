@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWatch checks what the watch says about successive seconds.
-func TestWatch(t *testing.T) {
+// The watch judges successive seconds.
+func TestWatch_WarnsOfLateness(t *testing.T) {
 	second := func(busy float64, packets, late uint64) Load {
 		return Load{
 			At: units.Second, Idle: units.Time((1 - busy) * float64(units.Second)),
@@ -58,10 +58,9 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchSuggestsADilation checks that the suggested dilation lets the engine
-// carry, in real time, everything that the sending hosts may send, and keeps lateness
-// within the limit, which is in emulated time.
-func TestWatchSuggestsADilation(t *testing.T) {
+// The suggested dilation lets the engine carry, in real time, everything that the sending
+// hosts may send, and keeps lateness within the limit, which is in emulated time.
+func TestWatch_SuggestsADilationThatSuffices(t *testing.T) {
 	// In a second of real time 80,000 packets of 1250 bytes: 800 Mb/s, 640 of them on
 	// time.
 	full := Load{At: units.Second, Idle: units.Second / 50, Deliveries: 80_000, Beyond: 8000, Packets: 80_000, Bytes: 100_000_000}
@@ -104,9 +103,9 @@ func repeat[T any](x T, n int, last T) (out []T) {
 	return append(out, last)
 }
 
-// TestWatchAllowsWhatTheFileAllows checks that a share of late deliveries that the
-// file allows is not reported, and that a run that kept up has no summary.
-func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
+// A share of late deliveries that the file allows is not reported, and a run that kept up
+// has no summary.
+func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 	l := Load{At: units.Second, Deliveries: 1000, Beyond: 100, Packets: 1000}
 	w := Watch{Allowed: 0.1}
 	if said := w.Judge(l, 0); said != "" || w.Summary() != "" {
@@ -118,9 +117,8 @@ func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
 	}
 }
 
-// TestWatchOfAStoppedEngine checks that neither the messages nor the summary blame
-// the load.
-func TestWatchOfAStoppedEngine(t *testing.T) {
+// Neither the messages nor the summary blame the load.
+func TestWatch_DoesNotBlameTheLoadForAStop(t *testing.T) {
 	w := Watch{Limit: units.Millisecond}
 	w.Judge(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
 	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.Late() {

@@ -53,7 +53,9 @@ func Oversleep(span units.Time, n int) (Summary, error) {
 	late, clock := newLateness(units.Never), NewClock(1)
 	for range n {
 		due := clock.Now() + span
-		ep.wait(int64(span / units.Nanosecond))
+		for left := span; left > 0; left = due - clock.Now() { // a signal ends a wait early
+			ep.wait(int64(left / units.Nanosecond))
+		}
 		late.record(clock.Now()-due, 1)
 	}
 	return late.summary(), nil

@@ -9,9 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestOversleep checks that no sleep is shorter than requested, which would
-// count as 0 late, and that all are counted.
-func TestOversleep(t *testing.T) {
+// No sleep is shorter than requested, which would count as 0 late, and all are counted.
+func TestOversleep_CountsEverySleep(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		s, err := Oversleep(100*units.Microsecond, 20)
 		if s.Count != 20 || s.P50 <= 0 || s.Max < s.P99 || s.P99 < s.P50 {
@@ -24,9 +23,9 @@ func TestOversleep(t *testing.T) {
 	}
 }
 
-// TestOnThread checks that f runs on its own thread with the requested
-// scheduling, or not at all, and that its error is returned.
-func TestOnThread(t *testing.T) {
+// The function runs on its own thread with the requested scheduling, or not at all, and
+// its error is returned.
+func TestOnThread_RunsWithTheRequestedScheduling(t *testing.T) {
 	want := errors.New("f's")
 	for s, policy := range map[Scheduling]uint32{Ordinary: unix.SCHED_NORMAL, Busy: unix.SCHED_NORMAL, Realtime: unix.SCHED_FIFO} {
 		ran := false

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -121,17 +121,15 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 	return client, server
 }
 
-// limit is an emulated time far longer than the program takes.
-const limit = 60 * units.Second
-
-func TestProgramIsTheSameInBothTimes(t *testing.T) {
+func TestProgram_IsTheSameInBothTimes(t *testing.T) {
+	t.Parallel()
 	plan, err := spec.Parse("lab.yaml", []byte(twoHosts))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := fabric.New(plan)
 	client, server := program(t, f)
-	if err := f.Run(context.Background(), limit); err != nil {
+	if err := f.Run(context.Background(), units.Minute); err != nil {
 		t.Fatal(err)
 	}
 	f.StopProcesses()
@@ -146,6 +144,7 @@ func TestProgramIsTheSameInBothTimes(t *testing.T) {
 	}
 	for shards := 1; shards <= 2; shards++ {
 		t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
+			t.Parallel()
 			f, err := fabric.NewSharded(plan, shards)
 			if err != nil {
 				t.Fatal(err)
@@ -177,13 +176,13 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 		drivers = append(drivers, d)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	clock := wall.NewClock(1)
 	var started, ended sync.WaitGroup
+	defer func() { stop(); ended.Wait() }()
 	for _, d := range drivers {
 		started.Add(1)
 		ended.Go(func() {
-			if err := d.Run(ctx, clock, limit, started.Done); err != nil {
+			if err := d.Run(ctx, clock, units.Never, started.Done); err != nil {
 				t.Error(err)
 			}
 		})
@@ -200,31 +199,29 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 	if begin != nil {
 		begin(do)
 	}
-	for over := false; !over && clock.Now() < limit/2; time.Sleep(5 * time.Millisecond) {
+	await.True(t, "the end of the program", func() (over bool) {
 		do(func() { over = done() })
-	}
-	stop()
-	ended.Wait()
+		return over
+	})
 }
 
-// TestProgramsStartWhileTheFabricRuns starts programs on running engines, each on its
-// own host.
-func TestProgramsStartWhileTheFabricRuns(t *testing.T) {
+// Programs start on running engines, each on its own host.
+func TestPrograms_StartWhileTheFabricRuns(t *testing.T) {
 	plan, err := spec.Parse("lab.yaml", []byte(twoHosts))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for shards := 1; shards <= 2; shards++ {
-		f, err := fabric.NewSharded(plan, shards)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var x, y *diary
-		drive(t, f, func(do func(func())) {
-			do(func() { x, y = program(t, f) })
-		}, func() bool { return len(y.lines) == messages+2 && len(x.lines) == messages+1 })
-		if len(y.lines) != messages+2 || len(x.lines) != messages+1 {
-			t.Errorf("with %d shards the program says\n%q\n%q", shards, x.lines, y.lines)
-		}
+		t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
+			t.Parallel()
+			f, err := fabric.NewSharded(plan, shards)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var x, y *diary
+			drive(t, f, func(do func(func())) {
+				do(func() { x, y = program(t, f) })
+			}, func() bool { return len(y.lines) == messages+2 && len(x.lines) == messages+1 })
+		})
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPresence checks that time that is neither work, nor waiting for a core,
-// nor a requested sleep is absence, if it is long.
-func TestPresence(t *testing.T) {
+// Time that is neither work, nor waiting for a core, nor a requested sleep is absence, if
+// it is long.
+func TestPresence_TellsStopsFromLoad(t *testing.T) {
 	const ms = units.Millisecond
 	for name, c := range map[string]struct {
 		work, took, asked units.Time // took and asked: a sleep
@@ -43,9 +43,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// TestPresenceReadsTheThread checks that work is what this thread has done, and
-// grows with it.
-func TestPresenceReadsTheThread(t *testing.T) {
+// Work is what this thread has done, and grows with it.
+func TestPresence_MeasuresTheThread(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		var p presence
 		clock := NewClock(1)

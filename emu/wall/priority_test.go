@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPriorityStepsBack checks that the thread gives up SCHED_FIFO while it
-// leaves no time to others and takes it again when it does.
-func TestPriorityStepsBack(t *testing.T) {
+// The thread gives up SCHED_FIFO while it leaves no time to others and takes it again
+// when it does.
+func TestPriority_StepsBackUnderLoad(t *testing.T) {
 	refused := make(chan error)
 	go func() { // on its own thread, as its scheduling changes
 		defer close(refused)

@@ -14,10 +14,11 @@ import (
 // Processes are coroutines, which Go's runtime permits on a locked thread only
 // under certain conditions: so these tests need the driver's thread.
 
-// TestProcessInWallClock checks that a process that was started before the run,
-// by a goroutine other than the driver's, sleeps in emulated time on the
-// driver's thread, and is ended with the run if it has not ended before.
-func TestProcessInWallClock(t *testing.T) {
+// A process that was started before the run, by a goroutine other than the driver's,
+// sleeps in emulated time on the driver's thread, and is ended with the run if it has
+// not ended before.
+func TestProcess_RunsOnTheDriversThread(t *testing.T) {
+	t.Parallel()
 	var e sim.Engine
 	var cond sim.Cond
 	thread := 0
@@ -61,9 +62,9 @@ func TestProcessInWallClock(t *testing.T) {
 	e.StopProcesses() // from another goroutine: none is left
 }
 
-// TestProcessByDo checks that work from outside can start a process, signal it
-// and stop it, between events.
-func TestProcessByDo(t *testing.T) {
+// Work from outside can start a process, signal it and stop it, between events.
+func TestProcess_IsControlledByDo(t *testing.T) {
+	t.Parallel()
 	var e sim.Engine
 	d, cancel, ended := running(t, &e)
 	do := func(f func()) {

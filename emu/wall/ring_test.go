@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/links/uring"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -44,9 +44,18 @@ func (w *ringWire) Poll(now units.Time, max int) int {
 	return n
 }
 
-// TestRing checks that devices with and without a ring are read together, that work
-// is done, and that a refused ring is an error only if it was required.
-func TestRing(t *testing.T) {
+// tryRing reports why this kernel allows no ring. A ring belongs to one thread.
+func tryRing() error {
+	r, err := uring.New(1, 0)
+	if err == nil {
+		r.Close()
+	}
+	return err
+}
+
+// Devices with and without a ring are read together, work is done, and a refused ring is
+// an error only if it was required.
+func TestRing_ReadsBesideOtherDevices(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		name   string
@@ -61,10 +70,9 @@ func TestRing(t *testing.T) {
 		{"required", RequireUring, refused, false, refused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if r, err := uring.New(1, 0); err == nil {
-				r.Close()
-			} else if c.uring {
-				t.Skip(err)
+			t.Parallel()
+			if err := OnThread(Ordinary, tryRing); err != nil && c.uring {
+				t.Skipf("NOT TESTED: %v", err)
 			}
 			var e sim.Engine
 			d := newDriver(t, &e, Options{Limit: units.Millisecond, IO: c.io})
@@ -72,13 +80,8 @@ func TestRing(t *testing.T) {
 			var near [2]*ringWire
 			arrived := make(chan int, 200)
 			for i := range near {
-				pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer unix.Close(pair[0])
-				defer unix.Close(pair[1])
-				far[i], near[i] = pair[1], &ringWire{wire: wire{fd: pair[0]}, refuses: c.starts}
+				near[i] = &ringWire{refuses: c.starts}
+				near[i].wire, far[i] = newWire(t)
 				near[i].got = func(units.Time, int) { arrived <- i }
 			}
 			for _, p := range []Poller{near[0], &near[1].wire} { // the second has no ring
@@ -99,16 +102,16 @@ func TestRing(t *testing.T) {
 			var got [2]int
 			for i := range 100 {
 				for _, fd := range far {
-					for unix.Send(fd, []byte("frame"), 0) != nil {
-						time.Sleep(time.Millisecond)
+					if err := unix.Send(fd, []byte("frame"), 0); err != nil {
+						t.Fatal(err)
 					}
 					if i%10 < 5 {
-						got[<-arrived]++ // the engine sleeps again
+						got[await.Receive(t, "a frame", arrived)]++ // the engine sleeps again
 					}
 				}
 				if i%10 == 9 {
 					for range 10 {
-						got[<-arrived]++
+						got[await.Receive(t, "a frame", arrived)]++
 					}
 				}
 				if i%20 == 0 {
