@@ -40,7 +40,7 @@ var Build = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(dir, "weft")
 	if from := os.Getenv(built); from != "" {
-		err = run("cp", "-rL", filepath.Join(from, "."), dir)
+		err = run("cp", "-rL", from+"/.", dir) // what is in it
 	} else {
 		err = run("go", "build", "-o", path, "github.com/weftlab/weft")
 	}
