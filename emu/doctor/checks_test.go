@@ -80,8 +80,8 @@ func named(t *testing.T, checks []Check, name string) Check {
 	return checks[i]
 }
 
-// TestGoodMachine: no warnings, and every check is complete.
-func TestGoodMachine(t *testing.T) {
+// TestChecks_GoodMachineIsOK: no warnings, and every check is complete.
+func TestChecks_GoodMachineIsOK(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range good().checks() {
 		if c.Verdict != OK || c.Found == "" || c.Found == "unknown" || !slices.Contains(groups, c.Group) || seen[c.Name] {
@@ -91,9 +91,9 @@ func TestGoodMachine(t *testing.T) {
 	}
 }
 
-// TestEmptyMachine: without /proc and /sys nothing is known, which is no reason
+// TestChecks_UnknownIsNoFailure: without /proc and /sys nothing is known, which is no reason
 // to fail.
-func TestEmptyMachine(t *testing.T) {
+func TestChecks_UnknownIsNoFailure(t *testing.T) {
 	m := good()
 	m.fs = fstest.MapFS{}
 	for _, c := range m.checks() {
@@ -103,8 +103,8 @@ func TestEmptyMachine(t *testing.T) {
 	}
 }
 
-// TestChecks changes one thing at a time.
-func TestChecks(t *testing.T) {
+// TestChecks_EachProblemIsFound changes one thing at a time.
+func TestChecks_EachProblemIsFound(t *testing.T) {
 	refuse := func() error { return unix.EPERM }
 	set := func(path, text string) func(*machine) {
 		return func(m *machine) { m.fs = files(map[string]string{path: text}) }
@@ -235,8 +235,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestFeatureChecks: attempts become verdicts; the lack of attempts is reported.
-func TestFeatureChecks(t *testing.T) {
+// TestFeatures_AttemptsBecomeVerdicts: attempts become verdicts; the lack of attempts is reported.
+func TestFeatures_AttemptsBecomeVerdicts(t *testing.T) {
 	all := func(errs map[string]string) *inside {
 		in := &inside{}
 		for _, a := range attempts {
@@ -282,7 +282,7 @@ func TestFeatureChecks(t *testing.T) {
 	}
 }
 
-func TestParseRelease(t *testing.T) {
+func TestParseRelease_ReadsAllForms(t *testing.T) {
 	for s, want := range map[string]string{
 		"6.8.0-45-generic": "6 8 true", "5.11": "5 11 true", "6.18.44-fc-v657": "6 18 true", "7": "7 0 false", "": "0 0 false", "x.y": "0 0 false",
 	} {
@@ -293,8 +293,8 @@ func TestParseRelease(t *testing.T) {
 	}
 }
 
-// TestRoom: the scarcest resource limits the number of hosts.
-func TestRoom(t *testing.T) {
+// TestRoom_ScarcestResourceLimitsHosts: the scarcest resource limits the number of hosts.
+func TestRoom_ScarcestResourceLimitsHosts(t *testing.T) {
 	for _, c := range []struct {
 		path, text string
 		hosts      int
@@ -314,7 +314,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-func TestReason(t *testing.T) {
+func TestReason_IsWithoutPathAndCall(t *testing.T) {
 	if got := reason(fmt.Errorf("x: %w", &fs.PathError{Op: "open", Path: "/a", Err: unix.EACCES})); got != "permission denied" {
 		t.Error(got)
 	}

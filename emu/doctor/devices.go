@@ -10,21 +10,31 @@ import (
 )
 
 // Devices is the throughput of a bare loop that reads frames from one TAP and
-// writes them to another: no switch, no clock, no queue. 0 means not measured.
+// writes them to another: no switch, no clock, no queue. 0 means not measured;
+// a LeftOut says why.
 type Devices struct {
 	// Packets per second of the loop's processor time, for UDP datagrams of
 	// this many bytes.
-	Small float64 `json:"packets_per_second_64"`
-	Large float64 `json:"packets_per_second_1472"`
+	Small float64 `json:"packets_per_second_64,omitempty"`
+	Large float64 `json:"packets_per_second_1472,omitempty"`
 
 	// Goodput of one TCP stream; Offload is at MTU 1500 with super-packets of
 	// up to 64 KB that are not split (IFF_VNET_HDR, TSO).
-	TCP1500 units.Rate `json:"tcp_1500"`
-	TCP9000 units.Rate `json:"tcp_9000"`
-	Offload units.Rate `json:"tcp_1500_offload"`
+	TCP1500 units.Rate `json:"tcp_1500,omitempty"`
+	TCP9000 units.Rate `json:"tcp_9000,omitempty"`
+	Offload units.Rate `json:"tcp_1500_offload,omitempty"`
 
 	Nice bool `json:"nice"` // the loop had the highest nice level, as a busy engine has
 }
+
+// Names of measurements, for LeftOut.
+const (
+	smallPackets   = "packets of 64 bytes through two TAPs"
+	largePackets   = "packets of 1472 bytes through two TAPs"
+	streamEthernet = "TCP through two TAPs, MTU 1500"
+	streamJumbo    = "TCP through two TAPs, MTU 9000"
+	streamOffload  = "TCP through two TAPs with offload"
+)
 
 // ethernetMTU and jumboMTU are in bytes of IP packet.
 const ethernetMTU, jumboMTU = 1500, 9000
@@ -51,11 +61,11 @@ func measureDevices(ctx context.Context, e effort) (*Devices, []LeftOut) {
 	rate := func(to *units.Rate) func([]sample) {
 		return func(s []sample) { *to = units.Rate(digits(medianOf(s, sample.goodput), 3)) }
 	}
-	measure("packets of 64 bytes through two TAPs", ethernetMTU, false, udp(64), packets(&d.Small))
-	measure("packets of 1472 bytes through two TAPs", ethernetMTU, false, udp(1472), packets(&d.Large))
-	measure("TCP through two TAPs, MTU 1500", ethernetMTU, false, tcp, rate(&d.TCP1500))
-	measure("TCP through two TAPs, MTU 9000", jumboMTU, false, tcp, rate(&d.TCP9000))
-	measure("TCP through two TAPs with offload", ethernetMTU, true, tcp, rate(&d.Offload))
+	measure(smallPackets, ethernetMTU, false, udp(64), packets(&d.Small))
+	measure(largePackets, ethernetMTU, false, udp(1472), packets(&d.Large))
+	measure(streamEthernet, ethernetMTU, false, tcp, rate(&d.TCP1500))
+	measure(streamJumbo, jumboMTU, false, tcp, rate(&d.TCP9000))
+	measure(streamOffload, ethernetMTU, true, tcp, rate(&d.Offload))
 	if *d == (Devices{Nice: d.Nice}) {
 		return nil, left
 	}
@@ -87,6 +97,10 @@ func (s sample) goodput() float64 {
 	return 8 * float64(s.bytes-s.frames*tcpHeaders) / s.wall.Seconds()
 }
 
+// carryLimit is how much longer than planned the loop may take until it has enough frames: on a
+// busy machine it and the senders wait for a core.
+const carryLimit = 10 * time.Second
+
 // carry creates two hosts and runs the loop between them while traffic flows.
 func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s []sample, nice bool, err error) {
 	var hosts [2]*host
@@ -96,7 +110,7 @@ func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s [
 		}
 		defer hosts[i].close()
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+5*time.Second) // far more than needed
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+carryLimit)
 	defer cancel()
 	l := &loop{ctx: ctx, effort: e, fds: [2]int{hosts[0].fd, hosts[1].fd}, room: mtu + frameSlack, offload: offload}
 	ended := make(chan error, 1)

@@ -18,9 +18,9 @@ func planOf(t *testing.T, text string) *plan.Plan {
 	return p
 }
 
-// TestNeed checks the arithmetic against results computed by hand, on a machine that
+// TestNeed_IsTheDilationForTheLinks checks the arithmetic against results computed by hand, on a machine that
 // carries 14 Gb/s with offload, 1.7 Gb/s without, and 2.5 million packet-hops per second.
-func TestNeed(t *testing.T) {
+func TestNeed_IsTheDilationForTheLinks(t *testing.T) {
 	on := &full().Predict
 	for name, c := range map[string]struct {
 		lab       string

@@ -72,11 +72,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r.ClockRead = clockRead()
 	var err error
 	r.Sleep, err = sleep(ctx, wall.Ordinary, e)
-	leave("sleep, ordinary scheduling", err)
+	leave(sleepOrdinary, err)
 	r.SleepFIFO, err = sleep(ctx, wall.Realtime, e)
 	leave("sleep, SCHED_FIFO", err)
 	r.WakeUp, err = wakeUp(ctx, e)
-	leave("wake-up of a thread", err)
+	leave(wakeUpOfThread, err)
 	in, err := examineInside(ctx, o)
 	if err != nil {
 		leave("packets through devices; kernel features", err)
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		r.LeftOut = append(r.LeftOut, in.LeftOut...)
 	}
 	r.Virtual, err = virtualTime(ctx, e)
-	leave("virtual time", err)
+	leave(virtualSpeed, err)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -32,11 +33,12 @@ const (
 	loopBatch = 32
 	// loopWait is how long the loop sleeps without looking at ctx.
 	loopWait = 10 // ms
+	// leastFrames is how many frames a round has at least.
+	leastFrames = 100
 )
 
-var errNoTraffic = errors.New("nothing came through the devices")
-
-// run forwards frames until the rounds are over or ctx ends.
+// run forwards frames until the rounds are over or ctx ends. A round takes until it has lasted
+// long enough and has enough frames.
 func (l *loop) run() error {
 	l.started = true
 	room := l.room
@@ -74,10 +76,7 @@ func (l *loop) run() error {
 		case !warm && time.Since(began) >= l.effort.warm:
 			warm = true
 			begin()
-		case warm && time.Since(began) >= l.effort.traffic:
-			if now.frames == 0 {
-				return errNoTraffic
-			}
+		case warm && time.Since(began) >= l.effort.traffic && now.frames >= leastFrames:
 			now.wall, now.cpu = time.Since(began), threadTime()-cpu
 			if l.offload {
 				now.bytes -= now.frames * virtioHeader
@@ -87,6 +86,9 @@ func (l *loop) run() error {
 			}
 			begin()
 		}
+	}
+	if errors.Is(context.Cause(l.ctx), context.DeadlineExceeded) {
+		return fmt.Errorf("too few packets came through: %d of %d rounds were complete (run weft doctor again when the machine is idle)", len(l.samples), l.effort.rounds)
 	}
 	return context.Cause(l.ctx)
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -33,19 +34,20 @@ const (
 	switchHops = 2
 )
 
-// Prediction predicts the performance of labs on this machine. 0 and nil mean
-// unknown, because a measurement is missing.
+// Prediction predicts the performance of labs on this machine. 0 means unknown,
+// because a measurement is missing; LeftOut says which.
 type Prediction struct {
-	Packets     float64    `json:"packets_per_second"` // through one engine
-	TCP1500     units.Rate `json:"tcp_1500"`           // one stream, one switch
-	TCP9000     units.Rate `json:"tcp_9000"`
-	Offload     units.Rate `json:"tcp_1500_offload"`      // if the engine takes super-packets
-	RoundTrip   units.Time `json:"round_trip"`            // of two programs, as added by an idle lab with one switch
-	RoundPerHop units.Time `json:"round_trip_per_switch"` // added by each further switch
-	LatenessP99 units.Time `json:"lateness_p99"`          // of deliveries, while the engine is not overloaded
-	Hosts       int        `json:"hosts"`                 // real ones
-	HostsLimit  string     `json:"hosts_limit"`           // what the next one would lack
-	VirtualHops float64    `json:"virtual_packet_hops_per_second"`
+	Packets     float64    `json:"packets_per_second,omitempty"` // through one engine
+	TCP1500     units.Rate `json:"tcp_1500,omitempty"`           // one stream, one switch
+	TCP9000     units.Rate `json:"tcp_9000,omitempty"`
+	Offload     units.Rate `json:"tcp_1500_offload,omitempty"`      // if the engine takes super-packets
+	RoundTrip   units.Time `json:"round_trip,omitempty"`            // of two programs, as added by an idle lab with one switch
+	RoundPerHop units.Time `json:"round_trip_per_switch,omitempty"` // added by each further switch
+	LatenessP99 units.Time `json:"lateness_p99,omitempty"`          // of deliveries, while the engine is not overloaded
+	Hosts       int        `json:"hosts"`                           // real ones
+	HostsLimit  string     `json:"hosts_limit"`                     // what the next one would lack
+	VirtualHops float64    `json:"virtual_packet_hops_per_second,omitempty"`
+	LeftOut     []LeftOut  `json:"left_out,omitempty"` // what is unknown
 }
 
 func predict(m *Measured, r room) Prediction {
@@ -61,12 +63,9 @@ func predict(m *Measured, r room) Prediction {
 		p.VirtualHops = m.Virtual.Hops
 		p.RoundPerHop = round(2 * hopTime(m))
 	}
-	if m.WakeUp != nil && m.Virtual != nil {
-		oneWay := oneWaySleeps**m.WakeUp + switchHops*hopTime(m)
-		if p.Packets > 0 {
-			oneWay += units.Time(float64(units.Second) / p.Packets)
-		}
-		p.RoundTrip = round(2 * oneWay)
+	if m.WakeUp != nil && m.Virtual != nil && p.Packets > 0 {
+		packet := units.Time(float64(units.Second) / p.Packets)
+		p.RoundTrip = round(2 * (oneWaySleeps**m.WakeUp + packet + switchHops*hopTime(m)))
 	}
 	switch {
 	case m.SleepFIFO != nil:
@@ -74,7 +73,44 @@ func predict(m *Measured, r room) Prediction {
 	case m.Sleep != nil:
 		p.LatenessP99 = m.Sleep.P99
 	}
+	p.leaveOut(m)
 	return p
+}
+
+// leaveOut lists what is unknown, with the measurements that it needs.
+func (p *Prediction) leaveOut(m *Measured) {
+	var d Devices
+	if m.Devices != nil {
+		d = *m.Devices
+	}
+	type need struct {
+		what  string
+		known bool
+	}
+	small, virtual := need{smallPackets, d.Small > 0}, need{virtualSpeed, m.Virtual != nil}
+	for _, x := range []struct {
+		what  string
+		needs []need
+	}{
+		{"packets", []need{small}},
+		{"a TCP stream at MTU 1500", []need{{streamEthernet, d.TCP1500 > 0}}},
+		{"a TCP stream at MTU 9000", []need{{streamJumbo, d.TCP9000 > 0}}},
+		{"a TCP stream with offload", []need{{streamOffload, d.Offload > 0}}},
+		{"round trip", []need{{wakeUpOfThread, m.WakeUp != nil}, small, virtual}},
+		{"round trip per switch", []need{virtual}},
+		{"lateness", []need{{sleepOrdinary, m.Sleep != nil || m.SleepFIFO != nil}}},
+		{virtualSpeed, []need{virtual}},
+	} {
+		var missing []string
+		for _, n := range x.needs {
+			if !n.known {
+				missing = append(missing, n.what)
+			}
+		}
+		if len(missing) > 0 {
+			p.LeftOut = append(p.LeftOut, LeftOut{x.what, "not measured: " + strings.Join(missing, "; ")})
+		}
+	}
 }
 
 func share(bare units.Rate) units.Rate { return units.Rate(digits(engineShare*float64(bare), 2)) }

@@ -29,8 +29,8 @@ func full() *Result {
 	return r
 }
 
-// TestPredict checks the arithmetic against results computed by hand.
-func TestPredict(t *testing.T) {
+// TestPrediction_FollowsFromMeasurements checks the arithmetic against results computed by hand.
+func TestPrediction_FollowsFromMeasurements(t *testing.T) {
 	got := full().Predict
 	want := Prediction{
 		Packets: 170_000, TCP1500: 1700 * units.Mbps, TCP9000: 5100 * units.Mbps, Offload: 14 * units.Gbps,
@@ -43,31 +43,67 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictFromLess: what is not measured is not predicted, and there is no
-// division by zero.
-func TestPredictFromLess(t *testing.T) {
+// TestPrediction_LeavesOutWhatWasNotMeasured: what is not measured is not predicted, nor is what
+// depends on it; it is listed with the reason, and there is no division by zero.
+func TestPrediction_LeavesOutWhatWasNotMeasured(t *testing.T) {
 	wake := 30 * us
 	r := room{files: 1000, memory: units.GiB, namespaces: 500}
+	whole := full().Measured
+	without := func(change func(m *Measured)) Measured {
+		m, d := whole, *whole.Devices
+		m.Devices = &d
+		change(&m)
+		return m
+	}
 	for name, c := range map[string]struct {
 		m    Measured
-		want Prediction
+		left []LeftOut
+		want func(*Prediction) bool
 	}{
-		"nothing":       {Measured{}, Prediction{}},
-		"wake-up":       {Measured{WakeUp: &wake}, Prediction{}},
-		"devices":       {Measured{Devices: &Devices{TCP9000: units.Gbps}}, Prediction{TCP9000: 850 * units.Mbps}},
-		"virtual":       {Measured{Virtual: &VirtualTime{1e6}}, Prediction{VirtualHops: 1e6, RoundPerHop: 2 * us}},
-		"no offload":    {Measured{Virtual: &VirtualTime{1e6}, Devices: &Devices{}}, Prediction{VirtualHops: 1e6, RoundPerHop: 2 * us}},
-		"ordinary only": {Measured{Sleep: &Sleep{us, 2 * us, 3 * us}}, Prediction{LatenessP99: 2 * us}},
-		"no devices":    {Measured{WakeUp: &wake, Virtual: &VirtualTime{1e6}}, Prediction{VirtualHops: 1e6, RoundPerHop: 2 * us, RoundTrip: 64 * us}},
+		"everything": {whole, nil, func(p *Prediction) bool { return p.RoundTrip > 0 && p.LatenessP99 == 70*us }},
+		"small packets": {
+			without(func(m *Measured) { m.Devices.Small = 0 }),
+			[]LeftOut{{"packets", "not measured: packets of 64 bytes through two TAPs"}, {"round trip", "not measured: packets of 64 bytes through two TAPs"}},
+			func(p *Prediction) bool {
+				return p.Packets == 0 && p.RoundTrip == 0 && p.TCP1500 > 0 && p.RoundPerHop > 0
+			},
+		},
+		"offload": {
+			without(func(m *Measured) { m.Devices.Offload = 0 }),
+			[]LeftOut{{"a TCP stream with offload", "not measured: TCP through two TAPs with offload"}},
+			func(p *Prediction) bool { return p.Offload == 0 && p.TCP9000 > 0 },
+		},
+		"virtual time and wake-up": {
+			without(func(m *Measured) { m.Virtual, m.WakeUp = nil, nil }),
+			[]LeftOut{{"round trip", "not measured: wake-up of a thread; virtual time"}, {"round trip per switch", "not measured: virtual time"}, {"virtual time", "not measured: virtual time"}},
+			func(p *Prediction) bool {
+				return p.RoundTrip+p.RoundPerHop == 0 && p.VirtualHops == 0 && p.Packets > 0
+			},
+		},
+		"sleep with SCHED_FIFO": {without(func(m *Measured) { m.SleepFIFO = nil }), nil, func(p *Prediction) bool { return p.LatenessP99 == 120*us }},
+		"all sleeps": {
+			without(func(m *Measured) { m.Sleep, m.SleepFIFO = nil, nil }),
+			[]LeftOut{{"lateness", "not measured: sleep, ordinary scheduling"}},
+			func(p *Prediction) bool { return p.LatenessP99 == 0 },
+		},
 	} {
-		c.want.Hosts, c.want.HostsLimit = 246, "open files"
-		if diff := cmp.Diff(c.want, predict(&c.m, r)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		p := predict(&c.m, r)
+		if diff := cmp.Diff(c.left, p.LeftOut); diff != "" || !c.want(&p) {
+			t.Errorf("without %s: %+v (-want +got):\n%s", name, p, diff)
+		}
+	}
+	for name, m := range map[string]Measured{"nothing": {}, "only a wake-up": {WakeUp: &wake}} {
+		p := predict(&m, r)
+		left := len(p.LeftOut)
+		p.LeftOut = nil
+		if diff := cmp.Diff(Prediction{Hosts: 246, HostsLimit: "open files"}, p); diff != "" || left != 8 {
+			t.Errorf("%s was measured, and %d predictions are left out (-want +got):\n%s", name, left, diff)
 		}
 	}
 }
 
-func TestJudge(t *testing.T) {
+// TestVerdict_IsThatOfTheWorstCheck checks the summary too.
+func TestVerdict_IsThatOfTheWorstCheck(t *testing.T) {
 	bad, warn := Check{Name: "/dev/net/tun", Verdict: Bad}, Check{Name: "load", Verdict: Warn}
 	for _, c := range []struct {
 		checks  []Check
@@ -86,7 +122,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestDigits(t *testing.T) {
+func TestDigits_KeepsTheFirst(t *testing.T) {
 	for _, c := range []struct {
 		v    float64
 		n    int
@@ -98,7 +134,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
+func TestMedian_IsTheLowerOfTwo(t *testing.T) {
 	for _, c := range []struct {
 		v    []int
 		want int

@@ -12,6 +12,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
+// Names of measurements, for LeftOut.
+const (
+	sleepOrdinary  = "sleep, ordinary scheduling"
+	wakeUpOfThread = "wake-up of a thread"
+)
+
 // sleepSpan is the sleep that is measured: as between two packets, not as on an
 // idle machine.
 const sleepSpan = 100 * units.Microsecond

@@ -30,13 +30,12 @@ func (r *Result) Write(w io.Writer) {
 	for _, l := range r.lines() {
 		row(w, l[0], l[1])
 	}
-	for _, l := range r.LeftOut {
-		row(w, "left out", l.What+": "+l.Why)
-	}
+	writeLeftOut(w, r.LeftOut)
 	fmt.Fprintln(w, "prediction")
 	for _, l := range r.Predict.lines() {
 		row(w, l[0], l[1])
 	}
+	writeLeftOut(w, r.Predict.LeftOut)
 	if n := r.Need; n != nil {
 		fmt.Fprintf(w, "slow motion for lab %s\n", n.Lab)
 		row(w, "what it needs", n.text())
@@ -54,6 +53,12 @@ func (c *Check) write(w io.Writer) {
 	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrap(text, indent))
 	if c.Verdict != OK && c.Fix != "" {
 		fmt.Fprintf(w, "%*s%s\n", indent, "", wrap("> "+c.Fix, indent))
+	}
+}
+
+func writeLeftOut(w io.Writer, all []LeftOut) {
+	for _, l := range all {
+		row(w, "left out", l.What+": "+l.Why)
 	}
 }
 

@@ -14,7 +14,7 @@ func text(r *Result) string {
 	return b.String()
 }
 
-func TestText(t *testing.T) {
+func TestText_ShowsAllFindings(t *testing.T) {
 	r := full()
 	r.Checks[1].Verdict, r.Checks[1].Means, r.Checks[1].Fix = Warn, "it is slow", "buy a faster one"
 	r.Checks = append(r.Checks, Check{Group: groupKernel, Name: "congestion control", Verdict: Warn, Found: "bbr by default", Means: "a timer for every packet, in the time of the engine", Fix: "sysctl -w net.ipv4.tcp_congestion_control=cubic"})
@@ -62,26 +62,28 @@ warn
 	}
 }
 
-// TestTextOfLittle: without measurements the table has no figures.
-func TestTextOfLittle(t *testing.T) {
+// TestText_ShowsWhatIsMissing: without measurements the table has no figures, and says why.
+func TestText_ShowsWhatIsMissing(t *testing.T) {
 	r := &Result{LeftOut: []LeftOut{{"everything", "no time"}}}
+	r.Predict.HostsLimit = "open files"
+	r.Predict.LeftOut = []LeftOut{{"packets", "not measured: everything"}}
 	r.judge()
 	want := `measured
   reading the clock         0s
   left out                  everything: no time
 prediction
   real hosts                0, limited by open files
+  left out                  packets: not measured: everything
 ok
   Labs can run here.
 `
-	r.Predict.HostsLimit = "open files"
 	if diff := cmp.Diff(want, text(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestJSON: all values survive a round trip, under the names in docs/commands.md.
-func TestJSON(t *testing.T) {
+// TestJSON_HasAllValues: they survive a round trip, under the names in docs/commands.md.
+func TestJSON_HasAllValues(t *testing.T) {
 	r := full()
 	r.LeftOut = []LeftOut{{"a", "b"}}
 	b, err := json.Marshal(r)
@@ -102,7 +104,22 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
+// TestJSON_LeavesOutWhatIsUnknown: a figure that was not measured is absent, not 0.
+func TestJSON_LeavesOutWhatIsUnknown(t *testing.T) {
+	r := &Result{Measured: Measured{Devices: &Devices{Large: 1}}}
+	r.Predict = predict(&r.Measured, room{})
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"packets_per_second_64", "tcp_1500", "packets_per_second", "round_trip", "lateness_p99", "virtual_packet_hops_per_second"} {
+		if strings.Contains(string(b), `"`+name+`":`) {
+			t.Errorf("%s is in %s", name, b)
+		}
+	}
+}
+
+func TestWrap_FitsTheColumns(t *testing.T) {
 	long := strings.Repeat("word ", 60)
 	for line := range strings.Lines(strings.Repeat(" ", 28) + wrap(long, 28)) {
 		if n := len(strings.TrimSuffix(line, "\n")); n > columns {
@@ -114,7 +131,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
+func TestCount_HasThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{12: "12", 999: "999", 1000: "1,000", 81_005: "81,005", 1.5e6: "1.5 million"} {
 		if got := count(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)

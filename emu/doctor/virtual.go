@@ -12,6 +12,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
+// virtualSpeed is the name of the measurement, for LeftOut.
+const virtualSpeed = "virtual time"
+
 // VirtualTime is the speed of the engine in virtual time.
 type VirtualTime struct {
 	Hops float64 `json:"packet_hops_per_second"` // packets sent by a port
