@@ -283,11 +283,13 @@ func (p *program) await(ctx context.Context) error {
 	}
 	limit := time.NewTimer(r.Within)
 	defer limit.Stop()
+	asking, cancel := context.WithTimeout(ctx, r.Within) // an emulated guest may take seconds to answer
+	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	over, quiet := p.over, p.quiet
 	for {
-		if ok, err := p.isReady(ctx); ok || err != nil && ctx.Err() == nil {
+		if ok, err := p.isReady(asking); ok || err != nil && asking.Err() == nil {
 			return err
 		}
 		select {
@@ -302,7 +304,7 @@ func (p *program) await(ctx context.Context) error {
 			}
 			over = nil // what it left in the background may still become ready
 		case <-quiet:
-			if ok, _ := p.isReady(ctx); r.Output != "" && !ok {
+			if ok, _ := p.isReady(asking); r.Output != "" && !ok {
 				return p.explain("closed its output and is not ready: " + p.missing())
 			}
 			quiet = nil
@@ -389,16 +391,21 @@ func (p *program) look(ctx context.Context, file string) (bool, error) {
 	return true, nil
 }
 
-// ask runs a short program in a guest.
+// ask runs a short program in a guest, unless ctx ends before that.
 func (g *guest) ask(ctx context.Context, argv ...string) (code int, text string, err error) {
-	stream := g.session()
+	return askAgent(ctx, g.session(), argv...)
+}
+
+// askAgent is ask over a stream to the guest's agent, which it closes.
+func askAgent(ctx context.Context, stream io.ReadWriteCloser, argv ...string) (code int, text string, err error) {
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
 	defer stop()
-	limit := time.AfterFunc(countPatience, func() { stream.Close() })
-	defer limit.Stop()
 	var b bytes.Buffer
 	r, err := agent.Run(stream, agent.Command{Argv: argv, Stdout: &b})
-	if err == nil && r.Error != "" {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = fmt.Errorf("the guest's agent has not answered: %w", context.Cause(ctx))
+	case err == nil && r.Error != "":
 		err = errors.New(r.Error)
 	}
 	return r.Code, b.String(), err

@@ -43,16 +43,14 @@ func (g *guest) answers() bool {
 	}
 }
 
-// countPatience is how long to wait for the counters of a guest.
-const countPatience = 2 * time.Second
+// countPatience is how long to wait for the counters of a guest, which may be slow.
+const countPatience = 20 * time.Second
 
 // sockets reads the counters of the guest's kernel.
 func (g *guest) sockets() (netnslab.Sockets, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), countPatience)
+	defer cancel()
 	// A guest without IPv6 has no snmp6.
-	_, v4, err := g.ask(context.Background(), "cat", "/proc/net/snmp")
-	if err != nil {
-		return netnslab.Sockets{}, err
-	}
-	_, v6, err := g.ask(context.Background(), "cat", "/proc/net/snmp6")
-	return netnslab.ParseSockets(v4, v6), err
+	_, text, err := g.ask(ctx, "cat", "/proc/net/snmp", "/proc/net/snmp6")
+	return netnslab.ParseSockets(text, text), err
 }
