@@ -26,9 +26,9 @@ topology:
 // linkMBs is the maximum throughput of a 2 Gb/s link, in MB/s.
 const linkMBs = 250
 
-// TestEnvironmentIsNotNeeded: programs without their environment, such as those
+// TestRDMAPrograms_NeedNoEnvironment: programs without their environment, such as those
 // started by sshd, cron and sudo, find the NIC.
-func TestEnvironmentIsNotNeeded(t *testing.T) {
+func TestRDMAPrograms_NeedNoEnvironment(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, rdmaSlow, "ibv_devinfo", "rping")
 	for _, argv := range [][]string{{"env", "-i", "ibv_devinfo"}, {"ibv_devinfo"}, {"env", "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu", "ibv_devinfo"}} {
@@ -50,8 +50,9 @@ func TestEnvironmentIsNotNeeded(t *testing.T) {
 	}
 }
 
-// TestLibrariesThatTheSystemLacks: they are found through the linker cache of the host.
-func TestLibrariesThatTheSystemLacks(t *testing.T) {
+// TestRDMALibraries_AreInTheLinkerCacheOfTheHost: also those that the system lacks are found there.
+func TestRDMALibraries_AreInTheLinkerCacheOfTheHost(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Need(t, "gcc")
 	testlab.NeedVerbs(t)
 	built, err := filepath.Glob(filepath.Join(filepath.Dir(weft), "verbs", "*.so.*"))
@@ -87,8 +88,8 @@ func TestLibrariesThatTheSystemLacks(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIPPED: this system's linker has no cache: %v", err)
 	}
-	t.Setenv("WEFT_VERBS", dir)
 	l := testlab.New(t, weft, t.TempDir(), testlab.TwoNICs)
+	setenv(l, "WEFT_VERBS", dir)
 	l.Must("up", "-d", l.File)
 	for _, host := range []string{"h1", "h2"} {
 		if _, e, code := l.Run("exec", "-l", l.Name, host, "--", "env", "-i", program); code != 42 {
@@ -103,13 +104,13 @@ func TestLibrariesThatTheSystemLacks(t *testing.T) {
 	}
 }
 
-// TestUCXChoosesByItself: without any setting UCX uses the NIC between hosts, and the
+// TestUCX_ChoosesTheNICByItself: without any setting UCX uses the NIC between hosts, and the
 // link can carry what it measures.
-func TestUCXChoosesByItself(t *testing.T) {
+func TestUCX_ChoosesTheNICByItself(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, rdmaSlow, "ucx_perftest")
 	before := l.Ports()["s1:1"].TxBytes
-	_, said := l.RunWithServer("13337", []string{"ucx_perftest"}, []string{"ucx_perftest", "10.0.0.1", "-t", "tag_bw", "-s", "1000000", "-n", "50", "-w", "5"})
+	_, said := l.RunRDMA([]string{"ucx_perftest"}, []string{"ucx_perftest", "10.0.0.1", "-t", "tag_bw", "-s", "1000000", "-n", "50"})
 	m := regexp.MustCompile(`Final: +50 .* ([0-9.]+) +[0-9.]+ +[0-9]+ +[0-9]+\n`).FindStringSubmatch(said)
 	if m == nil {
 		t.Fatalf("the client says\n%s", said)
@@ -117,17 +118,17 @@ func TestUCXChoosesByItself(t *testing.T) {
 	if rate, err := strconv.ParseFloat(m[1], 64); err != nil || rate > linkMBs {
 		t.Errorf("%s MB/s over a link of %d", m[1], linkMBs)
 	}
-	if sent := l.Ports()["s1:1"].TxBytes - before; sent < 55*1000000 {
-		t.Errorf("the fabric has carried %v of 55 MB", sent)
+	if sent := l.Ports()["s1:1"].TxBytes - before; sent < 50*1000000 {
+		t.Errorf("the fabric has carried %v of 50 MB", sent)
 	}
 }
 
-// mpiRanks is how many ranks TestMPIOverSSH has in each of the two hosts.
+// mpiRanks is how many ranks TestMPI has in each of the two hosts.
 const mpiRanks = 2
 
-// TestMPIOverSSH: Open MPI starts its ranks in both hosts with ssh, as on any
+// TestMPI_UsesRDMAAndSharedMemory: Open MPI starts its ranks in both hosts with ssh, as on any
 // cluster. They use RDMA between the hosts and shared memory within one.
-func TestMPIOverSSH(t *testing.T) {
+func TestMPI_UsesRDMAAndSharedMemory(t *testing.T) {
 	t.Parallel()
 	weft := testlab.Need(t, "mpirun", "mpicc", "ssh", "ssh-keygen", "gcc")
 	testlab.NeedVerbs(t)
@@ -190,9 +191,9 @@ func TestMPIOverSSH(t *testing.T) {
 	if len(pairs) != 6 || between != 4 {
 		t.Errorf("of 6 pairs of ranks, 4 of them between hosts, there are %d and %d:\n%s", len(pairs), between, out)
 	}
-	// 4 pairs of ranks send 21 messages of 1 MB each from h1 to h2, and some smaller ones.
-	if got := rdma("received_payload"); got < 4*21e6 {
-		t.Errorf("the NICs have carried %d bytes, want 84 MB and more", got)
+	// 4 pairs of ranks send 6 messages of 1 MB each from h1 to h2, and some smaller ones.
+	if got := rdma("received_payload"); got < 4*6e6 {
+		t.Errorf("the NICs have carried %d bytes, want 24 MB and more", got)
 	}
 	for what, want := range map[string]string{"within a host": `tag\((sysv|posix)/memory`, "between hosts": `tag\((rc|ud)_verbs/roce0:1`} {
 		if !regexp.MustCompile(want).MatchString(out + e) {

@@ -10,21 +10,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/internal/judge"
-	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// startWorkload is startLab with the file's modelled traffic.
+// startWorkload is testlab.Start with the file's modelled traffic.
 func startWorkload(t *testing.T, text string, programs ...string) *testlab.Lab {
 	t.Helper()
 	l := testlab.New(t, testlab.Need(t, programs...), t.TempDir(), text)
@@ -35,11 +32,7 @@ func startWorkload(t *testing.T, text string, programs ...string) *testlab.Lab {
 // reportSoFar returns the report of the running lab.
 func reportSoFar(l *testlab.Lab) *report.Report {
 	l.T.Helper()
-	i, err := netnslab.Find(l.Name)
-	if err != nil {
-		l.T.Fatal(err)
-	}
-	r, err := lab.NewClient(i.Dir).Report(l.T.Context())
+	r, err := l.Client().Report(l.T.Context())
 	if err != nil {
 		l.T.Fatal(err)
 	}
@@ -49,20 +42,17 @@ func reportSoFar(l *testlab.Lab) *report.Report {
 // transferred waits until n messages of every transfer have ended.
 func transferred(l *testlab.Lab, n uint64) {
 	l.T.Helper()
-	for range 600 {
-		if !slices.ContainsFunc(reportSoFar(l).Transfers, func(x workload.TransferResult) bool { return x.Completed+x.Failed < n }) {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	l.T.Fatal("the transfers do not come to an end")
+	l.WaitFor(fmt.Sprintf("%d messages of each transfer", n), func() bool {
+		return !slices.ContainsFunc(reportSoFar(l).Transfers, func(x workload.TransferResult) bool { return x.Completed+x.Failed < n })
+	})
 }
 
-// TestNICsBesidePrograms: the NICs of real hosts, a TAP and a TUN, and of a
+// TestNICs_ShareTheirPortsWithPrograms: the NICs of real hosts, a TAP and a TUN, and of a
 // modelled one, write, read and send to each other through the ports and
 // addresses that iperf3 and ping use at the same time. No packet of the NICs is
 // lost, and they are correct in a capture.
-func TestNICsBesidePrograms(t *testing.T) {
+func TestNICs_ShareTheirPortsWithPrograms(t *testing.T) {
+	t.Parallel()
 	l := startWorkload(t, `
 topology:
   kinds:
@@ -79,23 +69,18 @@ workload:
   - {read: {name: r, from: h1, to: h2, size: 60KB, for: 1h, every: 50ms, ip: 6}}
   - {send: {name: s, from: h3, to: h1, size: 60KB, for: 1h, every: 50ms}}
 `, "iperf3", "ping", "tshark")
-	stop := l.Capture("s1:1")
-	ping := l.Command("exec", "-l", l.Name, "h2", "--", "ping", "-6", "-c", "20", "-i", "0.1", "h1")
-	var said strings.Builder
-	ping.Stdout = &said
-	if err := ping.Start(); err != nil {
-		t.Fatal(err)
-	}
-	got := l.Iperf3("h1", "h2", "h2", "-4", "-t", "2", "-C", "cubic").End.Received.Bits / 1e6
-	if err := ping.Wait(); err != nil || !strings.Contains(said.String(), " 0% packet loss") {
-		t.Errorf("ping beside NICs: %v\n%s", err, &said)
-	}
-	// The WRITEs take 10 Mb/s of the same direction.
-	if t.Logf("iperf3: %.1f Mb/s", got); got < 10 || got > 90 {
-		t.Errorf("iperf3 has %.1f Mb/s beside NICs", got)
-	}
-	transferred(l, 30)
+	stop := l.Capture("s1:1", "-f", "udp port 4791")
+	transferred(l, 5)
 	file := stop()
+	ping := l.StartProgram("h2", "ping", "-6", "-c", "20", "-i", "0.1", "h1")
+	got := l.Iperf3("h1", "h2", "h2", "-4", "-n", "3M", "-C", "cubic").End.Received
+	// The WRITEs take 10 Mb/s of the same direction.
+	if t.Logf("iperf3: %.1f Mb/s", got.Bits/1e6); got.Bits > 90e6 {
+		t.Errorf("iperf3 has %.1f Mb/s beside NICs", got.Bits/1e6)
+	}
+	if err := ping.WaitEnd(t); err != nil || !strings.Contains(ping.Out.String(), " 0% packet loss") {
+		t.Errorf("ping beside NICs: %v\n%s", err, &ping.Out)
+	}
 	r := l.Down()
 
 	if a := r.Accounts; !a.Balanced() {
@@ -106,7 +91,7 @@ workload:
 		t.Errorf("lateness: %+v", late)
 	}
 	for _, x := range r.Transfers {
-		if x.Posted > x.Completed+1 || x.Failed+x.Retransmitted+x.Timeouts != 0 || x.Received < x.Payload || x.Received > x.Payload+x.MessageSize || x.Goodput == 0 {
+		if x.Completed < 5+2 || x.Posted > x.Completed+1 || x.Failed+x.Retransmitted+x.Timeouts != 0 || x.Received < x.Payload || x.Received > x.Payload+x.MessageSize || x.Goodput == 0 {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -149,10 +134,11 @@ workload:
   - {send: {from: h5, to: h6, size: 500B, count: 100, every: 5ms, service: ud, ip: 6}}
 `
 
-// TestNICsInBothClocks: without programs a run in wall-clock time equals the
+// TestNICs_DoTheSameInBothClocks: without programs a run in wall-clock time equals the
 // run in virtual time: every transfer has the same record and every port the
 // same counters, however the machine behaved, with one engine and with two.
-func TestNICsInBothClocks(t *testing.T) {
+func TestNICs_DoTheSameInBothClocks(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Need(t)
 	dir := t.TempDir()
 	for _, workers := range []int{1, 2} {
@@ -186,8 +172,9 @@ func TestNICsInBothClocks(t *testing.T) {
 	}
 }
 
-// TestNICsStaySilent: without --workload transfers do not send, and weft says so.
-func TestNICsStaySilent(t *testing.T) {
+// TestNICs_AreSilentWithoutWorkload: without --workload transfers do not send, and weft says so.
+func TestNICs_AreSilentWithoutWorkload(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Need(t)
 	l := testlab.New(t, weft, t.TempDir(), inBothClocks)
 	o, e, code := l.Run("up", "--for", "50ms", "--json", l.File)
@@ -197,8 +184,10 @@ func TestNICsStaySilent(t *testing.T) {
 	testlab.CheckNothingLeft(t, l.Name)
 }
 
-// incastOfNICs is three NICs of real hosts that write to a fourth without end.
+// incastOfNICs is three NICs of real hosts that write to a fourth without end. It is dilated, so
+// that a program always has something to send.
 const incastOfNICs = `
+dilation: 10
 topology:
   kinds:
     host: {nic: {dscp: 26, timeout: 1s}, sysctls: {net.ipv4.tcp_congestion_control: reno}}
@@ -213,11 +202,12 @@ workload:
   - {incast: {name: in, to: h1, from: [h2, h3, h4], size: 100KB, for: 1h}}
 `
 
-// TestPauseOfNICs: an incast of the NICs of real hosts, two of which have no rate
-// control, is paused and loses nothing. A program in another class of the same
+// TestPFC_PausesNICsAndLeavesOtherClassesAlone: an incast of the NICs of real hosts, two of which
+// have no rate control, is paused and loses nothing. A program in another class of the same
 // hosts is not affected and gets its share of the link; one in the same class is
 // paused with the NICs, and then continues.
-func TestPauseOfNICs(t *testing.T) {
+func TestPFC_PausesNICsAndLeavesOtherClassesAlone(t *testing.T) {
+	t.Parallel()
 	l := startWorkload(t, incastOfNICs, "iperf3")
 	transferred(l, 1)
 	top := l.Must("top", "--once", "--interval", "500ms", l.Name)
@@ -230,56 +220,42 @@ func TestPauseOfNICs(t *testing.T) {
 		t.Errorf("top shows that h2 was paused for %v%% of the time, by %v frames a second:\n%s", p, n, top)
 	}
 
-	// DWRR is exact only while both classes have something to send, and on a busy
-	// machine TCP may fall behind. So one of several intervals has to agree.
-	program := func(port, tos string) {
+	program := func(port string, more ...string) *testlab.Program {
 		l.StartServer("h1", "iperf3", "-s", "-1", "-p", port)
 		l.WaitListening("h1", port)
-		l.StartServer("h2", "iperf3", "-4", "-c", "h1", "-p", port, "-t", "60", "-C", "cubic", "-S", tos)
+		return l.StartProgram("h2", append([]string{"iperf3", "-4", "-c", "h1", "-p", port, "-C", "cubic"}, more...)...)
 	}
-	wire := func(p fabric.PortStatus, class string) float64 {
-		for _, c := range p.Classes {
-			if c.Name == class {
-				return float64(c.TxBytes + 24*c.TxPackets)
-			}
-		}
-		t.Fatalf("%s has no class %s", p.Name, class)
-		return 0
+	// sent returns what the port to h1 has sent of a class, on the wire, and how much waits there.
+	sent := func(s *report.Sample, class string) (bytes, queue float64) {
+		c := testlab.ClassOf(t, portOf(t, s, "s1:h1"), class)
+		return float64(c.TxBytes + 24*c.TxPackets), float64(c.QueueBytes)
 	}
-	program("5201", "0")
-	var said []string
-	agrees := false
-	for range 10 {
-		before := l.Ports()["s1:h1"]
-		time.Sleep(time.Second)
-		after := l.Ports()["s1:h1"]
-		nics, programs := wire(after, "roce")-wire(before, "roce"), wire(after, "default")-wire(before, "default")
-		said = append(said, fmt.Sprintf("%.3f", nics/(nics+programs)))
-		if agrees = math.Abs(nics/(nics+programs)-2./3) < 0.02; agrees {
-			break
-		}
+	other := program("5201", "-t", "3600")
+	// With a queue at the port, both classes always have something to send, and DWRR is exact.
+	other.WaitFor(l, "its packets wait at the port", func() bool {
+		_, queue := sent(sample(l), "default")
+		return queue > 50e3
+	})
+	before := sample(l)
+	after := before
+	other.WaitFor(l, "200 ms of the lab", func() bool { after = sample(l); return after.Emulated > before.Emulated+200*units.Millisecond })
+	grown := func(class string) float64 {
+		a, _ := sent(after, class)
+		b, _ := sent(before, class)
+		return a - b
 	}
-	if t.Logf("the NICs' share of the link: %v", said); !agrees {
-		t.Errorf("the NICs' shares of the link are %v, want 2/3 within 0.02", said)
+	share := grown("roce") / (grown("roce") + grown("default"))
+	if t.Logf("the NICs' share of the link is %.3f", share); math.Abs(share-2./3) > 0.02 {
+		t.Errorf("the NICs' share of the link is %.3f, want 2/3 within 0.02", share)
 	}
+	other.KillAndRead()
 
 	// In the class of the NICs.
-	before := transfer(l, "in-h2-h1").Received
-	program("5202", "104")
-	tcp := func() string { return l.Exec("h1", "ss", "-tinH", "sport", "=", ":5202") }
-	received := regexp.MustCompile(`bytes_received:(\d{7,})`)
-	for range 300 { // at least a megabyte
-		if received.MatchString(tcp()) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+	received := transfer(l, "in-h2-h1").Received
+	if c := program("5202", "-n", "200K", "-S", "104"); c.WaitEnd(t) != nil {
+		t.Errorf("a program in the class of the NICs does not go on: %v\n%s", c.Err, &c.Out)
 	}
-	if !received.MatchString(tcp()) {
-		t.Errorf("a program in the class of the NICs does not go on:\n%s", tcp())
-	}
-	if n := transfer(l, "in-h2-h1").Received - before; n < 100_000 {
-		t.Errorf("beside a program in its class the NIC has had %d bytes received", n)
-	}
+	l.WaitFor("the NIC of h2 goes on beside a program in its class", func() bool { return transfer(l, "in-h2-h1").Received > received+100_000 })
 
 	r := l.Down()
 	for _, p := range r.Ports {

@@ -1,146 +1,172 @@
 package rdma
 
 import (
+	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
 // lasting are clients whose transfers last until they are ended.
 var lasting = [][]string{
-	{"ib_write_bw", "-x", "0", "-D", "60", "-u", "12"},
-	{"ib_send_bw", "-x", "0", "-D", "60", "-u", "12"},
-	{"ib_read_bw", "-x", "0", "-D", "60", "-u", "12"},
+	{"ib_write_bw", "-x", "0", "-D", "3600", "-u", "12"},
+	{"ib_send_bw", "-x", "0", "-D", "3600", "-u", "12"},
+	{"ib_read_bw", "-x", "0", "-D", "3600", "-u", "12"},
 }
 
-// lasts starts a program in h1 and its client in h2, and waits until they transfer data.
-func lasts(l *testlab.Lab, argv []string) (server, client *testlab.Program) {
+// lasts starts a program as server and as client, and waits until they transfer data.
+func lasts(l *testlab.Lab, p pair, argv []string) (server, client *testlab.Program) {
 	l.T.Helper()
-	server = l.StartProgram("h1", argv...)
-	l.WaitListening("h1", "18515")
-	client = l.StartProgram("h2", plus(argv, "10.0.0.1")...)
-	flows(l, "h1", "leaf1:h1", 1000)
+	counted := counts(l, p.at, p.from)
+	server = l.StartServing(p.at, argv...)
+	client = l.StartProgram(p.from, plus(argv, p.address())...)
+	client.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 1e6 })
 	return server, client
 }
 
-// testRDMANotReady: SENDs without a posted receive.
-func testRDMANotReady(l *testlab.Lab, peer string) {
-	counted := counts(l, "h1", "h2")
-	runPeer(l, peer, "rnr", "h1", "h2", 1, 14)
-	if n, beyond, without := counted("rnr_nak_retry_err"), counted("req_rnr_retries_exceeded"), counted("out_of_buffer"); n < 10 || beyond != 1 || without < n {
-		l.T.Errorf("%d RNR NAKs, %d beyond the last, %d packets without a receive", n, beyond, without)
+// lateReceive: a SEND is retried for lack of a receive as often as allowed, and not more often.
+func lateReceive(peer string) func(*testlab.Lab, pair) {
+	return func(l *testlab.Lab, p pair) {
+		counted := counts(l, p.at, p.from)
+		s := l.NewProgram(p.at, peer, "rnr")
+		key, err := s.StdinPipe()
+		if err != nil {
+			l.T.Fatal(err)
+		}
+		s.Serve(l)
+		c := l.StartProgram(p.from, peerClient(peer, "rnr", p, 1, 14)...)
+		c.WaitFor(l, "RNR NAKs", func() bool { return counted("rnr_nak_retry_err") >= 10 })
+		if _, err := io.WriteString(key, "\n"); err != nil { // now it posts the receive
+			l.T.Fatal(err)
+		}
+		for _, x := range []*testlab.Program{c, s} {
+			if err := x.WaitEnd(l.T); err != nil {
+				l.T.Errorf("%v: %v\n%s", x.Args, err, &x.Out)
+			}
+		}
+		if n, beyond, without := counted("rnr_nak_retry_err"), counted("req_rnr_retries_exceeded"), counted("out_of_buffer"); beyond != 1 || without < n {
+			l.T.Errorf("%d RNR NAKs, %d beyond the last, %d packets without a receive", n, beyond, without)
+		}
 	}
-	// A stopped program soon has no receives left. The link is slow meanwhile, so that
-	// the transfer lasts.
-	set(l, "leaf1:h1", "rate=50Mbps")
-	counted = counts(l, "h1", "h2")
+}
+
+// stopped: a program that is stopped soon has no receives left.
+func stopped(l *testlab.Lab, p pair) {
+	slow(l, p)
+	counted := counts(l, p.at, p.from)
 	argv := []string{"ib_send_bw", "-x", "0", "-r", "10", "-s", "4096", "-n", "2000"}
-	s := l.StartProgram("h1", argv...)
-	l.WaitListening("h1", "18515")
-	c := l.StartProgram("h2", plus(argv, "10.0.0.1")...)
-	l.WaitFor("a transfer", func() bool { return counted("received_payload") > 200e3 })
-	resume := l.SuspendProgram("h1", "ib_send_bw")
-	l.WaitFor("an RNR NAK", func() bool { return counted("rnr_nak_retry_err") > 10 })
+	s := l.StartServing(p.at, argv...)
+	c := l.StartProgram(p.from, plus(argv, p.address())...)
+	c.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 200e3 })
+	resume := l.SuspendProgram(p.at, "ib_send_bw")
+	c.WaitFor(l, "RNR NAKs", func() bool { return counted("rnr_nak_retry_err") > 10 })
 	resume()
-	set(l, "leaf1:h1", "rate=5Gbps")
-	for _, p := range []*testlab.Program{c, s} {
-		if err := p.WaitEnd(l.T); err != nil || !strings.Contains(p.Out.String(), "4096       2000") {
-			l.T.Errorf("%v: %v\n%s", p.Args, err, &p.Out)
+	fast(l, p)
+	for _, x := range []*testlab.Program{c, s} {
+		if err := x.WaitEnd(l.T); err != nil || !strings.Contains(x.Out.String(), "4096       2000") {
+			l.T.Errorf("%v: %v\n%s", x.Args, err, &x.Out)
 		}
 	}
 }
 
-// testRDMAAccess: requests refused over the wire, and memory that is deregistered.
-func testRDMAAccess(l *testlab.Lab, peer string) {
-	counted := counts(l, "h1", "h2")
-	runPeer(l, peer, "access", "h1", "h2", 1, 14)
-	if n, invalid := counted("req_remote_access_errors"), counted("req_remote_invalid_request"); n != 17 || invalid != 4 || counted("resp_remote_access_errors") != n {
-		l.T.Errorf("%d NAKs for access, %d for invalid requests", n, invalid)
-	}
-	runPeer(l, peer, "unfit", "h1", "h2", 1, 14)
-	for _, name := range []string{"revoked-write", "revoked-read", "revoked-send"} {
-		runPeer(l, peer, name, "h1", "h2", 1, 14)
+// notAllowed: requests are refused over the wire, and memory is deregistered.
+func notAllowed(peer string) func(*testlab.Lab, pair) {
+	return func(l *testlab.Lab, p pair) {
+		counted := counts(l, p.at, p.from)
+		runPeer(l, peer, "access", p, 1, 14)
+		if n, invalid := counted("req_remote_access_errors"), counted("req_remote_invalid_request"); n != 17 || invalid != 4 || counted("resp_remote_access_errors") != n {
+			l.T.Errorf("%d NAKs for access, %d for invalid requests", n, invalid)
+		}
+		runPeer(l, peer, "unfit", p, 1, 14)
+		for _, name := range []string{"revoked-write", "revoked-read", "revoked-send"} {
+			runPeer(l, peer, name, p, 1, 14)
+		}
 	}
 }
 
-// testRDMAKilled: either side is killed in the middle of a transfer.
-func testRDMAKilled(l *testlab.Lab, peer string) {
+// killed: either side is killed in the middle of a transfer.
+func killed(peer string) (faults []fault) {
 	for _, argv := range lasting {
-		counted := counts(l, "h1", "h2")
-		s, c := lasts(l, argv)
-		_ = s.Process.Kill()
-		c.CheckGivesUp(l.T)
-		if counted("req_transport_retries_exceeded") == 0 || counted("req_remote_access_errors") != 0 {
-			l.T.Errorf("%v: the client's requests were answered after the server was killed", argv)
-		}
-		unused(l, "h1", "h2")
-
-		s, c = lasts(l, argv)
-		_ = c.Process.Kill()
-		unused(l, "h2")
-		// A server notices if it sends, or reads from its TCP connection; the other
-		// servers wait for ever, on real NICs too.
-		_ = s.Process.Kill()
-		unused(l, "h1")
+		faults = append(faults, fault{"ServerIsKilled_ClientGivesUp/" + argv[0], func(l *testlab.Lab, p pair) {
+			counted := counts(l, p.at, p.from)
+			s, c := lasts(l, p, argv)
+			s.KillAndRead()
+			c.CheckGivesUp(l.T)
+			if counted("req_transport_retries_exceeded") == 0 || counted("req_remote_access_errors") != 0 {
+				l.T.Errorf("%v: the client's requests were answered after the server was killed", argv)
+			}
+		}}, fault{"ClientIsKilled_NothingIsLeft/" + argv[0], func(l *testlab.Lab, p pair) {
+			s, c := lasts(l, p, argv)
+			c.KillAndRead()
+			unused(l, p.from)
+			// A server notices if it sends, or reads from its TCP connection; the other
+			// servers wait for ever, on real NICs too.
+			s.KillAndRead()
+		}})
 	}
 	for _, op := range []string{"write", "read", "send"} {
 		for _, victim := range []string{"server", "client"} {
-			runPeer(l, peer, "killed-"+op+"-"+victim, "h1", "h2", 1, 10)
+			name := "killed-" + op + "-" + victim
+			faults = append(faults, fault{"ProgramIsKilled_ItsMemoryIsLeftAlone/" + name, func(l *testlab.Lab, p pair) { runPeer(l, peer, name, p, 1, 10) }})
 		}
 	}
 	// rdma_cm notifies the other side of a connection.
-	for _, victim := range []string{"h1", "h2"} {
-		s := l.StartProgram("h1", "rping", "-s")
-		time.Sleep(100 * time.Millisecond)
-		c := l.StartProgram("h2", "rping", "-c", "-a", "10.0.0.1")
-		flows(l, "h1", "leaf1:h1", 1000)
-		if victim == "h2" {
-			s, c = c, s
-		}
-		_ = s.Process.Kill()
-		if err := c.WaitEnd(l.T); !strings.Contains(c.Out.String(), "DISCONNECT") {
-			l.T.Errorf("%v after the other was killed: %v\n%s", c.Args, err, &c.Out)
-		}
+	for _, victim := range []string{"server", "client"} {
+		faults = append(faults, fault{"ProgramIsKilled_ItsPeerIsDisconnected/" + victim, func(l *testlab.Lab, p pair) {
+			counted := counts(l, p.at, p.from)
+			s := l.StartServing(p.at, "rping", "-s")
+			c := l.StartProgram(p.from, "rping", "-c", "-a", p.address())
+			c.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 10e3 })
+			if victim == "client" {
+				s, c = c, s
+			}
+			s.KillAndRead()
+			if err := c.WaitEnd(l.T); !strings.Contains(c.Out.String(), "DISCONNECT") {
+				l.T.Errorf("%v after the other was killed: %v\n%s", c.Args, err, &c.Out)
+			}
+		}})
 	}
-	endures(l, peer, "h1", "h2", 14)
+	return faults
 }
 
-// testRDMAConnections: 200 connections one after the other in one process, and 200 at
-// once.
-func testRDMAConnections(l *testlab.Lab, peer string) {
-	runPeer(l, peer, "connects", "h1", "h2", 200, 14)
+// connectedInTurn: connections one after the other in one process.
+func connectedInTurn(peer string) func(*testlab.Lab, pair) {
+	return func(l *testlab.Lab, p pair) { runPeer(l, peer, "connects", p, 100, 14) }
+}
+
+// connectedAtOnce: connections at once in one process.
+func connectedAtOnce(l *testlab.Lab, p pair) {
 	argv := []string{"ucmatose", "-c", "200", "-C", "5", "-S", "2000"}
-	if _, said := l.RunRDMA(argv, plus(argv, "-s", "10.0.0.1")); !strings.Contains(said, "return status 0") {
+	if _, said := l.RunRDMABetween(p.at, p.from, argv, plus(argv, "-s", p.address())); !strings.Contains(said, "return status 0") {
 		l.T.Errorf("%s", said)
 	}
 }
 
-// testRDMAManyPairs: 256 queue pairs at once, in one thread and in eight.
-func testRDMAManyPairs(l *testlab.Lab, peer string) {
-	if said := alike(l, "h1", "h2", "ib_write_bw", "-x", "0", "-q", "256", "-n", "5", "-s", "4096"); !strings.Contains(said, "4096       1280") {
-		l.T.Errorf("%s", said)
+// manyPairs: 256 queue pairs at once, in one thread and in eight.
+func manyPairs(peer string) func(*testlab.Lab, pair) {
+	return func(l *testlab.Lab, p pair) {
+		if said := alike(l, p.at, p.from, "ib_write_bw", "-x", "0", "-q", "256", "-n", "5", "-s", "4096"); !strings.Contains(said, "4096       1280") {
+			l.T.Errorf("%s", said)
+		}
+		runPeer(l, peer, "qps", p, 256, 14)
 	}
-	runPeer(l, peer, "qps", "h1", "h2", 256, 14)
 }
 
-// testRDMAManyPrograms: several pairs of programs at once, in both directions.
-func testRDMAManyPrograms(l *testlab.Lab, _ string) {
+// manyPrograms: several pairs of programs at once, in both directions.
+func manyPrograms(l *testlab.Lab, p pair) {
 	var servers, clients []*testlab.Program
 	for i := range 8 {
-		port := strconv.Itoa(18600 + i)
-		at, from := "h1", "h2"
+		p := p
 		if i%2 == 1 {
-			at, from = from, at
+			p.at, p.from = p.from, p.at
 		}
-		argv := []string{"ibv_rc_pingpong", "-g", "0", "-c", "-n", "300", "-p", port}
+		argv := []string{"ibv_rc_pingpong", "-g", "0", "-c", "-n", "300", "-p", strconv.Itoa(18600 + i)}
 		if i%4 > 1 {
 			argv = append(argv, "-e")
 		}
-		servers = append(servers, l.StartProgram(at, argv...))
-		l.WaitListening(at, port)
-		clients = append(clients, l.StartProgram(from, append(argv, addressOf(at))...))
+		servers = append(servers, l.StartServing(p.at, argv...))
+		clients = append(clients, l.StartProgram(p.from, plus(argv, p.address())...))
 	}
 	for i := range servers {
 		for _, s := range []*testlab.Program{clients[i], servers[i]} {
@@ -151,19 +177,16 @@ func testRDMAManyPrograms(l *testlab.Lab, _ string) {
 	}
 }
 
-// testRDMABesideTCP: RDMA and TCP share a port at the same time, and both get a
-// share of it.
-func testRDMABesideTCP(l *testlab.Lab, _ string) {
+// besideTCP: RDMA and TCP share a port at the same time, and both get on.
+func besideTCP(l *testlab.Lab, p pair) {
 	const line = 200e6
-	setFor(l, "leaf2:h2", "rate=200Mbps", "rate=5Gbps")
-	s, c := lasts(l, []string{"ib_write_bw", "-x", "0", "-D", "60", "-u", "17"})
-	counted := counts(l, "h1")
-	begin := time.Now()
-	tcp := l.Iperf3("h2", "h1", "10.0.0.1", "-t", "2", "-C", "cubic").End.Received.Bits
-	ping(l, "h1", "h2")
-	rdma := float64(counted("received_payload")) * 8 / time.Since(begin).Seconds()
-	if l.T.Logf("iperf3 %.0f Mb/s, RDMA %.0f Mb/s", tcp/1e6, rdma/1e6); tcp < line/10 || rdma < line/10 || tcp > line {
-		l.T.Errorf("of %.0f Mb/s iperf3 has %.0f and RDMA %.0f", line/1e6, tcp/1e6, rdma/1e6)
+	setFor(l, p.from, "rate=200Mbps", "rate=5Gbps")
+	s, c := lasts(l, p, []string{"ib_write_bw", "-x", "0", "-D", "3600", "-u", "17"})
+	counted := counts(l, p.at)
+	tcp := l.Iperf3(p.from, p.at, p.address(), "-n", "4M", "-C", "cubic").End.Received
+	ping(l, p)
+	if l.T.Logf("iperf3 %.0f Mb/s, and RDMA has moved %d bytes meanwhile", tcp.Bits/1e6, counted("received_payload")); tcp.Bytes < 4e6 || tcp.Bits > line || counted("received_payload") < 1e6 {
+		l.T.Errorf("iperf3 has moved %.0f bytes at %.0f Mb/s, over a link of %.0f, and RDMA %d bytes meanwhile", tcp.Bytes, tcp.Bits/1e6, line/1e6, counted("received_payload"))
 	}
-	_, _ = s.Process.Kill(), c.Process.Kill()
+	_, _ = s.KillAndRead(), c.KillAndRead()
 }

@@ -8,10 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/internal/await"
 )
 
 // rdmaLeaves is two hosts with NICs and two paths between their switches.
@@ -21,25 +19,9 @@ topology:
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, rate: 5Gbps, delay: 5us}}
 `
 
-// rdmaClient runs a client until it succeeds, as soon as a server listens.
-func rdmaClient(l *testlab.Lab, host string, argv ...string) string {
-	l.T.Helper()
-	for try := 0; ; try++ {
-		said, code := l.TryRDMA(host, argv...)
-		switch {
-		case code == 0:
-			return said
-		case try < 50 && testlab.TooEarly.MatchString(said):
-			time.Sleep(100 * time.Millisecond)
-		default:
-			l.T.Fatalf("%s: exit code %d\n%s", strings.Join(argv, " "), code, said)
-		}
-	}
-}
-
-// TestRping: Debian's rping, unmodified, on a kernel without RDMA: the data is
+// TestRping_GetsItsDataBack: Debian's rping, unmodified, on a kernel without RDMA: the data is
 // correct at both ends, and tshark accepts what went over the wire.
-func TestRping(t *testing.T) {
+func TestRping_GetsItsDataBack(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, rdmaLeaves, "rping", "tshark")
 	rping := func(count, size string) {
@@ -68,20 +50,20 @@ func TestRping(t *testing.T) {
 			t.Errorf("%s: %d packets, not %d", filter, n, want)
 		}
 	}
-	rping("1000", "65535")
+	rping("200", "65535")
 }
 
-// TestRDMAPrograms: the programs of rdma-core and perftest, each against itself,
+// TestRDMAPrograms_RunUnmodified: the programs of rdma-core and perftest, each against itself,
 // across two switches with two paths between them.
-func TestRDMAPrograms(t *testing.T) {
+func TestRDMAPrograms_RunUnmodified(t *testing.T) {
 	t.Parallel()
-	l := testlab.StartRDMA(t, rdmaLeaves, "ucmatose", "udaddy", "rdma_client", "ibv_rc_pingpong", "ib_write_bw")
-	const server = "10.0.0.1"
-	for _, c := range []struct {
+	l := testlab.StartRDMA(t, rdmaPairs, "ucmatose", "udaddy", "rdma_client", "ibv_rc_pingpong", "ib_write_bw")
+	type test struct {
 		argv string // of the server; of the client too, with to and the address appended
 		to   string
 		want string // the client prints
-	}{
+	}
+	cases := []test{
 		{"ibv_rc_pingpong -g 0", "", `1000 iters in`},
 		{"ibv_rc_pingpong -g 0 -e -s 100000", "", `1000 iters in`},
 		{"ibv_rc_pingpong -g 1 -c", "", `1000 iters in`},
@@ -143,55 +125,52 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_write_bw -x 0 --odp -n 200", "", `65536 +200`},
 		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // over IPv6
 		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
-	} {
-		t.Run(c.argv, func(t *testing.T) {
-			on := *l
-			on.T = t
-			argv := strings.Fields(c.argv)
-			var client []string
-			switch argv[0] {
-			case "rping":
-				client = []string{"rping", "-c", "-a", server, "-C", "20"}
-				s := on.StartProgram("h1", argv...) // -P serves for ever
-				rdmaClient(&on, "h2", client...)
-				_ = s.Process.Kill()
-				return
-			case "rdma_server":
-				client = []string{"rdma_client", "-s", server}
-			case "rdma_xserver":
-				client = []string{"rdma_xclient", "-s", server}
-			case "ucmatose", "udaddy":
-				client = append(append([]string{}, argv...), c.to, server)
-			default:
-				client = append(append([]string{}, argv...), server)
-			}
-			_, said := on.RunRDMA(argv, client)
-			if !regexp.MustCompile(c.want).MatchString(said) {
-				t.Errorf("the client has not printed %q:\n%s", c.want, said)
-			}
-		})
 	}
-	t.Run("ways", func(t *testing.T) {
-		on := *l
-		on.T = t
-		// A queue pair keeps its path; many use both. The few other packets are from
-		// the TCP connection through which perftest's sides find each other.
-		const beside = 100
-		for pairs, both := range map[string]bool{"1": false, "32": true} {
-			before := on.Ports()
-			alike(&on, "h1", "h2", "ib_send_bw", "-x", "0", "-n", "30", "-q", pairs)
-			after := on.Ports()
-			a := after["leaf2:spine1"].TxPackets - before["leaf2:spine1"].TxPackets
-			b := after["leaf2:spine2"].TxPackets - before["leaf2:spine2"].TxPackets
-			if t.Logf("%s queue pairs: %d and %d packets", pairs, a, b); a+b < 1920 || (min(a, b) > beside) != both {
-				t.Errorf("%s queue pairs: %d packets by one way, %d by the other", pairs, a, b)
+	onPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p pair, c test) {
+		argv := strings.Fields(c.argv)
+		client := plus(argv, p.address())
+		switch argv[0] {
+		case "rping": // -P serves for ever
+			s := l.StartServing(p.at, argv...)
+			if said, code := l.TryRDMA(p.from, "rping", "-c", "-a", p.address(), "-C", "20"); code != 0 {
+				l.T.Errorf("exit code %d\n%s\nserver:\n%s", code, said, s.KillAndRead())
 			}
+			return
+		case "rdma_server":
+			client = []string{"rdma_client", "-s", p.address()}
+		case "rdma_xserver":
+			client = []string{"rdma_xclient", "-s", p.address()}
+		case "ucmatose", "udaddy":
+			client = plus(argv, c.to, p.address())
+		}
+		_, said := l.RunRDMABetween(p.at, p.from, argv, client)
+		if !regexp.MustCompile(c.want).MatchString(said) {
+			l.T.Errorf("the client has not printed %q:\n%s", c.want, said)
 		}
 	})
 }
 
-// TestRDMADevices: what programs see of the NICs.
-func TestRDMADevices(t *testing.T) {
+// TestECMP_KeepsAQueuePairOnItsPath: a queue pair keeps its path, and many use both.
+func TestECMP_KeepsAQueuePairOnItsPath(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, rdmaLeaves, "ib_send_bw")
+	// The few other packets are from the TCP connection through which perftest's sides find each
+	// other.
+	const beside = 100
+	for pairs, both := range map[string]bool{"1": false, "32": true} {
+		before := l.Ports()
+		alike(l, "h1", "h2", "ib_send_bw", "-x", "0", "-n", "30", "-q", pairs)
+		after := l.Ports()
+		a := after["leaf2:spine1"].TxPackets - before["leaf2:spine1"].TxPackets
+		b := after["leaf2:spine2"].TxPackets - before["leaf2:spine2"].TxPackets
+		if t.Logf("%s queue pairs: %d and %d packets", pairs, a, b); a+b < 1920 || (min(a, b) > beside) != both {
+			t.Errorf("%s queue pairs: %d packets by one way, %d by the other", pairs, a, b)
+		}
+	}
+}
+
+// TestRDMADevices_LookLikeHardware: what programs see of the NICs.
+func TestRDMADevices_LookLikeHardware(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, testlab.TwoNICs, "ibv_devices", "ibv_devinfo")
 	if out := l.Exec("h1", "ibv_devices"); !regexp.MustCompile(`roce0\s+[0-9a-f]{16}`).MatchString(out) {
@@ -226,12 +205,12 @@ func TestRDMADevices(t *testing.T) {
 	}
 }
 
-// TestRDMALibrariesMissing: without the libraries RDMA programs are refused with the
-// fix, and others run.
-func TestRDMALibrariesMissing(t *testing.T) {
-	weft := testlab.Need(t, "ibv_devices")
-	t.Setenv("WEFT_VERBS", t.TempDir())
-	l := testlab.New(t, weft, t.TempDir(), testlab.TwoNICs)
+// TestRDMALibraries_AreNamedWhenTheyAreMissing: without the libraries RDMA programs are refused
+// with the fix, and others run.
+func TestRDMALibraries_AreNamedWhenTheyAreMissing(t *testing.T) {
+	t.Parallel()
+	l := testlab.New(t, testlab.Need(t, "ibv_devices"), t.TempDir(), testlab.TwoNICs)
+	setenv(l, "WEFT_VERBS", t.TempDir())
 	l.Must("up", "-d", l.File)
 	_, e, code := l.Run("exec", "-l", l.Name, "h1", "--", "ibv_devices")
 	if code == 0 || !strings.Contains(e, "scripts/verbs.sh") || !strings.Contains(e, "--kernel-rdma") {
@@ -240,16 +219,9 @@ func TestRDMALibrariesMissing(t *testing.T) {
 	l.Exec("h1", "true")
 }
 
-// flows waits until a port has sent this many further packets to a host.
-func flows(l *testlab.Lab, host, port string, packets uint64) {
-	l.T.Helper()
-	before := l.Ports()[port].TxPackets
-	for end := time.Now().Add(await.Limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if l.Ports()[port].TxPackets-before > packets {
-			return
-		}
-	}
-	l.T.Fatalf("%s gets no packets", host)
+// setenv sets an environment variable of a lab's commands, which tests beside it do not see.
+func setenv(l *testlab.Lab, name, value string) {
+	l.As = func(c *exec.Cmd) { c.Env = append(os.Environ(), name+"="+value) }
 }
 
 // buildChecks builds the program of testdata/rdma.
@@ -268,33 +240,31 @@ func buildChecks(t *testing.T) (program string) {
 	return program
 }
 
-// TestRDMAChecks runs weft's own program for what Debian's programs do not test:
+// TestVerbs_DoWhatTheirManPagesSay runs weft's own program for what Debian's programs do not test:
 // misuse, forks, flags of descriptors, threads, extended verbs.
-func TestRDMAChecks(t *testing.T) {
+func TestVerbs_DoWhatTheirManPagesSay(t *testing.T) {
 	t.Parallel()
-	l := testlab.StartRDMA(t, testlab.TwoNICs)
+	l := testlab.StartRDMA(t, rdmaPairs)
 	program := buildChecks(t)
 	list, err := exec.Command(program).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(string(list)) {
-		t.Run(name, func(t *testing.T) {
-			if o, e, code := l.Run("exec", "-l", l.Name, "h1", "--", program, name); code != 0 {
-				t.Errorf("exit code %d\n%s%s", code, o, e)
-			}
-		})
-	}
+	onPairs(l, strings.Fields(string(list)), itself, func(l *testlab.Lab, p pair, name string) {
+		if o, e, code := l.Run("exec", "-l", l.Name, p.at, "--", program, name); code != 0 {
+			l.T.Errorf("exit code %d\n%s%s", code, o, e)
+		}
+	})
 }
 
-// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse a posted
-// request, which the lab never sees.
-func TestRDMADebug(t *testing.T) {
+// TestVerbsDebug_SaysWhyAPostIsRefused: with WEFT_VERBS_DEBUG the libraries say why they refuse a
+// posted request, which the lab never sees.
+func TestVerbsDebug_SaysWhyAPostIsRefused(t *testing.T) {
+	t.Parallel()
 	l := testlab.StartRDMA(t, testlab.TwoNICs)
 	program := buildChecks(t)
-	_, quiet, _ := l.Run("exec", "-l", l.Name, "h1", "--", program, "posting")
-	t.Setenv("WEFT_VERBS_DEBUG", "1")
-	_, said, code := l.Run("exec", "-l", l.Name, "h1", "--", program, "posting")
+	_, quiet, _ := l.Run("exec", "-l", l.Name, "h1", "--", program, "bad_posts_are_refused")
+	_, said, code := l.Run("exec", "-l", l.Name, "h1", "--", "env", "WEFT_VERBS_DEBUG=1", program, "bad_posts_are_refused")
 	for _, want := range []string{
 		"65 bytes inline: max_inline_data is 64", "num_sge is 4: max_send_sge is 3", "its type does not have opcode 77", "it is not in RTS yet", "it is in RESET",
 		"a datagram has no address handle", "is not of 8 bytes",

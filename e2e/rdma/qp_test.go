@@ -6,16 +6,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// TestNICsOfARunningLab inspects the NICs of a lab in wall-clock time in all
+// TestNICsOfARunningLab_CanBeInspected inspects the NICs of a lab in wall-clock time in all
 // ways: commands, completion, API and metrics.
-func TestNICsOfARunningLab(t *testing.T) {
+func TestNICsOfARunningLab_CanBeInspected(t *testing.T) {
+	t.Parallel()
 	l := testlab.New(t, testlab.Need(t), t.TempDir(), `
 duration: 1h
 topology:
@@ -32,12 +32,10 @@ workload:
 		}
 		return list
 	}
-	for range 500 {
-		if list := pairs("h2"); len(list) == 2 && list[0].SQPSN > 100 && list[1].SQPSN > 100 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	l.WaitFor("packets of both queue pairs of h2", func() bool {
+		list := pairs("h2")
+		return len(list) == 2 && list[0].SQPSN > 100 && list[1].SQPSN > 100
+	})
 	for name, want := range map[string]int{"": 8, "h1": 4, "h2:eth0": 2, l.Name + "/h3": 2} {
 		args := []string{name}
 		if name == "" {

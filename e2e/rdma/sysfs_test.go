@@ -23,8 +23,8 @@ func needFUSE(t *testing.T) {
 	f.Close()
 }
 
-// TestRDMASysfs: what programs find about a NIC in /sys apart from its addresses.
-func TestRDMASysfs(t *testing.T) {
+// TestSysfs_DescribesTheNIC: what programs find about a NIC in /sys apart from its addresses.
+func TestSysfs_DescribesTheNIC(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, testlab.TwoNICs)
 	for file, want := range map[string]string{
@@ -38,27 +38,47 @@ func TestRDMASysfs(t *testing.T) {
 		t.Errorf("device/net has %q", got)
 	}
 	needFUSE(t)
-	for _, c := range nicemu.CounterInfos() {
-		file := "hw_counters/" + c.Name
-		switch c.Origin {
-		case nicemu.PortAttribute:
-			continue
-		case nicemu.PortCounter:
-			file = "counters/" + c.Name
-		}
-		if got := l.NICFile("h1", "ports/1/"+file); got != "0" {
+	for file, got := range counterFiles(l, func(o nicemu.Origin) bool { return o != nicemu.PortAttribute }) {
+		if got != "0" {
 			t.Errorf("%s has %q before anything was sent", file, got)
 		}
 	}
 }
 
-// TestRDMACounters: perftest reads the counters before and after its run, from files
-// that it keeps open, and sees all of its own traffic.
-func TestRDMACounters(t *testing.T) {
+// counterFiles returns what the files of h1's NIC say of the counters of some origins, by counter.
+func counterFiles(l *testlab.Lab, of func(nicemu.Origin) bool) map[string]string {
+	l.T.Helper()
+	var names []string
+	command := []string{"cat"}
+	for _, c := range nicemu.CounterInfos() {
+		if !of(c.Origin) {
+			continue
+		}
+		dir := "hw_counters"
+		if c.Origin == nicemu.PortCounter {
+			dir = "counters"
+		}
+		names = append(names, c.Name)
+		command = append(command, filepath.Join("/sys/class/infiniband/roce0/ports/1", dir, c.Name))
+	}
+	values := strings.Fields(l.Exec("h1", command...))
+	if len(values) != len(names) {
+		l.T.Fatalf("%d counters have the values %q", len(names), values)
+	}
+	found := map[string]string{}
+	for i, name := range names {
+		found[name] = values[i]
+	}
+	return found
+}
+
+// TestSysfsCounters_CountAllTraffic: perftest reads the counters before and after its run, from
+// files that it keeps open, and sees all of its own traffic.
+func TestSysfsCounters_CountAllTraffic(t *testing.T) {
 	t.Parallel()
 	l := testlab.StartRDMA(t, testlab.TwoNICs, "ib_write_bw")
 	needFUSE(t)
-	const messages = 300
+	const messages = 100
 	run := []string{"ib_write_bw", "-x", "0", "-s", "65536", "-n", strconv.Itoa(messages), "-W"}
 	served, said := l.RunRDMA(append(run, "counters/port_rcv_packets,hw_counters/rx_write_requests,counters/port_rcv_errors"),
 		append(run, "counters/port_xmit_packets,counters/port_xmit_data", "10.0.0.1"))
@@ -90,19 +110,17 @@ func TestRDMACounters(t *testing.T) {
 	}
 	// Nothing is sent any more, so all sources agree.
 	counters := l.NIC("h1").Counters
-	for _, info := range nicemu.CounterInfos() {
-		if info.Origin != nicemu.PortCounter {
-			continue
-		}
-		if got, want := l.NICFile("h1", "ports/1/counters/"+info.Name), fmt.Sprint(counters.Of(info.Name)); got != want {
-			t.Errorf("%s is %s in /sys, and %s by weft nic", info.Name, got, want)
+	for name, got := range counterFiles(l, func(o nicemu.Origin) bool { return o == nicemu.PortCounter }) {
+		if want := fmt.Sprint(counters.Of(name)); got != want {
+			t.Errorf("%s is %s in /sys, and %s by weft nic", name, got, want)
 		}
 	}
 }
 
-// TestRDMACountersOfTheDead: a lab that is killed while a program has counters open
+// TestKilledLab_LeavesNoCounters: a lab that is killed while a program has counters open
 // leaves nothing behind.
-func TestRDMACountersOfTheDead(t *testing.T) {
+func TestKilledLab_LeavesNoCounters(t *testing.T) {
+	t.Parallel()
 	l := testlab.StartRDMA(t, testlab.TwoNICs)
 	needFUSE(t)
 	before := mounts(t)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define LARGE 1000000
-#define TIMES 20
+#define TIMES 5
 
 static unsigned char byte(int from, int size, int at) { return (unsigned char)(from * 131 + size * 31 + at * 7 + at / 251); }
 

@@ -73,36 +73,27 @@ static void meet(void)
 	hear(&c, 1);
 }
 
-/* Connects the two sides over TCP. */
+/* Connects the two sides over TCP. The server listens before the client starts. */
 static void call(void)
 {
 	struct addrinfo hint = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = server ? AI_PASSIVE : 0 }, *to;
 	int s, on = 1;
 
 	CHECK(!getaddrinfo(address, PORT, &hint, &to));
-	for (int try = 0;; try++) {
-		s = socket(to->ai_family, SOCK_STREAM, 0);
-		CHECK(s >= 0);
-		if (server) {
-			CHECK(!setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
-			CHECK(!bind(s, to->ai_addr, to->ai_addrlen) && !listen(s, 1));
-			tcp = accept(s, NULL, NULL);
-			CHECK(tcp >= 0);
-			close(s);
-			break;
-		}
-		if (!connect(s, to->ai_addr, to->ai_addrlen)) {
-			tcp = s;
-			break;
-		}
-		CHECK(errno == ECONNREFUSED && try < 1000);
+	s = socket(to->ai_family, SOCK_STREAM, 0);
+	CHECK(s >= 0);
+	if (server) {
+		CHECK(!setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+		CHECK(!bind(s, to->ai_addr, to->ai_addrlen) && !listen(s, 1));
+		tcp = accept(s, NULL, NULL);
+		CHECK(tcp >= 0);
 		close(s);
-		usleep(20000);
-	}
-	if (server)
 		hear(&told, sizeof(told));
-	else
+	} else {
+		CHECK(!connect(s, to->ai_addr, to->ai_addrlen));
+		tcp = s;
 		say(&told, sizeof(told));
+	}
 }
 
 static char *map(int flags)
@@ -552,7 +543,10 @@ static void killed(enum ibv_wr_opcode op, int victim)
 	CHECK(state_of(qp) == IBV_QPS_RTS);
 }
 
-/* A SEND is retried for lack of a receive as often as allowed, and not more often. */
+/*
+ * A SEND is retried for lack of a receive as often as allowed, and not more often. The
+ * server posts a receive when it gets a line: by then the SEND was retried.
+ */
 static void rnr(void)
 {
 	struct ibv_qp *qp;
@@ -567,7 +561,7 @@ static void rnr(void)
 			post(qp, IBV_WR_SEND, mem, 3000, 0, 0);
 			CHECK(next(cq).status == (i ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_SUCCESS));
 		} else if (!i) {
-			usleep(100000);
+			CHECK(getchar() == '\n');
 			receive(qp, mem + HALF, HALF, mr->lkey);
 			CHECK(good(cq).byte_len == 3000 && holds(mem + HALF, 3000, 1));
 		}
@@ -708,7 +702,7 @@ int main(int argc, char **argv)
 		if (argc < 2) {
 			puts(cases[i].name);
 		} else if (!strcmp(argv[1], cases[i].name)) {
-			alarm(100);
+			alarm(110);
 			call();
 			cases[i].run();
 			return 0;

@@ -450,9 +450,20 @@ static void reset(void)
 }
 
 const struct check basics[] = {
-	{ "data", data }, { "rkey", rkey }, { "unmapped", unmapped }, { "limits", limits }, { "descriptor", descriptor }, { "closes", closes },
-	{ "forked", forked }, { "threads", threads }, { "overrun", overrun }, { "resize", resize }, { "shared", shared },
-	{ "window", window }, { "reset", reset }, { NULL, NULL },
+	{ "transfers_carry_their_bytes", data },
+	{ "wrong_key_ends_both_pairs", rkey },
+	{ "unmapped_memory_is_a_fault", unmapped },
+	{ "limits_are_kept", limits },
+	{ "channel_can_be_polled", descriptor },
+	{ "channel_closes_under_a_waiting_thread", closes },
+	{ "forked_child_has_its_own_session", forked },
+	{ "threads_share_a_pair", threads },
+	{ "overrun_fails_the_pairs", overrun },
+	{ "resized_queue_keeps_its_entries", resize },
+	{ "shared_queue_feeds_several_pairs", shared },
+	{ "window_gives_access_to_a_part", window },
+	{ "reset_pair_can_be_used_again", reset },
+	{ NULL, NULL },
 };
 
 int main(int argc, char **argv)
@@ -464,7 +475,7 @@ int main(int argc, char **argv)
 			if (argc < 2) {
 				puts(c->name);
 			} else if (!strcmp(argv[1], c->name)) {
-				alarm(60);
+				alarm(110);
 				c->run();
 				return 0;
 			}

@@ -404,6 +404,11 @@ static void cm_sockets(void)
 }
 
 const struct check connections[] = {
-	{ "cm_addresses", cm_addresses }, { "cm_orders", cm_orders }, { "cm_answers", cm_answers },
-	{ "cm_endpoints", cm_endpoints }, { "cm_closes", cm_closes }, { "cm_sockets", cm_sockets }, { NULL, NULL },
+	{ "cm_address_is_bound_once", cm_addresses },
+	{ "cm_calls_have_an_order", cm_orders },
+	{ "cm_requests_are_answered_once", cm_answers },
+	{ "cm_endpoints_are_synchronous", cm_endpoints },
+	{ "cm_channel_closes_under_a_waiting_thread", cm_closes },
+	{ "cm_sockets_are_refused", cm_sockets },
+	{ NULL, NULL },
 };

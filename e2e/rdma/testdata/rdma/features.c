@@ -209,5 +209,8 @@ static void domains(void)
 }
 
 const struct check features[] = {
-	{ "multicast", multicast }, { "on_demand", on_demand }, { "domains", domains }, { NULL, NULL },
+	{ "multicast_reaches_members", multicast },
+	{ "on_demand_memory_comes_and_goes", on_demand },
+	{ "domains_use_their_allocators", domains },
+	{ NULL, NULL },
 };

@@ -459,6 +459,13 @@ static void peers(void)
 }
 
 const struct check misuses[] = {
-	{ "qp_caps", qp_caps }, { "posting", posting }, { "states", states }, { "objects", objects }, { "rights", rights },
-	{ "local", local }, { "receives", receives }, { "peers", peers }, { NULL, NULL },
+	{ "impossible_pairs_are_refused", qp_caps },
+	{ "bad_posts_are_refused", posting },
+	{ "bad_states_are_refused", states },
+	{ "objects_in_use_remain", objects },
+	{ "rights_are_checked", rights },
+	{ "local_errors_complete", local },
+	{ "unfit_receives_complete", receives },
+	{ "absent_peers_end_requests", peers },
+	{ NULL, NULL },
 };
