@@ -1,45 +1,55 @@
 package vm
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and a host with
-// weft's NIC, each at its own switch. An emulated processor that shares the machine
-// with others receives no more than a few MB/s: at a higher rate the guest falls
-// behind by more than the ACK timeout of the programs, and retransmissions then
-// make that worse.
+// rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and two hosts with weft's NIC, one
+// of which has IRN, at another switch. An emulated processor that shares the machine with others
+// receives no more than a few MB/s, and may get no processor for a while: the lab is dilated, so
+// that weft's NICs wait longer for it.
+//
+// The guest boots the kernel of weft's image as a user's own, counts as up at its prompt, and has
+// a disk that it must not change.
 const rdmaGuestLab = `
+dilation: 4
 topology:
-  kinds: {link: {rate: 20Mbps, delay: 20us}}
+  kinds: {link: {rate: 80Mbps, delay: 20us}}
   nodes:
-    v1: {kind: vm, address: 10.0.0.1/24}
+    v1: {kind: vm, address: 10.0.0.1/24, %s, disk: disk.raw, console: v1.log, ready: "v1:/#", ready-limit: 10min}
     h1: {kind: host, address: 10.0.0.2/24, nic: roce}
+    h2: {kind: host, address: 10.0.0.3/24, nic: {recovery: irn}}
     s1: {kind: switch}
     s2: {kind: switch}
+    s3: {kind: switch}
   links:
     - {endpoints: ["v1:eth0", "s1:1"]}
     - {endpoints: ["s1:s2", "s2:s1"]}
     - {endpoints: ["h1:eth0", "s2:1"]}
+    - {endpoints: ["h2:eth0", "s2:2"]}
+    - {endpoints: ["v1:lan", "s3:1"], mtu: 4000}
 `
 
 // rdmaPrograms are Debian's programs, with the arguments of both ends. Where possible,
 // sizes are not multiples of 4, so that there is padding, and several packets long.
-// perftest has little outstanding (-t) and waits 0.5 s for an ACK (-u 17) rather than
-// 67 ms, because a guest may get no processor for a while. It also has no more READs and
+// perftest has little outstanding (-t). It also has no more READs and
 // atomics outstanding (-o) than weft's NIC supports, which is 16: by default it would
 // request the 128 that rxe supports.
 //
 // UC and UD are for links without loss: lost data stays lost, and all of these programs
-// then wait for it for ever. Under loss, two programs that connect with rdma_cm are
+// then wait for it for ever. So are pingpongs: if the ACK of the last message is lost, its
+// receiver is gone when that is sent again. Under loss, two programs that connect with rdma_cm are
 // enough, because each wait for an answer costs 2 s.
 var rdmaPrograms = []struct {
 	argv        string
@@ -47,16 +57,16 @@ var rdmaPrograms = []struct {
 }{
 	{"rping -C 10 -S 4001 -v -V", true, true},
 	{"ibv_rc_pingpong -n 100 -s 4001 -c", true, false},
-	{"ibv_rc_pingpong -n 100 -s 4001 -c -e", false, true},
+	{"ibv_rc_pingpong -n 100 -s 4001 -c -e", true, false},
 	{"ibv_uc_pingpong -n 100 -s 4001 -c", true, false},
 	{"ibv_ud_pingpong -n 100 -s 1001 -c", true, false},
-	{"ib_send_bw -t 4 -u 17 -n 50 -s 16381", true, true},
+	{"ib_send_bw -t 4 -n 50 -s 16381", true, true},
 	{"ib_send_bw -R -t 4 -n 50 -s 16381", true, false},
-	{"ib_write_bw -t 4 -u 17 -n 50 -s 16381", true, true},
+	{"ib_write_bw -t 4 -n 50 -s 16381", true, true},
 	{"ib_write_bw -R -t 4 -n 50 -s 16381", true, true},
-	{"ib_read_bw -o 4 -u 17 -n 50 -s 16381", true, true},
+	{"ib_read_bw -o 4 -n 50 -s 16381", true, true},
 	{"ib_read_bw -R -o 4 -n 50 -s 16381", true, false},
-	{"ib_atomic_bw -o 4 -u 17 -n 50", true, false},
+	{"ib_atomic_bw -o 4 -n 50", true, false},
 	{"ib_send_bw -c UC -n 50 -s 16381", true, false},
 	{"ib_write_bw -c UC -n 50 -s 16381", true, false},
 	{"ib_send_bw -c UD -n 50 -s 1001", true, false},
@@ -66,16 +76,17 @@ var rdmaPrograms = []struct {
 type rdmaEnd struct {
 	host, address string
 	gid           string // the index of the address among the GIDs
+	timeout       string // code of the local ACK timeout of perftest
 }
 
 // findRDMAEnd finds the GID index of a host's IPv4 address.
-func findRDMAEnd(l *testlab.Lab, host, address string) rdmaEnd {
+func findRDMAEnd(l *testlab.Lab, host, address, timeout string) rdmaEnd {
 	l.T.Helper()
 	m := regexp.MustCompile(`GID\[ *(\d+)\]:\s*::ffff:` + address + `, RoCE v2`).FindStringSubmatch(l.Exec(host, "ibv_devinfo", "-v"))
 	if m == nil {
 		l.T.Fatalf("%s has no GID for %s", host, address)
 	}
-	return rdmaEnd{host, address, m[1]}
+	return rdmaEnd{host, address, m[1], timeout}
 }
 
 // call returns the complete command line of a program at this end.
@@ -88,8 +99,8 @@ func (e rdmaEnd) call(program string, server rdmaEnd) []string {
 		return append(argv, "-c", "-a", server.address)
 	case strings.HasPrefix(argv[0], "ibv_"):
 		argv = append(argv, "-g", e.gid)
-	case !byRDMACM(program):
-		argv = append(argv, "-x", e.gid)
+	case !slices.Contains(argv, "-R"):
+		argv = append(argv, "-x", e.gid, "-u", e.timeout)
 	}
 	if e != server {
 		argv = append(argv, server.address)
@@ -97,76 +108,62 @@ func (e rdmaEnd) call(program string, server rdmaEnd) []string {
 	return argv
 }
 
-// byRDMACM reports whether a program connects with rdma_cm; otherwise it uses TCP.
-func byRDMACM(program string) bool {
-	return strings.HasPrefix(program, "rping ") || strings.Contains(program, " -R ")
+// guest is the host of rdmaGuestLab that is a virtual machine.
+const guest = "v1"
+
+// listens reports whether a server in a host listens on a port, with rdma_cm or TCP.
+func listens(l *testlab.Lab, host, port string) bool {
+	l.T.Helper()
+	if host == guest {
+		return listensInGuest(l, host, port)
+	}
+	return l.ListensRDMA(host, port) || l.ListensTCP(host, port)
 }
 
-// another reports failures after which both ends are restarted. The server does not
-// listen yet: perftest -R listens twice, and its client, which does not wait for that,
-// fails or crashes. Or perftest finds the clock of an emulated processor too uneven for
-// its report. Or a pingpong gets no ACK for its 8 times 67 ms, which cannot be set,
-// because the guest gets no processor for that long, or because one end has finished
-// and is gone when the ACK of its peer's last message is lost: weft's NIC reports that;
-// rxe, to which 7 retries mean endless ones, sends for ever.
-func another(program, served, said string) bool {
-	const done = " iters in "
-	return regexp.MustCompile(`RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Can't produce a report|parse WC failed`).MatchString(served+said) ||
-		strings.HasPrefix(program, "ibv_rc_") && strings.Contains(served, done) != strings.Contains(said, done)
+// listensInGuest is listens for a virtual machine.
+func listensInGuest(l *testlab.Lab, host, port string) bool {
+	l.T.Helper()
+	said := l.Exec(host, "sh", "-c", "rdma resource show cm_id; ss -Hltn")
+	return regexp.MustCompile(`LISTEN.*:` + port + `\b`).MatchString(said)
 }
 
-// exchange runs a program at both ends until they succeed, and returns what they print.
+// exchange runs a program at both ends, which have to succeed, and returns what they print.
 func exchange(l *testlab.Lab, program string, server, client rdmaEnd) (served, said string) {
 	l.T.Helper()
-	for try := 1; ; try++ {
-		ends := [2]*testlab.Program{l.StartProgram(server.host, server.call(program, server)...)}
-		if byRDMACM(program) {
-			time.Sleep(time.Duration(try) * 300 * time.Millisecond)
-		} else {
-			l.WaitListening(server.host, "18515")
-		}
-		ends[1] = l.StartProgram(client.host, client.call(program, server)...)
-		failed := join(l, ends[:])
-		served, said = ends[0].Out.String(), ends[1].Out.String()
-		switch {
-		case !failed:
-			return served, said
-		case try < 10 && another(program, served, said):
-			l.T.Logf("once more, after the server's %v and the client's %v", ends[0].ProcessState, ends[1].ProcessState)
-		default:
-			l.T.Fatalf("server: %v\n%s\nclient: %v\n%s", ends[0].ProcessState, served, ends[1].ProcessState, said)
-		}
+	port := "18515"
+	if strings.HasPrefix(program, "rping ") {
+		port = "7174"
 	}
+	s := l.StartProgram(server.host, server.call(program, server)...)
+	s.WaitFor(l, "it listens", func() bool { return listens(l, server.host, port) })
+	var c *testlab.Program
+	if strings.Contains(program, " -R ") {
+		g := l.StartThroughGate(client.host, client.call(program, server)...)
+		g.AtGate(l)
+		s.WaitFor(l, "it listens again", func() bool { return listens(l, server.host, port) })
+		g.Open(l)
+		c = g.Program
+	} else {
+		c = l.StartProgram(client.host, client.call(program, server)...)
+	}
+	if !succeed(l, c, s) {
+		l.T.FailNow()
+	}
+	return s.Out.String(), c.Out.String()
 }
 
-// join waits until the programs of a pair have ended, and reports whether one of them
-// has failed. When one has ended, the other may wait for it for ever: it gets some
-// time, less after a failure.
-func join(l *testlab.Lab, ends []*testlab.Program) (failed bool) {
-	ended := make(chan error, len(ends))
-	for _, e := range ends {
-		go func() { <-e.Done; ended <- e.Err }()
+// succeed waits until a client and its server have ended, and reports whether both have succeeded.
+func succeed(l *testlab.Lab, client, server *testlab.Program) bool {
+	l.T.Helper()
+	err := client.WaitEnd(l.T)
+	if err != nil {
+		_ = server.Process.Kill() // it may wait for the client for ever
 	}
-	limit := time.NewTimer(2 * time.Minute)
-	defer limit.Stop()
-	for range ends {
-		select {
-		case err := <-ended:
-			if err == nil {
-				limit.Reset(30 * time.Second)
-				continue
-			}
-			failed = true
-			limit.Reset(2 * time.Second)
-		case <-limit.C:
-			failed = true
-			for _, e := range ends {
-				_ = e.Process.Kill()
-			}
-			<-ended
-		}
+	if its := server.WaitEnd(l.T); err != nil || its != nil {
+		l.T.Errorf("server: %v\n%s\nclient: %v\n%s", its, testlab.Tail(server.Out.String()), err, testlab.Tail(client.Out.String()))
+		return false
 	}
-	return failed
+	return true
 }
 
 // runProgram runs a program at both ends and checks that they have transferred everything.
@@ -222,127 +219,165 @@ func rxe(l *testlab.Lab, name string) int {
 	return n
 }
 
-// TestRDMAWithAGuest: weft's NIC and an independent one, Linux's rdma_rxe,
-// connect in both directions and transfer data, with loss on the path and without.
-func TestRDMAWithAGuest(t *testing.T) {
+// TestRDMA_BetweenWeftAndLinux: weft's NIC and an independent one, Linux's rdma_rxe,
+// connect in both directions and transfer data, with loss on the path and without. At the end the
+// lab is killed.
+func TestRDMA_BetweenWeftAndLinux(t *testing.T) {
 	t.Parallel()
-	needVM(t, "rping", "ibv_devinfo", "ib_write_bw", "tshark", "gcc")
-	l := testlab.StartRDMA(t, rdmaGuestLab)
-	guest, host := findRDMAEnd(l, "v1", "10.0.0.1"), findRDMAEnd(l, "h1", "10.0.0.2")
-	// each runs a function for all programs in both directions.
-	each := func(t *testing.T, loss bool, run func(l *testlab.Lab, program string, server, client rdmaEnd)) {
-		for _, p := range rdmaPrograms {
-			if loss && p.loss || !loss && p.clean {
-				t.Run(p.argv+"/GuestServes", func(t *testing.T) { run(l.In(t), p.argv, guest, host) })
-				t.Run(p.argv+"/GuestIsClient", func(t *testing.T) { run(l.In(t), p.argv, host, guest) })
-			}
-		}
+	weft, dir := needVM(t, "rping", "ibv_devinfo", "ib_write_bw", "tshark", "gcc"), t.TempDir()
+	testlab.NeedVerbs(t)
+	disk := filepath.Join(dir, "disk.raw")
+	content := bytes.Repeat([]byte("weft"), 1<<18)
+	if err := os.WriteFile(disk, content, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	t.Run("Clean", func(t *testing.T) {
-		stop := l.In(t).Capture("h1:eth0")
-		each(t, false, runProgram)
-		checkGuestCapture(l.In(t), stop())
-		c := l.NIC("h1").Counters
-		for _, name := range []string{"port_rcv_errors", "rx_icrc_encapsulated", "bad_pkey_cntr", "rx_wrong_address", "qkey_viol_cntr",
-			"req_remote_invalid_request", "req_remote_access_errors", "resp_local_length_error", "resp_remote_access_errors"} {
-			if n := c.Of(name); n > 0 {
-				t.Errorf("%s is %d", name, n)
-			}
-		}
-		t.Logf("sent again without loss: %d by our NIC, %d by the guest", c.Of("retransmitted_packets"), rxe(l, "completer_retry_err"))
-	})
-	// A stopped receiver posts no new receive requests, so it runs out of them on any
-	// machine, and RNR NAKs tell the sender to wait.
-	t.Run("ReceiverNotReady", func(t *testing.T) {
+	l := testlab.New(t, weft, dir, fmt.Sprintf(rdmaGuestLab, ownKernel(t)))
+	up(l)
+	// rxe waits in real time, and weft's NICs in the lab's: both about half a second.
+	linux, roce, irn := findRDMAEnd(l, guest, "10.0.0.1", "17"), findRDMAEnd(l, "h1", "10.0.0.2", "15"), findRDMAEnd(l, "h2", "10.0.0.3", "15")
+	t.Run("OwnKernel_HasItsDiskAndInterfaces", func(t *testing.T) { testOwnKernel(l.In(t), dir) })
+	t.Run("WithoutLoss", func(t *testing.T) { testClean(l.In(t), linux, roce) })
+	t.Run("ReceiverThatIsNotReady_MakesSendersWait", func(t *testing.T) { testNotReady(l.In(t), linux, roce) })
+	t.Run("IRNAndGoBackN_RefuseEachOther", func(t *testing.T) { testIRN(l.In(t), linux, irn) })
+	t.Run("WithLoss", func(t *testing.T) { testLoss(l.In(t), linux, roce) })
+	t.Run("KilledLab_LeavesNoMachine", func(t *testing.T) {
 		l := l.In(t)
-		nic, nak, wait := l.NIC("h1").Counters, rxe(l, "send_rnr_err"), rxe(l, "rcvd_rnr_err")
-		tryNotReady(l, "h1:eth0", guest, host, func() bool {
-			return l.NIC("h1").Counters.Of("rnr_nak_retry_err") > nic.Of("rnr_nak_retry_err") && rxe(l, "send_rnr_err") > nak
-		})
-		tryNotReady(l, "v1:eth0", host, guest, func() bool {
-			return l.NIC("h1").Counters.Of("out_of_buffer") > nic.Of("out_of_buffer") && rxe(l, "rcvd_rnr_err") > wait
-		})
-	})
-	// The loss is random: rxe ignores a second NAK before an ACK has arrived and then
-	// waits for its timeout, which is 2 s when rdma_cm sets it; loss at regular
-	// intervals would stop it for ever.
-	t.Run("Loss", func(t *testing.T) {
-		l.In(t).Must("set", "-l", l.Name, "s1:s2", "loss=1%")
-		before, retries := l.NIC("h1").Counters, rxe(l, "completer_retry_err")
-		each(t, true, func(l *testlab.Lab, program string, server, client rdmaEnd) {
-			was := lost(l)
-			for try := 0; lost(l) == was; try++ {
-				if try == 10 {
-					l.T.Fatal("nothing was lost")
-				}
-				runProgram(l, program, server, client)
-			}
-			l.T.Logf("%d packets lost", lost(l)-was)
-		})
-		after := l.NIC("h1").Counters
-		for _, name := range []string{"retransmitted_packets", "packet_seq_err", "out_of_sequence", "duplicate_request"} {
-			if after.Of(name) == before.Of(name) {
-				t.Errorf("%s has not grown beyond %d", name, before.Of(name))
-			}
-		}
-		if rxe(l, "completer_retry_err") == retries {
-			t.Error("the guest has sent nothing again")
+		m := machine(l, guest)
+		l.Crash()
+		waitGone(l, m.PID)
+		l.Must("down", l.Name)
+		testlab.CheckNothingLeft(t, l.Name)
+		if after, err := os.ReadFile(disk); err != nil || !bytes.Equal(after, content) {
+			t.Error("the disk was changed, which is not to persist")
 		}
 	})
 }
 
-// TestIRNWithAGuest: Linux's NIC, which uses go-back-N, and weft's with IRN refuse each other.
-func TestIRNWithAGuest(t *testing.T) {
-	t.Parallel()
-	needVM(t, "rping", "ib_write_bw", "gcc")
-	l := testlab.StartRDMA(t, strings.Replace(rdmaGuestLab, "nic: roce", "nic: {recovery: irn}", 1))
-	guest, host := findRDMAEnd(l, "v1", "10.0.0.1"), findRDMAEnd(l, "h1", "10.0.0.2")
-	refused := func(server, client rdmaEnd, want string) {
-		t.Helper()
-		l.StartProgram(server.host, "rping", "-s", "-a", server.address, "-C", "1")
-		for try := 0; ; try++ {
-			said, code := l.TryRDMA(client.host, "rping", "-c", "-a", server.address, "-C", "1")
-			if try < 50 && regexp.MustCompile(`error 8\b`).MatchString(said) { // no server listens yet: invalid service ID
-				time.Sleep(100 * time.Millisecond)
-				continue
-			}
-			if code == 0 || !strings.Contains(said, want) {
-				t.Errorf("%s: exit code %d, %q", client.host, code, said)
-			}
-			return
-		}
+// testOwnKernel: a guest has the interfaces and the disk of the lab file, and its console is in
+// the file that that names.
+func testOwnKernel(l *testlab.Lab, dir string) {
+	if o := l.Exec(guest, "ip", "-o", "link", "show", "lan"); !strings.Contains(o, "mtu 4000") {
+		l.T.Errorf("the second interface is %q", o)
 	}
-	refused(host, guest, "RDMA_CM_EVENT_REJECTED, error 9")  // invalid transport service type
-	refused(guest, host, "RDMA_CM_EVENT_REJECTED, error 28") // Linux only says that it is the consumer's reason
-	// Queue pairs whose numbers are exchanged by programs notice it at the first packet.
-	s := l.StartProgram("h1", "ib_write_bw", "-x", "0", "-n", "50")
-	l.WaitListening("h1", "18515")
-	if said, code := l.TryRDMA("v1", "ib_write_bw", "-x", "1", "-n", "50", "10.0.0.2"); code == 0 {
-		t.Errorf("ib_write_bw from the guest says\n%s", said)
+	l.Exec(guest, "modprobe", "virtio_blk")
+	if o := l.Exec(guest, "sh", "-c", "head -c 4 /dev/vda && echo changed >/dev/vda && sync && head -c 7 /dev/vda"); o != "weftchanged" {
+		l.T.Errorf("the disk reads %q", o)
 	}
-	_ = s.Process.Kill()
-	if n := l.NIC("h1").Counters.Of("recovery_mismatch"); n == 0 {
-		t.Error("the NIC has not noticed")
+	if b, err := os.ReadFile(filepath.Join(dir, "v1.log")); err != nil || !strings.Contains(string(b), "v1:/#") {
+		l.T.Errorf("the console's file: %v", err)
 	}
 }
 
-// tryNotReady transfers data with SENDs and stops the server's program in between until
+// inBothDirections runs a function for programs with either end as the server.
+func inBothDirections(l *testlab.Lab, programs []string, a, b rdmaEnd, run func(l *testlab.Lab, program string, server, client rdmaEnd)) {
+	for _, p := range programs {
+		l.T.Run(p+"/GuestServes", func(t *testing.T) { run(l.In(t), p, a, b) })
+		l.T.Run(p+"/GuestIsClient", func(t *testing.T) { run(l.In(t), p, b, a) })
+	}
+}
+
+func testClean(l *testlab.Lab, linux, weft rdmaEnd) {
+	stop := l.Capture("h1:eth0")
+	var programs []string
+	for _, p := range rdmaPrograms {
+		if p.clean {
+			programs = append(programs, p.argv)
+		}
+	}
+	inBothDirections(l, programs, linux, weft, runProgram)
+	checkGuestCapture(l, stop())
+	c := l.NIC("h1").Counters
+	for _, name := range []string{"port_rcv_errors", "rx_icrc_encapsulated", "bad_pkey_cntr", "rx_wrong_address", "qkey_viol_cntr",
+		"req_remote_invalid_request", "req_remote_access_errors", "resp_local_length_error", "resp_remote_access_errors"} {
+		if n := c.Of(name); n > 0 {
+			l.T.Errorf("%s is %d", name, n)
+		}
+	}
+	l.T.Logf("sent again without loss: %d by our NIC, %d by the guest", c.Of("retransmitted_packets"), rxe(l, "completer_retry_err"))
+}
+
+// testNotReady: a stopped receiver posts no new receive requests, so it runs out of them on any
+// machine, and RNR NAKs tell the sender to wait.
+func testNotReady(l *testlab.Lab, linux, weft rdmaEnd) {
+	nic, nak, wait := l.NIC("h1").Counters, rxe(l, "send_rnr_err"), rxe(l, "rcvd_rnr_err")
+	stopServer(l, linux, weft, func() bool {
+		return l.NIC("h1").Counters.Of("rnr_nak_retry_err") > nic.Of("rnr_nak_retry_err") && rxe(l, "send_rnr_err") > nak
+	})
+	stopServer(l, weft, linux, func() bool {
+		return l.NIC("h1").Counters.Of("out_of_buffer") > nic.Of("out_of_buffer") && rxe(l, "rcvd_rnr_err") > wait
+	})
+}
+
+// stopServer transfers data with SENDs and stops the server's program in between until
 // told reports that its receives have run out. Everything has to arrive nevertheless.
-// from is the client's port.
-func tryNotReady(l *testlab.Lab, from string, server, client rdmaEnd, told func() bool) {
+func stopServer(l *testlab.Lab, server, client rdmaEnd, told func() bool) {
 	l.T.Helper()
-	// At the link's 20 Mb/s this takes 2.4 s and more.
-	const program = "ib_send_bw -t 4 -u 17 -n 2000 -s 3001 -r 10"
-	before := l.Ports()[from].TxBytes
-	ends := []*testlab.Program{l.StartProgram(server.host, server.call(program, server)...)}
-	l.WaitListening(server.host, "18515")
-	ends = append(ends, l.StartProgram(client.host, client.call(program, server)...))
-	l.WaitFor("a transfer", func() bool { return l.Ports()[from].TxBytes > before+200e3 })
+	const program = "ib_send_bw -t 4 -n 2000 -s 3001 -r 10"
+	// So slow that the transfer lasts until its server is stopped.
+	l.Must("set", "-l", l.Name, client.host+":eth0", "rate=8Mbps")
+	s := l.StartProgram(server.host, server.call(program, server)...)
+	s.WaitFor(l, "it listens", func() bool { return listens(l, server.host, "18515") })
+	before, _ := port(l, client.host+":eth0")
+	c := l.StartProgram(client.host, client.call(program, server)...)
+	c.WaitFor(l, "it transfers data", func() bool {
+		p, _ := port(l, client.host+":eth0")
+		return p.TxBytes > before.TxBytes+200e3
+	})
 	resume := l.SuspendProgram(server.host, "ib_send_bw")
-	l.WaitFor("an RNR NAK", told)
+	c.WaitFor(l, "RNR NAKs", told)
 	resume()
-	if failed := join(l, ends); failed || !strings.Contains(ends[1].Out.String(), "3001       2000") {
-		l.T.Errorf("server: %v\n%s\nclient: %v\n%s", ends[0].ProcessState, &ends[0].Out, ends[1].ProcessState, &ends[1].Out)
+	l.Must("set", "-l", l.Name, client.host+":eth0", "rate=80Mbps")
+	if succeed(l, c, s) && !strings.Contains(c.Out.String(), "3001       2000") {
+		l.T.Errorf("the client prints\n%s", &c.Out)
+	}
+}
+
+// testLoss: the loss is random: rxe ignores a second NAK before an ACK has arrived and then
+// waits for its timeout, which is 2 s when rdma_cm sets it; loss at regular
+// intervals would stop it for ever.
+func testLoss(l *testlab.Lab, linux, weft rdmaEnd) {
+	l.Must("set", "-l", l.Name, "s1:s2", "loss=1%")
+	before, retries, was := l.NIC("h1").Counters, rxe(l, "completer_retry_err"), lost(l)
+	var programs []string
+	for _, p := range rdmaPrograms {
+		if p.loss {
+			programs = append(programs, p.argv)
+		}
+	}
+	inBothDirections(l, programs, linux, weft, runProgram)
+	after := l.NIC("h1").Counters
+	l.T.Logf("%d packets lost", lost(l)-was)
+	for _, name := range []string{"retransmitted_packets", "packet_seq_err", "out_of_sequence"} {
+		if after.Of(name) == before.Of(name) {
+			l.T.Errorf("%s has not grown beyond %d", name, before.Of(name))
+		}
+	}
+	if rxe(l, "completer_retry_err") == retries {
+		l.T.Error("the guest has sent nothing again")
+	}
+}
+
+// testIRN: Linux's NIC, which uses go-back-N, and weft's with IRN refuse each other.
+func testIRN(l *testlab.Lab, linux, irn rdmaEnd) {
+	refused := func(server, client rdmaEnd, want string) {
+		l.T.Helper()
+		s := l.StartProgram(server.host, "rping", "-s", "-a", server.address, "-C", "1")
+		s.WaitFor(l, "it listens", func() bool { return listens(l, server.host, "7174") })
+		if said, code := l.TryRDMA(client.host, "rping", "-c", "-a", server.address, "-C", "1"); code == 0 || !strings.Contains(said, want) {
+			l.T.Errorf("%s: exit code %d, %q", client.host, code, said)
+		}
+		s.KillAndRead()
+	}
+	refused(irn, linux, "RDMA_CM_EVENT_REJECTED, error 9")  // invalid transport service type
+	refused(linux, irn, "RDMA_CM_EVENT_REJECTED, error 28") // Linux only says that it is the consumer's reason
+	// Queue pairs whose numbers are exchanged by programs notice it at the first packet.
+	s := l.StartServing(irn.host, irn.call("ib_write_bw -n 50", irn)...)
+	if said, code := l.TryRDMA(guest, linux.call("ib_write_bw -n 50", irn)...); code == 0 {
+		l.T.Errorf("ib_write_bw from the guest says\n%s", said)
+	}
+	s.KillAndRead()
+	if n := l.NIC(irn.host).Counters.Of("recovery_mismatch"); n == 0 {
+		l.T.Error("the NIC has not noticed")
 	}
 }
 
