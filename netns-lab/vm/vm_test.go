@@ -31,7 +31,8 @@ func nics() []NIC {
 	}
 }
 
-func TestSetup(t *testing.T) {
+// TestSetup_IsALineForEachSetting: the settings are in the order in which the guest applies them.
+func TestSetup_IsALineForEachSetting(t *testing.T) {
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
 	s := Setup{
 		Addresses: map[string][]netip.Prefix{"eth1": {prefix("10.0.0.1/16"), prefix("fd00::1/64")}, "eth0": {prefix("10.1.0.1/16")}},
@@ -57,7 +58,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
+// TestArguments_FollowWhatIsBooted: an image, a kernel or a disk, with KVM and without.
+func TestArguments_FollowWhatIsBooted(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -106,8 +108,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestFollower: a text is found however the file grows.
-func TestFollower(t *testing.T) {
+// TestFollower_FindsATextHoweverItsFileGrows: also if it comes in parts.
+func TestFollower_FindsATextHoweverItsFileGrows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ab]{1,5}`).Draw(t, "text")
@@ -131,7 +133,8 @@ func TestFollower(t *testing.T) {
 	})
 }
 
-func TestLastLines(t *testing.T) {
+// TestLastLines_LeaveOutEmptyOnesAndEscapes: of a file with a terminal's output.
+func TestLastLines_LeaveOutEmptyOnesAndEscapes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("one\r\n\r\ntwo\x1b[6n\r\n  three\r\n\r\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,8 +147,8 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// TestMonitor talks to a QEMU simulated by the test.
-func TestMonitor(t *testing.T) {
+// TestMonitor_PassesOnAnswersAndEvents talks to a QEMU simulated by the test.
+func TestMonitor_PassesOnAnswersAndEvents(t *testing.T) {
 	ours, its := net.Pipe()
 	events := make(chan string, 1)
 	m := newMonitor(ours, func(e string) { events <- e })
@@ -182,9 +185,9 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestWithoutKVM: a machine that does not come up with KVM is started again with TCG;
+// TestAuto_FallsBackToTCG: a machine that does not come up with KVM is started again with TCG;
 // with accel: kvm it fails with QEMU's own message. A script simulates QEMU.
-func TestWithoutKVM(t *testing.T) {
+func TestAuto_FallsBackToTCG(t *testing.T) {
 	if err := unix.Access("/dev/kvm", unix.R_OK|unix.W_OK); err != nil {
 		t.Skipf("SKIPPED: /dev/kvm cannot be used (%v), so nobody tries KVM", err)
 	}
@@ -242,8 +245,8 @@ func TestWithoutKVM(t *testing.T) {
 	}
 }
 
-// TestByHardware: KVM is not chosen automatically without hardware virtualisation.
-func TestByHardware(t *testing.T) {
+// TestAuto_NeedsHardwareVirtualisation: KVM is not chosen automatically without it.
+func TestAuto_NeedsHardwareVirtualisation(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: other processors than x86-64 do not show it")
 	}

@@ -6,16 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
 // guest is an agent in this process, reached through a Link.
@@ -31,17 +34,8 @@ func newGuest(t *testing.T) *guest {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = Serve(its) }()
 	t.Cleanup(func() { g.link.Close(); its.Close(); <-g.link.Over(); <-served })
-	g.await()
+	await.Receive(t, "the agent's greeting", g.link.Ready())
 	return g
-}
-
-func (g *guest) await() {
-	g.t.Helper()
-	select {
-	case <-g.link.Ready():
-	case <-time.After(time.Minute):
-		g.t.Fatal("the agent does not say hello")
-	}
 }
 
 // run runs a program in the guest.
@@ -62,7 +56,9 @@ func (g *guest) output(in string, argv ...string) (stdout, stderr string, r Resu
 	return o.String(), e.String(), r
 }
 
-func TestPrograms(t *testing.T) {
+// TestPrograms_RunWithInputOutputAndExitCode: a program's streams, exit code, directory and
+// environment are its own, and one that cannot be run has a reason.
+func TestPrograms_RunWithInputOutputAndExitCode(t *testing.T) {
 	g := newGuest(t)
 	for _, c := range []struct {
 		argv   []string
@@ -96,9 +92,9 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestTerminal: a program with a terminal sees one with the current size of its
-// user's terminal.
-func TestTerminal(t *testing.T) {
+// TestTerminal_HasTheSizeOfItsUsers: a program with a terminal sees one with the current size of
+// its user's terminal.
+func TestTerminal_HasTheSizeOfItsUsers(t *testing.T) {
 	g := newGuest(t)
 	resize := make(chan Terminal)
 	in, keys := io.Pipe()
@@ -139,9 +135,9 @@ func TestTerminal(t *testing.T) {
 	keys.Close()
 }
 
-// TestManyAtOnce: programs with a lot of input and output do not affect one another,
-// even if one reader is stuck.
-func TestManyAtOnce(t *testing.T) {
+// TestManyPrograms_DoNotAffectOneAnother: with a lot of input and output, even if one reader is
+// stuck.
+func TestManyPrograms_DoNotAffectOneAnother(t *testing.T) {
 	g := newGuest(t)
 	stuck, release := io.Pipe()
 	defer stuck.Close()
@@ -173,9 +169,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSignals: a signal reaches the program and its children; when a client goes
-// away, its program ends.
-func TestSignals(t *testing.T) {
+// TestSignals_ReachAProgramAndItsChildren: and when a client goes away, its program ends.
+func TestSignals_ReachAProgramAndItsChildren(t *testing.T) {
 	g := newGuest(t)
 	signals := make(chan syscall.Signal)
 	screen, out := io.Pipe()
@@ -197,7 +192,7 @@ func TestSignals(t *testing.T) {
 
 	ours, its := net.Pipe()
 	go g.link.Relay(its)
-	name := "abandoned-" + time.Now().Format("150405.000")
+	name := fmt.Sprintf("abandoned-%d-%d", os.Getpid(), rand.Uint64())
 	b, _ := json.Marshal(request{Argv: []string{"sh", "-c", "echo begun; sleep 1000", name}})
 	if err := writeFrame(ours, frame{kind: open, payload: b}); err != nil {
 		t.Fatal(err)
@@ -206,20 +201,15 @@ func TestSignals(t *testing.T) {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	ours.Close()
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	await.True(t, "a program ends with whoever asked for it", func() bool {
 		o, _, _ := g.output("", "sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
-		if !strings.Contains(o, name) {
-			break
-		}
-		if time.Since(start) > time.Minute {
-			t.Fatal("a program outlives whoever asked for it")
-		}
-	}
+		return !strings.Contains(o, name)
+	})
 }
 
-// TestRestart: a guest that restarts at any point in a frame is found again, and the
-// programs that ran in it end.
-func TestRestart(t *testing.T) {
+// TestRestart_FindsTheGuestAgain: a guest that restarts at any point in a frame is found again, and
+// the programs that ran in it end.
+func TestRestart_FindsTheGuestAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rest := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "rest of a frame")
 		ours, its := net.Pipe()
@@ -266,11 +256,7 @@ func TestRestart(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) {
 			t.Errorf("the program of the first guest ended with %v", err)
 		}
-		select {
-		case <-l.Ready():
-		case <-time.After(time.Minute):
-			t.Fatal("the second guest is not found")
-		}
+		<-l.Ready() // of the second guest
 		l.Close()
 		its.Close()
 		<-l.Over()
@@ -278,8 +264,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestOlderGuest: the error for an agent of another version names the fix.
-func TestOlderGuest(t *testing.T) {
+// TestOlderGuest_IsToldTheFix: the error for an agent of another version names the fix.
+func TestOlderGuest_IsToldTheFix(t *testing.T) {
 	ours, its := net.Pipe()
 	l := NewLink(ours)
 	go func() {
