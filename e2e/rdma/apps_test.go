@@ -31,9 +31,9 @@ func TestUCX_RunsOverRCAndUD(t *testing.T) {
 		{"rc_verbs", "-d roce0:1 -x rc_verbs -t fadd"}, {"rc_verbs", "-d roce0:1 -x rc_verbs -t cswap"},
 		{"ud_verbs", "-d roce0:1 -x ud_verbs -t am_bw -D bcopy -s 1000"},
 	}
-	onPairs(l, cases, func(c test) string { return c.transport + " " + c.argv }, func(l *testlab.Lab, p pair, c test) {
+	testlab.OnPairs(l, cases, func(c test) string { return c.transport + " " + c.argv }, func(l *testlab.Lab, p testlab.Pair, c test) {
 		argv := []string{"env", "UCX_TLS=" + c.transport, "ucx_perftest"}
-		_, said := l.RunRDMABetween(p.at, p.from, argv, plus(argv, append([]string{p.address(), "-n", "200", "-w", "10"}, strings.Fields(c.argv)...)...))
+		_, said := l.RunRDMABetween(p.At, p.From, argv, plus(argv, append([]string{p.Address(), "-n", "200", "-w", "10"}, strings.Fields(c.argv)...)...))
 		if !regexp.MustCompile(`Final: +\d+ `).MatchString(said) || strings.Contains(said, "ERROR") {
 			l.T.Errorf("the client says\n%s", said)
 		}
@@ -58,9 +58,9 @@ func TestLibfabric_RunsOverItsEndpointTypes(t *testing.T) {
 		{"-p verbs;ofi_rxm -e rdm", `(?m)^1m +10 `},
 		{"-p verbs;ofi_rxd -e rdm", `(?m)^64k +10 `},
 	}
-	onPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p pair, c test) {
+	testlab.OnPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p testlab.Pair, c test) {
 		argv := append([]string{"fi_pingpong", "-c", "-I", "10"}, strings.Fields(c.argv)...)
-		said := alike(l, p.at, p.from, argv...)
+		said := alike(l, p.At, p.From, argv...)
 		if !regexp.MustCompile(c.want).MatchString(said) || strings.Contains(said, "rror") {
 			l.T.Errorf("the client says\n%s", said)
 		}
@@ -87,8 +87,8 @@ func TestExtendedVerbs_CarryPingpongs(t *testing.T) {
 		{"ibv_rc_pingpong -g 0 -o -P -c", `1000 iters in`}, // prefetched
 		{"ibv_rc_pingpong -g 0 -N -t -s 50000", `1000 iters in[^$]*Average receive completion clock cycles = [1-9]`},
 	}
-	onPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p pair, c test) {
-		said := alike(l, p.at, p.from, strings.Fields(c.argv)...)
+	testlab.OnPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p testlab.Pair, c test) {
+		said := alike(l, p.At, p.From, strings.Fields(c.argv)...)
 		if !regexp.MustCompile(c.want).MatchString(said) {
 			l.T.Errorf("the client has not printed %q:\n%s", c.want, said)
 		}

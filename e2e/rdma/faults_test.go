@@ -42,7 +42,7 @@ topology:
 // fault is a part of TestRDMA_UnderFaults.
 type fault struct {
 	name string
-	run  func(*testlab.Lab, pair)
+	run  func(*testlab.Lab, testlab.Pair)
 }
 
 // TestRDMA_UnderFaults: Debian's programs, and our own that checks more closely, while the
@@ -63,15 +63,15 @@ func TestRDMA_UnderFaults(t *testing.T) {
 	}
 	for _, f := range []struct {
 		fault
-		pair
+		testlab.Pair
 	}{
-		{fault{"PacketsTakeTwoPaths_AreReordered", sprayed(peer)}, pair{"h9", "h10"}},
-		{fault{"PacketsDamagedInASwitch_FailTheICRC", damagedInside(peer)}, pair{"h12", "h11"}},
+		{fault{"PacketsTakeTwoPaths_AreReordered", sprayed(peer)}, testlab.Pair{At: "h9", From: "h10"}},
+		{fault{"PacketsDamagedInASwitch_FailTheICRC", damagedInside(peer)}, testlab.Pair{At: "h12", From: "h11"}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			f.run(l.In(t), f.pair)
-			unused(l.In(t), f.at, f.from)
+			f.run(l.In(t), f.Pair)
+			unused(l.In(t), f.At, f.From)
 		})
 	}
 	faults := []fault{
@@ -90,14 +90,11 @@ func TestRDMA_UnderFaults(t *testing.T) {
 	faults = append(faults, healed(peer)...)
 	faults = append(faults, cut()...)
 	faults = append(faults, killed(peer)...)
-	onPairs(l, faults, func(f fault) string { return f.name }, func(l *testlab.Lab, p pair, f fault) {
+	testlab.OnPairs(l, faults, func(f fault) string { return f.name }, func(l *testlab.Lab, p testlab.Pair, f fault) {
 		f.run(l, p)
-		unused(l, p.at, p.from)
+		unused(l, p.At, p.From)
 	})
 }
-
-// addressOf returns the first address of a host.
-func addressOf(host string) string { return "10.0.0." + strings.TrimPrefix(host, "h") }
 
 // set changes a link.
 func set(l *testlab.Lab, port string, settings ...string) {
@@ -114,17 +111,17 @@ func setFor(l *testlab.Lab, host, setting, after string) {
 
 // slow makes the links of a pair so slow that a transfer of some MB lasts until the test has
 // looked at it. The NICs send at the rates of their links, so no queue overflows.
-func slow(l *testlab.Lab, p pair) {
+func slow(l *testlab.Lab, p testlab.Pair) {
 	l.T.Helper()
-	setFor(l, p.at, "rate=5Mbps", "rate=5Gbps")
-	setFor(l, p.from, "rate=5Mbps", "rate=5Gbps")
+	setFor(l, p.At, "rate=5Mbps", "rate=5Gbps")
+	setFor(l, p.From, "rate=5Mbps", "rate=5Gbps")
 }
 
 // fast ends slow.
-func fast(l *testlab.Lab, p pair) {
+func fast(l *testlab.Lab, p testlab.Pair) {
 	l.T.Helper()
-	set(l, p.at+":eth0", "rate=5Gbps", "state=up")
-	set(l, p.from+":eth0", "rate=5Gbps")
+	set(l, p.At+":eth0", "rate=5Gbps", "state=up")
+	set(l, p.From+":eth0", "rate=5Gbps")
 }
 
 // counts starts counting; the returned function sums up the increase of a counter
@@ -171,25 +168,25 @@ func plus(argv []string, more ...string) []string {
 // client's only additional argument, and returns what the client prints.
 func alike(l *testlab.Lab, at, from string, argv ...string) string {
 	l.T.Helper()
-	_, said := l.RunRDMABetween(at, from, argv, plus(argv, addressOf(at)))
+	_, said := l.RunRDMABetween(at, from, argv, plus(argv, testlab.AddressOf(at)))
 	return said
 }
 
 // runPeer runs a case of testdata/peer/peer.c in two hosts.
-func runPeer(l *testlab.Lab, program, name string, p pair, count, timeout int) {
+func runPeer(l *testlab.Lab, program, name string, p testlab.Pair, count, timeout int) {
 	l.T.Helper()
-	l.RunRDMABetween(p.at, p.from, []string{program, name}, peerClient(program, name, p, count, timeout))
+	l.RunRDMABetween(p.At, p.From, []string{program, name}, peerClient(program, name, p, count, timeout))
 }
 
-func peerClient(program, name string, p pair, count, timeout int) []string {
-	return []string{program, name, p.address(), strconv.Itoa(count), strconv.Itoa(timeout)}
+func peerClient(program, name string, p testlab.Pair, count, timeout int) []string {
+	return []string{program, name, p.Address(), strconv.Itoa(count), strconv.Itoa(timeout)}
 }
 
 // ping runs rping, which checks the data that comes back.
-func ping(l *testlab.Lab, p pair) {
+func ping(l *testlab.Lab, p testlab.Pair) {
 	l.T.Helper()
 	flags := []string{"-C", "10", "-S", "65535", "-v", "-V"}
-	_, said := l.RunRDMABetween(p.at, p.from, plus([]string{"rping", "-s"}, flags...), plus([]string{"rping", "-c", "-a", p.address()}, flags...))
+	_, said := l.RunRDMABetween(p.At, p.From, plus([]string{"rping", "-s"}, flags...), plus([]string{"rping", "-c", "-a", p.Address()}, flags...))
 	if n := strings.Count(said, "ping data: rdma-ping-"); n != 10 {
 		l.T.Errorf("rping has got %d pings back, not 10", n)
 	}
@@ -199,11 +196,11 @@ func ping(l *testlab.Lab, p pair) {
 // succeed. timeout is the code of the local ACK timeout for programs that have an option for it:
 // a loss at the end of a transfer costs that much time. The pingpongs are not among them: if the
 // ACK of the last message is lost, its receiver is gone when that is sent again.
-func endures(l *testlab.Lab, peer string, p pair, timeout int) {
+func endures(l *testlab.Lab, peer string, p testlab.Pair, timeout int) {
 	l.T.Helper()
 	ping(l, p)
 	for _, program := range []string{"ib_write_bw", "ib_send_bw", "ib_read_bw"} {
-		said := alike(l, p.at, p.from, program, "-x", "0", "-n", "30", "-u", strconv.Itoa(timeout))
+		said := alike(l, p.At, p.From, program, "-x", "0", "-n", "30", "-u", strconv.Itoa(timeout))
 		if !regexp.MustCompile(`65536 +30 `).MatchString(said) {
 			l.T.Errorf("%s has not moved what it was to:\n%s", program, said)
 		}
@@ -212,12 +209,12 @@ func endures(l *testlab.Lab, peer string, p pair, timeout int) {
 }
 
 // lost: 1% of all packets is lost.
-func lost(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		setFor(l, p.at, "loss=1%", "loss=0%")
-		before, counted := dropped(l, "leaf1", p.at, "link-loss"), counts(l, p.at, p.from)
+func lost(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		setFor(l, p.At, "loss=1%", "loss=0%")
+		before, counted := dropped(l, "leaf1", p.At, "link-loss"), counts(l, p.At, p.From)
 		endures(l, peer, p, 12)
-		n := dropped(l, "leaf1", p.at, "link-loss") - before
+		n := dropped(l, "leaf1", p.At, "link-loss") - before
 		if l.T.Logf("%d packets lost, %d timeouts", n, counted("local_ack_timeout_err")); n == 0 {
 			l.T.Error("no packet was lost")
 		}
@@ -230,11 +227,11 @@ func lost(peer string) func(*testlab.Lab, pair) {
 }
 
 // sprayed: packets take either path at random, one of which is longer.
-func sprayed(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		before, counted := l.Ports(), counts(l, p.at, p.from)
+func sprayed(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		before, counted := l.Ports(), counts(l, p.At, p.From)
 		endures(l, peer, p, 12)
-		alike(l, p.at, p.from, "ibv_rc_pingpong", "-g", "0", "-c", "-n", "100") // -c checks the received data
+		alike(l, p.At, p.From, "ibv_rc_pingpong", "-g", "0", "-c", "-n", "100") // -c checks the received data
 		after := l.Ports()
 		for _, port := range []string{"leaf3:spine1", "leaf3:spine2", "leaf4:spine1", "leaf4:spine2"} {
 			if n := after[port].TxPackets - before[port].TxPackets; n < 1000 {
@@ -250,12 +247,12 @@ func sprayed(peer string) func(*testlab.Lab, pair) {
 
 // damagedOnLink: 1% of all packets is damaged on a link. The next port detects that
 // with the FCS, so no damaged packet reaches a NIC.
-func damagedOnLink(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		setFor(l, p.at, "corrupt=1%", "corrupt=0%")
-		before, counted := dropped(l, "leaf1", p.at, "bad-fcs"), counts(l, p.at, p.from)
+func damagedOnLink(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		setFor(l, p.At, "corrupt=1%", "corrupt=0%")
+		before, counted := dropped(l, "leaf1", p.At, "bad-fcs"), counts(l, p.At, p.From)
 		endures(l, peer, p, 12)
-		bad, again, inside := dropped(l, "leaf1", p.at, "bad-fcs")-before, counted("retransmitted_packets"), counted("rx_icrc_encapsulated")
+		bad, again, inside := dropped(l, "leaf1", p.At, "bad-fcs")-before, counted("retransmitted_packets"), counted("rx_icrc_encapsulated")
 		if l.T.Logf("%d packets with a wrong FCS, %d sent again", bad, again); bad == 0 || again == 0 || inside != 0 {
 			l.T.Errorf("%d packets with a wrong FCS, %d sent again, %d with a wrong ICRC", bad, again, inside)
 		}
@@ -264,9 +261,9 @@ func damagedOnLink(peer string) func(*testlab.Lab, pair) {
 
 // damagedInside: a host between two NICs damages 1% of their packets and gives them
 // a correct FCS, as a switch with faulty memory does. The ICRC detects that.
-func damagedInside(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		counted := counts(l, p.at, p.from)
+func damagedInside(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		counted := counts(l, p.At, p.From)
 		damaged, stop := bump(l, "bump", 0.01)
 		endures(l, peer, p, 18) // the host is a program, which may get no processor for a while
 		stop()
@@ -283,12 +280,12 @@ func damagedInside(peer string) func(*testlab.Lab, pair) {
 }
 
 // duplicated: packets arrive twice, and their requests are executed once.
-func duplicated(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		setFor(l, p.at, "duplicate=3%", "duplicate=0%")
-		counted := counts(l, p.at, p.from)
+func duplicated(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		setFor(l, p.At, "duplicate=3%", "duplicate=0%")
+		counted := counts(l, p.At, p.From)
 		ping(l, p)
-		alike(l, p.at, p.from, "ibv_rc_pingpong", "-g", "0", "-c", "-n", "100")
+		alike(l, p.At, p.From, "ibv_rc_pingpong", "-g", "0", "-c", "-n", "100")
 		runPeer(l, peer, "data", p, 60, 14)
 		if counted("duplicate_request") == 0 {
 			l.T.Error("no request came twice")
@@ -299,30 +296,30 @@ func duplicated(peer string) func(*testlab.Lab, pair) {
 // healed: a link is cut in the middle of a transfer and restored before the retries are used up.
 func healed(peer string) (faults []fault) {
 	const timeout = 19 // 2.1 s for each of 7 retries
-	perftest := func(program string) func(p pair) (server, client []string) {
-		return func(p pair) (server, client []string) {
+	perftest := func(program string) func(p testlab.Pair) (server, client []string) {
+		return func(p testlab.Pair) (server, client []string) {
 			server = []string{program, "-x", "0", "-n", "300", "-u", strconv.Itoa(timeout)}
-			return server, plus(server, p.address())
+			return server, plus(server, p.Address())
 		}
 	}
-	for name, commands := range map[string]func(p pair) (server, client []string){
-		"rping": func(p pair) (server, client []string) {
+	for name, commands := range map[string]func(p testlab.Pair) (server, client []string){
+		"rping": func(p testlab.Pair) (server, client []string) {
 			flags := []string{"-C", "300", "-S", "65535", "-V"}
-			return plus([]string{"rping", "-s"}, flags...), plus([]string{"rping", "-c", "-a", p.address()}, flags...)
+			return plus([]string{"rping", "-s"}, flags...), plus([]string{"rping", "-c", "-a", p.Address()}, flags...)
 		},
 		"write": perftest("ib_write_bw"), "send": perftest("ib_send_bw"), "read": perftest("ib_read_bw"),
-		"all": func(p pair) (server, client []string) {
+		"all": func(p testlab.Pair) (server, client []string) {
 			return []string{peer, "data"}, peerClient(peer, "data", p, 300, timeout)
 		},
 	} {
-		faults = append(faults, fault{"LinkIsCutAndHealed_TransferContinues/" + name, func(l *testlab.Lab, p pair) {
+		faults = append(faults, fault{"LinkIsCutAndHealed_TransferContinues/" + name, func(l *testlab.Lab, p testlab.Pair) {
 			slow(l, p)
-			counted := counts(l, p.at, p.from)
+			counted := counts(l, p.At, p.From)
 			server, client := commands(p)
-			s := l.StartServing(p.at, server...)
-			c := l.StartProgram(p.from, client...)
+			s := l.StartServing(p.At, server...)
+			c := l.StartProgram(p.From, client...)
 			c.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 200e3 })
-			set(l, p.at+":eth0", "state=down")
+			set(l, p.At+":eth0", "state=down")
 			c.WaitFor(l, "a timeout", func() bool { return counted("local_ack_timeout_err") > 0 })
 			fast(l, p)
 			for _, x := range []*testlab.Program{c, s} {
@@ -342,10 +339,10 @@ func healed(peer string) (faults []fault) {
 func cut() (faults []fault) {
 	const pingpong = "ibv_rc_pingpong"
 	for _, argv := range append(lasting[:len(lasting):len(lasting)], []string{pingpong, "-g", "0", "-c", "-n", "100000000"}) {
-		faults = append(faults, fault{"LinkStaysCut_RetriesAreExceeded/" + argv[0], func(l *testlab.Lab, p pair) {
-			counted := counts(l, p.at, p.from)
+		faults = append(faults, fault{"LinkStaysCut_RetriesAreExceeded/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
+			counted := counts(l, p.At, p.From)
 			s, c := lasts(l, p, argv)
-			setFor(l, p.at, "state=down", "state=up")
+			setFor(l, p.At, "state=down", "state=up")
 			if argv[0] == pingpong {
 				// The side whose turn it was fails, and the other waits for ever.
 				l.WaitFor("an end of one side", func() bool { return s.Exited() || c.Exited() })

@@ -18,7 +18,7 @@ func TestMulticast_ReachesAllMembers(t *testing.T) {
 	for _, port := range []string{"0x111", "0x2"} { // RDMA_PS_UDP, RDMA_PS_IPOIB
 		var members []*testlab.Program
 		for _, host := range []string{"h1", "h1", "h2"} {
-			m := l.StartProgram(host, mckey(port, addressOf(host))...)
+			m := l.StartProgram(host, mckey(port, testlab.AddressOf(host))...)
 			members = append(members, m)
 		}
 		for _, m := range members { // with its receives posted

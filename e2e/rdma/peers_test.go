@@ -16,26 +16,26 @@ var lasting = [][]string{
 }
 
 // lasts starts a program as server and as client, and waits until they transfer data.
-func lasts(l *testlab.Lab, p pair, argv []string) (server, client *testlab.Program) {
+func lasts(l *testlab.Lab, p testlab.Pair, argv []string) (server, client *testlab.Program) {
 	l.T.Helper()
-	counted := counts(l, p.at, p.from)
-	server = l.StartServing(p.at, argv...)
-	client = l.StartProgram(p.from, plus(argv, p.address())...)
+	counted := counts(l, p.At, p.From)
+	server = l.StartServing(p.At, argv...)
+	client = l.StartProgram(p.From, plus(argv, p.Address())...)
 	client.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 1e6 })
 	return server, client
 }
 
 // lateReceive: a SEND is retried for lack of a receive as often as allowed, and not more often.
-func lateReceive(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		counted := counts(l, p.at, p.from)
-		s := l.NewProgram(p.at, peer, "rnr")
+func lateReceive(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		counted := counts(l, p.At, p.From)
+		s := l.NewProgram(p.At, peer, "rnr")
 		key, err := s.StdinPipe()
 		if err != nil {
 			l.T.Fatal(err)
 		}
 		s.Serve(l)
-		c := l.StartProgram(p.from, peerClient(peer, "rnr", p, 1, 14)...)
+		c := l.StartProgram(p.From, peerClient(peer, "rnr", p, 1, 14)...)
 		c.WaitFor(l, "RNR NAKs", func() bool { return counted("rnr_nak_retry_err") >= 10 })
 		if _, err := io.WriteString(key, "\n"); err != nil { // now it posts the receive
 			l.T.Fatal(err)
@@ -52,14 +52,14 @@ func lateReceive(peer string) func(*testlab.Lab, pair) {
 }
 
 // stopped: a program that is stopped soon has no receives left.
-func stopped(l *testlab.Lab, p pair) {
+func stopped(l *testlab.Lab, p testlab.Pair) {
 	slow(l, p)
-	counted := counts(l, p.at, p.from)
+	counted := counts(l, p.At, p.From)
 	argv := []string{"ib_send_bw", "-x", "0", "-r", "10", "-s", "4096", "-n", "2000"}
-	s := l.StartServing(p.at, argv...)
-	c := l.StartProgram(p.from, plus(argv, p.address())...)
+	s := l.StartServing(p.At, argv...)
+	c := l.StartProgram(p.From, plus(argv, p.Address())...)
 	c.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 200e3 })
-	resume := l.SuspendProgram(p.at, "ib_send_bw")
+	resume := l.SuspendProgram(p.At, "ib_send_bw")
 	c.WaitFor(l, "RNR NAKs", func() bool { return counted("rnr_nak_retry_err") > 10 })
 	resume()
 	fast(l, p)
@@ -71,9 +71,9 @@ func stopped(l *testlab.Lab, p pair) {
 }
 
 // notAllowed: requests are refused over the wire, and memory is deregistered.
-func notAllowed(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		counted := counts(l, p.at, p.from)
+func notAllowed(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		counted := counts(l, p.At, p.From)
 		runPeer(l, peer, "access", p, 1, 14)
 		if n, invalid := counted("req_remote_access_errors"), counted("req_remote_invalid_request"); n != 17 || invalid != 4 || counted("resp_remote_access_errors") != n {
 			l.T.Errorf("%d NAKs for access, %d for invalid requests", n, invalid)
@@ -88,18 +88,18 @@ func notAllowed(peer string) func(*testlab.Lab, pair) {
 // killed: either side is killed in the middle of a transfer.
 func killed(peer string) (faults []fault) {
 	for _, argv := range lasting {
-		faults = append(faults, fault{"ServerIsKilled_ClientGivesUp/" + argv[0], func(l *testlab.Lab, p pair) {
-			counted := counts(l, p.at, p.from)
+		faults = append(faults, fault{"ServerIsKilled_ClientGivesUp/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
+			counted := counts(l, p.At, p.From)
 			s, c := lasts(l, p, argv)
 			s.KillAndRead()
 			c.CheckGivesUp(l.T)
 			if counted("req_transport_retries_exceeded") == 0 || counted("req_remote_access_errors") != 0 {
 				l.T.Errorf("%v: the client's requests were answered after the server was killed", argv)
 			}
-		}}, fault{"ClientIsKilled_NothingIsLeft/" + argv[0], func(l *testlab.Lab, p pair) {
+		}}, fault{"ClientIsKilled_NothingIsLeft/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
 			s, c := lasts(l, p, argv)
 			c.KillAndRead()
-			unused(l, p.from)
+			unused(l, p.From)
 			// A server notices if it sends, or reads from its TCP connection; the other
 			// servers wait for ever, on real NICs too.
 			s.KillAndRead()
@@ -108,15 +108,15 @@ func killed(peer string) (faults []fault) {
 	for _, op := range []string{"write", "read", "send"} {
 		for _, victim := range []string{"server", "client"} {
 			name := "killed-" + op + "-" + victim
-			faults = append(faults, fault{"ProgramIsKilled_ItsMemoryIsLeftAlone/" + name, func(l *testlab.Lab, p pair) { runPeer(l, peer, name, p, 1, 10) }})
+			faults = append(faults, fault{"ProgramIsKilled_ItsMemoryIsLeftAlone/" + name, func(l *testlab.Lab, p testlab.Pair) { runPeer(l, peer, name, p, 1, 10) }})
 		}
 	}
 	// rdma_cm notifies the other side of a connection.
 	for _, victim := range []string{"server", "client"} {
-		faults = append(faults, fault{"ProgramIsKilled_ItsPeerIsDisconnected/" + victim, func(l *testlab.Lab, p pair) {
-			counted := counts(l, p.at, p.from)
-			s := l.StartServing(p.at, "rping", "-s")
-			c := l.StartProgram(p.from, "rping", "-c", "-a", p.address())
+		faults = append(faults, fault{"ProgramIsKilled_ItsPeerIsDisconnected/" + victim, func(l *testlab.Lab, p testlab.Pair) {
+			counted := counts(l, p.At, p.From)
+			s := l.StartServing(p.At, "rping", "-s")
+			c := l.StartProgram(p.From, "rping", "-c", "-a", p.Address())
 			c.WaitFor(l, "it transfers data", func() bool { return counted("received_payload") > 10e3 })
 			if victim == "client" {
 				s, c = c, s
@@ -131,22 +131,22 @@ func killed(peer string) (faults []fault) {
 }
 
 // connectedInTurn: connections one after the other in one process.
-func connectedInTurn(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) { runPeer(l, peer, "connects", p, 100, 14) }
+func connectedInTurn(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) { runPeer(l, peer, "connects", p, 100, 14) }
 }
 
 // connectedAtOnce: connections at once in one process.
-func connectedAtOnce(l *testlab.Lab, p pair) {
+func connectedAtOnce(l *testlab.Lab, p testlab.Pair) {
 	argv := []string{"ucmatose", "-c", "200", "-C", "5", "-S", "2000"}
-	if _, said := l.RunRDMABetween(p.at, p.from, argv, plus(argv, "-s", p.address())); !strings.Contains(said, "return status 0") {
+	if _, said := l.RunRDMABetween(p.At, p.From, argv, plus(argv, "-s", p.Address())); !strings.Contains(said, "return status 0") {
 		l.T.Errorf("%s", said)
 	}
 }
 
 // manyPairs: 256 queue pairs at once, in one thread and in eight.
-func manyPairs(peer string) func(*testlab.Lab, pair) {
-	return func(l *testlab.Lab, p pair) {
-		if said := alike(l, p.at, p.from, "ib_write_bw", "-x", "0", "-q", "256", "-n", "5", "-s", "4096"); !strings.Contains(said, "4096       1280") {
+func manyPairs(peer string) func(*testlab.Lab, testlab.Pair) {
+	return func(l *testlab.Lab, p testlab.Pair) {
+		if said := alike(l, p.At, p.From, "ib_write_bw", "-x", "0", "-q", "256", "-n", "5", "-s", "4096"); !strings.Contains(said, "4096       1280") {
 			l.T.Errorf("%s", said)
 		}
 		runPeer(l, peer, "qps", p, 256, 14)
@@ -154,19 +154,19 @@ func manyPairs(peer string) func(*testlab.Lab, pair) {
 }
 
 // manyPrograms: several pairs of programs at once, in both directions.
-func manyPrograms(l *testlab.Lab, p pair) {
+func manyPrograms(l *testlab.Lab, p testlab.Pair) {
 	var servers, clients []*testlab.Program
 	for i := range 8 {
 		p := p
 		if i%2 == 1 {
-			p.at, p.from = p.from, p.at
+			p.At, p.From = p.From, p.At
 		}
 		argv := []string{"ibv_rc_pingpong", "-g", "0", "-c", "-n", "300", "-p", strconv.Itoa(18600 + i)}
 		if i%4 > 1 {
 			argv = append(argv, "-e")
 		}
-		servers = append(servers, l.StartServing(p.at, argv...))
-		clients = append(clients, l.StartProgram(p.from, plus(argv, p.address())...))
+		servers = append(servers, l.StartServing(p.At, argv...))
+		clients = append(clients, l.StartProgram(p.From, plus(argv, p.Address())...))
 	}
 	for i := range servers {
 		for _, s := range []*testlab.Program{clients[i], servers[i]} {
@@ -178,12 +178,12 @@ func manyPrograms(l *testlab.Lab, p pair) {
 }
 
 // besideTCP: RDMA and TCP share a port at the same time, and both get on.
-func besideTCP(l *testlab.Lab, p pair) {
+func besideTCP(l *testlab.Lab, p testlab.Pair) {
 	const line = 200e6
-	setFor(l, p.from, "rate=200Mbps", "rate=5Gbps")
+	setFor(l, p.From, "rate=200Mbps", "rate=5Gbps")
 	s, c := lasts(l, p, []string{"ib_write_bw", "-x", "0", "-D", "3600", "-u", "17"})
-	counted := counts(l, p.at)
-	tcp := l.Iperf3(p.from, p.at, p.address(), "-n", "4M", "-C", "cubic").End
+	counted := counts(l, p.At)
+	tcp := l.Iperf3(p.From, p.At, p.Address(), "-n", "4M", "-C", "cubic").End
 	ping(l, p)
 	if l.T.Logf("iperf3 %.0f Mb/s, and RDMA has moved %d bytes meanwhile", tcp.Received.Bits/1e6, counted("received_payload")); tcp.Sent.Bytes < 4e6 || tcp.Received.Bits > line || counted("received_payload") < 1e6 {
 		l.T.Errorf("iperf3 has moved %.0f bytes at %.0f Mb/s, over a link of %.0f, and RDMA %d bytes meanwhile", tcp.Sent.Bytes, tcp.Received.Bits/1e6, line/1e6, counted("received_payload"))

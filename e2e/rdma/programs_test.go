@@ -126,24 +126,24 @@ func TestRDMAPrograms_RunUnmodified(t *testing.T) {
 		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // over IPv6
 		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
 	}
-	onPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p pair, c test) {
+	testlab.OnPairs(l, cases, func(c test) string { return c.argv }, func(l *testlab.Lab, p testlab.Pair, c test) {
 		argv := strings.Fields(c.argv)
-		client := plus(argv, p.address())
+		client := plus(argv, p.Address())
 		switch argv[0] {
 		case "rping": // -P serves for ever
-			s := l.StartServing(p.at, argv...)
-			if said, code := l.TryRDMA(p.from, "rping", "-c", "-a", p.address(), "-C", "20"); code != 0 {
+			s := l.StartServing(p.At, argv...)
+			if said, code := l.TryRDMA(p.From, "rping", "-c", "-a", p.Address(), "-C", "20"); code != 0 {
 				l.T.Errorf("exit code %d\n%s\nserver:\n%s", code, said, s.KillAndRead())
 			}
 			return
 		case "rdma_server":
-			client = []string{"rdma_client", "-s", p.address()}
+			client = []string{"rdma_client", "-s", p.Address()}
 		case "rdma_xserver":
-			client = []string{"rdma_xclient", "-s", p.address()}
+			client = []string{"rdma_xclient", "-s", p.Address()}
 		case "ucmatose", "udaddy":
-			client = plus(argv, c.to, p.address())
+			client = plus(argv, c.to, p.Address())
 		}
-		_, said := l.RunRDMABetween(p.at, p.from, argv, client)
+		_, said := l.RunRDMABetween(p.At, p.From, argv, client)
 		if !regexp.MustCompile(c.want).MatchString(said) {
 			l.T.Errorf("the client has not printed %q:\n%s", c.want, said)
 		}
@@ -250,8 +250,8 @@ func TestVerbs_DoWhatTheirManPagesSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onPairs(l, strings.Fields(string(list)), itself, func(l *testlab.Lab, p pair, name string) {
-		if o, e, code := l.Run("exec", "-l", l.Name, p.at, "--", program, name); code != 0 {
+	testlab.OnPairs(l, strings.Fields(string(list)), itself, func(l *testlab.Lab, p testlab.Pair, name string) {
+		if o, e, code := l.Run("exec", "-l", l.Name, p.At, "--", program, name); code != 0 {
 			l.T.Errorf("exit code %d\n%s%s", code, o, e)
 		}
 	})
