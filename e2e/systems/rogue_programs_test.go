@@ -1,7 +1,7 @@
 package systems
 
 import (
-	"regexp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,49 +10,54 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 )
 
-// rogueLeaves is a fabric that loses packets, whose NICs use RoGUE. Round trips on a busy
-// machine are milliseconds: the timeout is the programs' own.
-const rogueLeaves = `
+// roguePairs is pairs of hosts whose NICs use RoGUE, at a switch; the links of servers lose
+// packets. Round trips on a busy machine are milliseconds: the timeout is the programs' own.
+func roguePairs() string {
+	var links strings.Builder
+	for i := range 8 {
+		loss := ""
+		if i < 4 {
+			loss = ", loss: 0.2%"
+		}
+		fmt.Fprintf(&links, "    - {endpoints: [\"h%[1]d:eth0\", \"s:%[1]d\"]%s}\n", i+1, loss)
+	}
+	return `
 topology:
   kinds: {host: {nic: {mtu: 1024, layer: rogue, rate-limiter: connectx-4}}, link: {rate: 1Gbps, delay: 50us}}
-  nodes: {h1: {kind: host}, h2: {kind: host}, s: {kind: switch}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, h3: {kind: host}, h4: {kind: host}, h5: {kind: host}, h6: {kind: host}, h7: {kind: host}, h8: {kind: host}, s: {kind: switch}}
   links:
-    - {endpoints: ["h1:eth0", "s:1"], loss: 0.2%}
-    - {endpoints: ["h2:eth0", "s:2"]}
-`
+` + links.String()
+}
 
-// TestProgramsOverRoGUE: unmodified programs over the layer, on a network that loses packets.
-func TestProgramsOverRoGUE(t *testing.T) {
+// TestRoGUE_CarriesUnmodifiedPrograms: over the layer, on a network that loses packets.
+func TestRoGUE_CarriesUnmodifiedPrograms(t *testing.T) {
 	t.Parallel()
-	l := testlab.StartRDMA(t, rogueLeaves, "rping", "ib_write_bw", "ucx_perftest")
-	const server = "10.0.0.1"
-	flags := []string{"-C", "100", "-S", "40000", "-V"}
-	l.RunRDMA(append([]string{"rping", "-s"}, flags...), append([]string{"rping", "-c", "-a", server}, flags...))
-	for _, argv := range []string{"ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_write_lat -n 200", "ib_send_bw -R", "ib_write_bw -R -q 4", "ib_write_bw -c UC"} {
-		argv := append(strings.Fields(argv), "-x", "0")
-		if !strings.Contains(strings.Join(argv, " "), "_lat") {
-			argv = append(argv, "-n", "300")
-		}
-		if _, said := l.RunRDMA(argv, append(argv, server)); !regexp.MustCompile(`\n +\d+ +\d{3,} `).MatchString(said) {
-			t.Errorf("%s says\n%s", strings.Join(argv, " "), said)
-		}
-	}
-	for _, test := range []string{"-t tag_lat -s 100000", "-t ucp_put_bw -s 100000", "-t ucp_get -s 100000", "-t ucp_am_bw -s 100000"} {
-		argv := []string{"env", "UCX_TLS=rc_v,self", "ucx_perftest"}
-		client := append(append(append([]string{}, argv...), server, "-n", "200", "-w", "10"), strings.Fields(test)...)
-		if _, said := l.RunWithServer("13337", argv, client); !regexp.MustCompile(`Final: +\d+ `).MatchString(said) || strings.Contains(said, "ERROR") {
-			t.Errorf("ucx_perftest %s says\n%s", test, said)
-		}
-	}
-	for host, counts := range map[string][]string{"h2": {"verbs", "samples", "clock_reads"}, "h1": {"echoes"}} {
-		for _, name := range counts {
-			i := slices.IndexFunc(l.NIC(host).Layer.Work, func(w fabric.LayerWork) bool { return w.Name == name })
-			if n := l.NIC(host).Layer.Work[i].Count; n == 0 {
-				t.Errorf("the layer of %s counts no %s", host, name)
+	l := testlab.StartRDMA(t, roguePairs(), "rping", "ib_write_bw", "ucx_perftest")
+	t.Cleanup(func() {
+		servers, clients := []string{"h1", "h2", "h3", "h4"}, []string{"h5", "h6", "h7", "h8"} // of testlab.OnPairs
+		for counter, hosts := range map[string][]string{"verbs": clients, "samples": clients, "clock_reads": clients, "echoes": servers} {
+			if n := layerWork(l, counter, hosts); n == 0 {
+				t.Errorf("the layer of %v counts no %s", hosts, counter)
 			}
 		}
+		if r := l.Down(); r.Accounts.Dropped == 0 {
+			t.Errorf("nothing was lost: %+v", r.Accounts)
+		}
+	})
+	runPrograms(l, []string{
+		"rping -C 100 -S 40000 -V",
+		"ib_write_bw -x 0 -n 300", "ib_send_bw -x 0 -n 300", "ib_read_bw -x 0 -n 300", "ib_write_lat -x 0 -n 200",
+		"ib_send_bw -R -x 0 -n 300", "ib_write_bw -R -q 4 -x 0 -n 300", "ib_write_bw -c UC -x 0 -n 300",
+		"ucx_perftest -t tag_lat -s 100000", "ucx_perftest -t ucp_put_bw -s 100000", "ucx_perftest -t ucp_get -s 100000", "ucx_perftest -t ucp_am_bw -s 100000",
+	})
+}
+
+// layerWork sums up a count of the layers of some hosts' NICs.
+func layerWork(l *testlab.Lab, name string, hosts []string) (n uint64) {
+	l.T.Helper()
+	for _, h := range hosts {
+		work := l.NIC(h).Layer.Work
+		n += work[slices.IndexFunc(work, func(w fabric.LayerWork) bool { return w.Name == name })].Count
 	}
-	if r := l.Down(); r.Accounts.Dropped == 0 {
-		t.Errorf("nothing was lost: %+v", r.Accounts)
-	}
+	return n
 }

@@ -1,6 +1,7 @@
 package testlab
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -41,7 +42,7 @@ func (l *Lab) NIC(host string) fabric.NICStatus {
 	var list []fabric.NICStatus
 	var err error
 	if l.As == nil {
-		list, err = l.Client().NICs(l.T.Context(), host)
+		list, err = l.Client().NICs(context.Background(), host) // also at the end of the test
 	} else { // its state directory is the user's
 		err = json.Unmarshal([]byte(l.Must("nic", "-l", l.Name, "--json", host)), &list)
 	}
@@ -149,12 +150,6 @@ func (l *Lab) RunRDMABetween(at, from string, server, client []string) (served, 
 		l.T.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, Tail(s.Out.String()), Tail(said))
 	}
 	return s.Out.String(), said
-}
-
-// RunWithServer is RunRDMA, whatever the port.
-func (l *Lab) RunWithServer(_ string, server, client []string) (served, said string) {
-	l.T.Helper()
-	return l.RunRDMA(server, client)
 }
 
 // TryRDMA runs a client once.
