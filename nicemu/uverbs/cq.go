@@ -110,7 +110,7 @@ func (k *completions) answer(fd int) answer {
 // room makes the memory for a number of entries.
 func (k *completions) room(depth int) (fd int, err error) {
 	n := slots(depth)
-	if k.mem, fd, err = newSHM("cq", queueBytes+n*cqeLen); err != nil {
+	if k.mem, fd, err = k.server.share("cq", queueBytes+n*cqeLen); err != nil {
 		return -1, err
 	}
 	k.depth, k.mask = uint32(depth), uint32(n-1)

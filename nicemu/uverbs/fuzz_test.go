@@ -19,11 +19,18 @@ type victim struct {
 func (w *world) victim() victim {
 	c := w.connect()
 	k := c.greet()
-	for i := range c.memory.Data {
-		c.memory.Data[i] = byte(i * 7)
-	}
+	copy(c.memory.Data, victims)
 	return victim{c, k}
 }
+
+// victims is the content of a victim's memory.
+var victims = func() []byte {
+	b := make([]byte, 1<<16)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}()
 
 // attacked makes a world with a victim and a hostile process, with the objects that this needs.
 func attacked(t testing.TB) (*world, victim, *client, kit) {
@@ -41,9 +48,11 @@ func (v victim) unharmed(t *testing.T) {
 	if v.completed(v.cq.Handle) != -1 {
 		t.Fatal("the victim has a completion that it did not ask for")
 	}
-	for i, b := range v.memory.Data {
-		if b != byte(i*7) {
-			t.Fatalf("the victim's byte %d is %d", i, b)
+	if !bytes.Equal(v.memory.Data, victims) {
+		for i, b := range v.memory.Data {
+			if b != victims[i] {
+				t.Fatalf("the victim's byte %d is %d", i, b)
+			}
 		}
 	}
 	v.write(v.rc, v.mr.Key, base, base+0x8000, 3000)
@@ -62,7 +71,7 @@ func FuzzControl(f *testing.F) {
 	f.Add([]byte{1, byte(opCMCreateChannel), 0, byte(opCMCreateID), 2, 12, 0x06, byte(opCMListen), 1, 13, opRun, 0, byte(opCMBind), 1, 13})
 	f.Add([]byte{3, byte(opModifyQP), 5, 6, 0xff, 0xff, 0xff, 3, byte(opDeregMR) | 0x80, 1, 4, byte(opClose), 1, 1, opAnew, 0, byte(opDestroySRQ), 1, 6})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w := newWorld(t)
+		w := newLightWorld(t)
 		v := w.victim()
 		defer v.close()
 		before := w.device.InUse()
@@ -227,7 +236,7 @@ func ringSeeds(t testing.TB) (seeds [][]byte) {
 }
 
 func rings(t *testing.T, data []byte) {
-	w := newWorld(t)
+	w := newLightWorld(t)
 	v := w.victim()
 	defer v.close()
 	before := w.device.InUse()

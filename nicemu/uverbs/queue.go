@@ -43,7 +43,7 @@ type ring struct {
 
 // layOut places two rings behind the first page.
 func (k *queue) layOut(name string, sends, sendStride, recvs, recvStride int) (fd int, err error) {
-	if k.mem, fd, err = newSHM(name, queueBytes+sends*sendStride+recvs*recvStride); err != nil {
+	if k.mem, fd, err = k.session.server.share(name, queueBytes+sends*sendStride+recvs*recvStride); err != nil {
 		return -1, err
 	}
 	b := k.mem.bytes[queueBytes:]

@@ -32,6 +32,7 @@ type Server struct {
 	devices []Device
 	do      func(func()) error
 	warn    func(error)
+	share   func(name string, size int) (shm, int, error) // newSHM, but in tests
 
 	listener *net.UnixListener
 	sessions sync.WaitGroup
@@ -87,7 +88,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 		return nil, fmt.Errorf("a host has %d NICs: programs can use at most %d", len(devices), maxDevices)
 	}
 	s := &Server{
-		devices: devices, do: do, open: map[*session]bool{}, members: map[int32]*session{},
+		devices: devices, do: do, share: newSHM, open: map[*session]bool{}, members: map[int32]*session{},
 		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{},
 		budget: machine(), Start: func() time.Time { return time.Unix(0, 0) },
 	}

@@ -59,23 +59,29 @@ const unusedBacklog = 256
 // own.
 func newSession(s *Server, c *net.UnixConn) (*session, error) {
 	defer c.Close()
-	x := &session{
-		server: s, socket: -1, bell: -1, name: nobody, objects: map[uint32]object{}, buffer: make([]byte, maxMessage),
-		unused: make(chan shm, unusedBacklog), over: make(chan struct{}),
-	}
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
+	socket := -1
 	var dup error
-	if err := raw.Control(func(fd uintptr) { x.socket, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
+	if err := raw.Control(func(fd uintptr) { socket, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
 		return nil, errors.Join(err, dup)
 	}
-	if x.memory, err = peerOf(x.socket); err != nil {
-		unix.Close(x.socket)
+	memory, err := peerOf(socket)
+	if err != nil {
+		unix.Close(socket)
 		return nil, err
 	}
-	return x, nil
+	return makeSession(s, socket, memory), nil
+}
+
+// makeSession makes the session of a process with this memory; both are the session's to close.
+func makeSession(s *Server, socket int, memory host) *session {
+	return &session{
+		server: s, socket: socket, memory: memory, bell: -1, name: nobody, objects: map[uint32]object{}, buffer: make([]byte, maxMessage),
+		unused: make(chan shm, unusedBacklog), over: make(chan struct{}),
+	}
 }
 
 // run lets the engine's thread answer requests until the process hangs up or the server closes. In
@@ -202,7 +208,7 @@ func (x *session) hello(q *helloMsg) answer {
 	if x.greeted {
 		return failed(fmt.Errorf("%w: HELLO again", syscall.EPROTO))
 	}
-	m, fd, err := newSHM("doorbell", doorbellBytes)
+	m, fd, err := x.server.share("doorbell", doorbellBytes)
 	if err != nil {
 		return failed(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
-	"path/filepath"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +27,7 @@ type world struct {
 
 	clients map[*client]bool // that have not ended
 	turns   int              // of requests
+	light   bool             // processes have no sockets, and share memory of the heap: fast
 }
 
 // nowhere is the port of a NIC that only talks to itself.
@@ -67,12 +68,23 @@ func newWorld(t testing.TB, set ...func(*nicemu.Settings)) *world {
 	return w
 }
 
+// newLightWorld makes a world for many short runs.
+func newLightWorld(t testing.TB) *world {
+	w := newWorld(t)
+	w.light = true
+	w.server.share = func(_ string, size int) (shm, int, error) { return shm{make([]byte, size)}, -1, nil }
+	return w
+}
+
 // run runs the engine and the server for a while of emulated time.
 func (w *world) run() {
-	for range 20 {
-		w.server.Poll(w.engine.Now(), 32)
+	for end := w.engine.Now() + 20*units.Millisecond; w.engine.Now() < end; {
+		taken := w.server.Poll(w.engine.Now(), 32)
 		limit := w.engine.Now() + units.Millisecond
 		w.engine.Run(limit, 20000)
+		if taken == 0 && len(w.server.behind) == 0 {
+			limit = min(max(limit, w.engine.Next()), end) // nothing happens before
+		}
 		w.engine.Advance(limit)
 	}
 }
@@ -106,31 +118,45 @@ type client struct {
 
 func (w *world) connect() *client {
 	w.t.Helper()
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(w.t.TempDir(), "s"), Net: "unixpacket"})
-	if err != nil {
-		w.t.Fatal(err)
+	c := &client{w: w, memory: &slice{memory.Bytes{Base: base, Data: make([]byte, 1<<16)}}, bell: -1}
+	if w.light {
+		socket, err := unix.Eventfd(0, unix.EFD_CLOEXEC) // silent
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.session = makeSession(w.server, socket, c.memory)
+	} else {
+		c.dial()
 	}
-	defer l.Close()
-	peer, err := net.DialUnix("unixpacket", nil, l.Addr().(*net.UnixAddr))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	conn, err := l.AcceptUnix()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	x, err := newSession(w.server, conn)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c := &client{session: x, w: w, peer: peer, memory: &slice{memory.Bytes{Base: base, Data: make([]byte, 1<<16)}}, bell: -1}
-	x.memory.close()
-	x.memory = c.memory
-	if err := x.enter(); err != nil {
+	if err := c.enter(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.clients[c] = true
 	return c
+}
+
+// dial gives the process a socket.
+func (c *client) dial() {
+	t := c.w.t
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socket")
+		end, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = end.(*net.UnixConn)
+	}
+	if c.session, err = newSession(c.w.server, ends[0]); err != nil {
+		t.Fatal(err)
+	}
+	c.session.memory.close()
+	c.session.memory, c.peer = c.memory, ends[1]
 }
 
 // socketOf returns the descriptor of the process's end.
@@ -163,11 +189,15 @@ func (c *client) close() {
 	c.closed = true
 	delete(c.w.clients, c)
 	c.end()
-	c.peer.Close()
-	for _, fd := range c.fds {
-		unix.Close(fd)
+	if c.peer != nil {
+		c.peer.Close()
 	}
-	if c.shared.bytes != nil {
+	for _, fd := range c.fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if !c.w.light {
 		c.shared.close()
 	}
 }
@@ -217,7 +247,9 @@ func (c *client) greet() (k kit) {
 	must[none](c, opHello, helloMsg{Version: abiVersion})
 	c.bell = c.fds[1]
 	var err error
-	if c.shared.bytes, err = unix.Mmap(c.fds[0], 0, doorbellBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if c.w.light {
+		c.shared = c.doorbell
+	} else if c.shared.bytes, err = unix.Mmap(c.fds[0], 0, doorbellBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		c.w.t.Fatal(err)
 	}
 	k.context = must[deviceAnswer](c, opOpen, handleMsg{}).Handle
