@@ -29,8 +29,14 @@ type channel struct {
 
 	dropped int
 	each    func(from int, p *roce.Packet) // may be nil; sees every packet sent
-	lose    func(n int) bool               // may be nil; reports whether the n-th packet sent is lost
+	fate    func(n int) fate               // may be nil; decides about the n-th packet sent, in place of faults
 	idle    func() bool                    // called at each step; true keeps the channel going
+}
+
+// fate is what happens to a packet on its way.
+type fate struct {
+	lost, copied bool
+	late         units.Time
 }
 
 type flight struct {
@@ -54,6 +60,7 @@ func (c *channel) run(limit units.Time) bool {
 			c.ends[f.to].Receive(c.now, &f.p, nil)
 		}
 		busy := c.idle != nil && c.idle()
+		next := units.Never
 		for i, q := range c.ends {
 			q.Expire(c.now)
 			if c.random.IntN(8) > 0 {
@@ -62,10 +69,18 @@ func (c *channel) run(limit units.Time) bool {
 					c.send(1-i, c.wire(o))
 				}
 			}
-			busy = busy || q.Offer().Kind != Nothing || q.Deadline() != units.Never
+			busy = busy || q.Offer().Kind != Nothing
+			next = min(next, q.Deadline())
 		}
-		if !busy && len(c.flying) == 0 {
+		if len(c.flying) > 0 {
+			next = min(next, c.flying[0].at)
+		}
+		switch {
+		case busy:
+		case next == units.Never:
 			return true
+		default: // nothing happens in the slots before
+			c.now = max(c.now, (min(next, end)-1)/slot*slot)
 		}
 	}
 	return false
@@ -92,13 +107,20 @@ func (c *channel) send(to int, p roce.Packet) {
 	if c.each != nil {
 		c.each(1-to, &p)
 	}
-	if c.chance(c.faults.drop) || c.lose != nil && c.lose(c.sent) {
+	var f fate
+	if c.fate != nil {
+		f = c.fate(c.sent)
+	} else if f.lost = c.chance(c.faults.drop); !f.lost {
+		f.late = c.lateness()
+		f.copied = c.chance(c.faults.copies)
+	}
+	if f.lost {
 		c.dropped++
 		return
 	}
-	c.fly(to, p)
-	if c.chance(c.faults.copies) {
-		c.fly(to, p)
+	c.fly(to, p, f.late)
+	if f.copied {
+		c.fly(to, p, c.lateness())
 	}
 }
 
@@ -111,11 +133,16 @@ func (c *channel) chance(p float64) bool {
 	return true
 }
 
-func (c *channel) fly(to int, p roce.Packet) {
-	f := flight{c.now + flights, to, p}
-	if c.random.Float64() < c.faults.late {
-		f.at += units.Time(c.random.Int64N(int64(60 * units.Microsecond)))
+// lateness draws by how much a packet arrives later than others.
+func (c *channel) lateness() units.Time {
+	if c.random.Float64() >= c.faults.late {
+		return 0
 	}
+	return units.Time(c.random.Int64N(int64(60 * units.Microsecond)))
+}
+
+func (c *channel) fly(to int, p roce.Packet, late units.Time) {
+	f := flight{c.now + flights + late, to, p}
 	i, _ := slices.BinarySearchFunc(c.flying, f, func(a, b flight) int {
 		if a.at <= b.at {
 			return -1

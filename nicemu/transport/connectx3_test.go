@@ -84,7 +84,7 @@ func watchVerbs(t rapid.TB, p *pair) (again, waited *int) {
 func TestConnectX3_ResendsOneVerbAtATime(t *testing.T) {
 	p := newBusyPair(t, withWindow(0).New)
 	again, waited := watchVerbs(t, p)
-	p.channel.lose = func(n int) bool { return n == 1 }
+	p.channel.fate = func(n int) fate { return fate{lost: n == 1} }
 	if !p.channel.run(units.Second) {
 		t.Fatal("it does not come to an end")
 	}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,9 +30,6 @@ func TestIRN_CompletesEverythingOnceAndInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { resent += exactlyOnce(t) })
 	t.Logf("%d packets were sent again", resent)
 }
-
-// FuzzIRN is TestIRN_CompletesEverythingOnceAndInOrder, guided by coverage.
-func FuzzIRN(f *testing.F) { f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { exactlyOnce(t) })) }
 
 func exactlyOnce(t *rapid.T) (resent uint64) {
 	settings := drawIRN(t)
@@ -127,6 +125,9 @@ func (s *agent) checkNotOlder(t rapid.TB) {
 		if messages == received {
 			done = max(done, i+1)
 		}
+	}
+	if bytes.Equal(s.peer.target, s.models[done]) {
+		return // the usual case, checked fast
 	}
 	for at, b := range s.peer.target {
 		k := done

@@ -39,9 +39,9 @@ func (s *agent) request(op Op, va, n int) {
 
 // newBusyPair makes a pair whose sides have each kind of work for the other, in messages of one
 // packet and of several.
-func newBusyPair(t *testing.T, recovery func() Recovery) *pair {
+func newBusyPair(t testing.TB, recovery func() Recovery) *pair {
 	t.Helper()
-	p := newAgents(1, faults{budget: -1})
+	p := newAgents(1, faults{}, 16<<10)
 	for i := range p.sides {
 		p.connect(t, i, Config{Recovery: recovery}, Delays{}, Attr{PathMTU: 256, MaxRdAtomic: 2, MaxDestRdAtomic: 2})
 	}
@@ -73,7 +73,7 @@ func TestLossRecovery_CompletesEverythingWhicheverPacketIsLost(t *testing.T) {
 						request = from
 					}
 				}
-				p.channel.lose = func(sent int) bool { return sent == n }
+				p.channel.fate = func(sent int) fate { return fate{lost: sent == n} }
 				if !p.channel.run(units.Second) {
 					t.Fatalf("without packet %d it does not come to an end", n)
 				}
@@ -101,7 +101,7 @@ func TestLossRecovery_GivesUpWhenTheChannelDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for alive := range 20 {
 				p := newBusyPair(t, recovery)
-				p.channel.lose = func(n int) bool { return n > alive }
+				p.channel.fate = func(n int) fate { return fate{lost: n > alive} }
 				if !p.channel.run(10 * units.Second) {
 					t.Fatalf("after %d packets it does not come to an end", alive)
 				}

@@ -72,12 +72,13 @@ func (r recvs) Complete(c cq.Completion, _ bool) {
 	}
 }
 
-// newAgents makes the two hosts of a pair, which has no queue pairs yet.
-func newAgents(seed uint64, f faults) *pair {
+// newAgents makes the two hosts of a pair, with some bytes of local memory. The pair has no queue
+// pairs yet.
+func newAgents(seed uint64, f faults, local int) *pair {
 	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(seed, 0)), faults: f}}
 	for i := range p.sides {
 		s := &agent{name: string(rune('A' + i)), host: newHost(), random: p.channel.random}
-		s.local = s.host.bytes(0, localSize, memory.LocalWrite)
+		s.local = s.host.bytes(0, local, memory.LocalWrite)
 		s.target = s.host.bytes(0, targetSize, open|memory.MWBind)
 		s.memory, s.window = s.host.view(uint32(i)), s.host.window()
 		s.models = [][]byte{make([]byte, targetSize)}

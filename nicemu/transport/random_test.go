@@ -120,7 +120,7 @@ func newPair(t *rapid.T, f faults) *pair { return newPairWith(t, f, nil) }
 
 // newPairWith makes a pair with a loss recovery, or with go-back-N if settings is nil.
 func newPairWith(t *rapid.T, f faults, settings RecoverySettings) *pair {
-	p := newAgents(rapid.Uint64().Draw(t, "seed"), f)
+	p := newAgents(rapid.Uint64().Draw(t, "seed"), f, localSize)
 	mtu := rapid.SampledFrom([]units.Bytes{256, 512, 1024}).Draw(t, "mtu")
 	rd := rapid.Uint8Range(1, 4).Draw(t, "rd")
 	ask, every := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "ask"), rapid.SampledFrom([]int{0, 1, 4}).Draw(t, "every")

@@ -111,7 +111,7 @@ func TestUC_LosesTheMessageOfALostPacketOnly(t *testing.T) {
 	const messages, packets = 3, 3 // packets of each message
 	for lost := range messages * packets {
 		c, a, b := newUnreliable(t, 1, faults{}, 0)
-		c.lose = func(n int) bool { return n == lost+1 }
+		c.fate = func(n int) fate { return fate{lost: n == lost+1} }
 		for range messages {
 			a.sendNumbered(t, []memory.SGE{a.take(256*(packets-1) + 1)})
 		}
