@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -21,32 +22,25 @@ import (
 type exposed struct {
 	*world
 	a, b *host
-	qps  []*QP
+	qps  [3*7 + 1]*QP // by type and state; the last has a shared receive queue
 	ah   *AH
 	next map[*QP]uint32 // PSN that the peer would send next
 }
 
+// expose makes a NIC with all queue pairs.
 func expose(t testing.TB) *exposed {
+	x := exposeNone(t)
+	for i := range x.qps {
+		x.queuePair(i)
+	}
+	return x
+}
+
+// exposeNone makes a NIC without queue pairs.
+func exposeNone(t testing.TB) *exposed {
 	x := &exposed{next: map[*QP]uint32{}, world: newWorld(t, 2, withDCQCN, func(s *Settings, _ *Env) { s.AckEvery = 3; s.Timeout = 1; s.RetryCount = 1; s.RNRRetry = 1 })}
-	x.a, x.b = x.host(0), x.host(1)
+	x.a, x.b = x.hostWith(0, 8<<10), x.hostWith(1, 8<<10)
 	x.ah = x.a.handleTo(qp.AV{DGID: GID(v4(1))})
-	for _, kind := range []qp.Type{qp.RC, qp.UC, qp.UD} {
-		for s := qp.Reset; s <= qp.Err; s++ {
-			x.qps = append(x.qps, x.in(kind, s))
-		}
-	}
-	// One with a shared receive queue.
-	srq, err := x.a.pd.CreateSRQ(qp.SRQAttr{MaxWR: 16, MaxSGE: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := x.a.pd.CreateQP(QPConfig{Type: qp.RC, SendCQ: x.a.cq, RecvCQ: x.a.cq, SRQ: srq, Cap: qp.Cap{MaxSendWR: 8, MaxSendSGE: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.join(q)
-	x.qps = append(x.qps, q)
-	x.must(x.qps[17].AttachMcast(GID(addr("239.1.2.3")))) // UD in RTS
 	accept := func(e ConnEvent) {
 		if e.Kind == ConnRequested && e.Conn.Accept(x.in(qp.RC, qp.Reset), ConnParam{}) != nil {
 			x.must(e.Conn.Reject(nil)) // the request is odd
@@ -59,6 +53,28 @@ func expose(t testing.TB) *exposed {
 		t.Fatal(err)
 	}
 	return x
+}
+
+// member is the number of the queue pair that is in a multicast group: UD in RTS.
+const member = 2*7 + int(qp.RTS)
+
+// queuePair returns the i-th queue pair, and makes it if need be.
+func (x *exposed) queuePair(i int) *QP {
+	switch {
+	case x.qps[i] != nil:
+	case i < 3*7:
+		x.qps[i] = x.in([]qp.Type{qp.RC, qp.UC, qp.UD}[i/7], qp.State(i%7))
+		if i == member {
+			x.must(x.qps[i].AttachMcast(GID(addr("239.1.2.3"))))
+		}
+	default:
+		srq, err := x.a.pd.CreateSRQ(qp.SRQAttr{MaxWR: 16, MaxSGE: 2})
+		x.must(err)
+		x.qps[i], err = x.a.pd.CreateQP(QPConfig{Type: qp.RC, SendCQ: x.a.cq, RecvCQ: x.a.cq, SRQ: srq, Cap: qp.Cap{MaxSendWR: 8, MaxSendSGE: 2}})
+		x.must(err)
+		x.join(x.qps[i])
+	}
+	return x.qps[i]
 }
 
 // in makes a queue pair of the first NIC that is in a state. Its peer has the same number at the
@@ -108,8 +124,8 @@ func (x *exposed) in(kind qp.Type, s qp.State) *QP {
 func (x *exposed) device() *Device { return x.a.Device }
 
 func (x *exposed) must(err error) {
-	x.t.Helper()
-	if err != nil {
+	if err != nil { // Helper takes long
+		x.t.Helper()
 		x.t.Fatal(err)
 	}
 }
@@ -179,7 +195,7 @@ func number(b bool) int {
 func (x *exposed) end() {
 	x.t.Helper()
 	d := x.device()
-	if q := d.numbers.find(firstNumber + 17); q != nil {
+	if q := x.qps[member]; q != nil {
 		_ = q.DetachMcast(GID(addr("239.1.2.3"))) // it may be detached
 	}
 	for _, q := range d.numbers.all() {
@@ -256,10 +272,13 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte{0, 3, 4, 0, 200, 1, 0, 3, 12, 1, 50, 4, 3, 5, 20, 0, 3, 17, 0, 0, 2, 3, 9, 0, 10, 17, 100, 0, 50})
 	f.Add([]byte{1, 3, 5, 1, 3, 0, 1, 3, 6, 0, 3, 17, 0, 2, 0, 0, 3, 16, 1, 0, 3, 18, 0, 1, 9, 3, 8, 2, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x := expose(t)
+		x := exposeNone(t)
+		for _, kind := range []int{1, 2} { // UC and UD; later the port may be busy, and no request fails
+			x.queuePair(7*kind + int(qp.SQE))
+		}
 		s := script(data)
 		for len(s) > 0 {
-			switch what, q := s.byte(), x.qps[s.byte()%len(x.qps)]; what % 8 {
+			switch what, q := s.byte(), x.queuePair(s.byte()%len(x.qps)); what % 8 {
 			case 0, 1, 2, 3:
 				x.throw(q, &s)
 			case 4:
@@ -270,12 +289,24 @@ func FuzzPackets(f *testing.F) {
 				_ = q.PostRecv(&qp.RecvWR{SGL: []memory.SGE{x.a.mr.SGE(0, units.Bytes(s.byte()*4))}}) // refused where the state does not allow it
 			default:
 				x.run(x.engine.Now() + units.Time(s.byte())*units.Microsecond)
-				x.a.poll()
+				x.drainCQ()
 			}
 			x.sound()
 		}
 		x.end()
 	})
+}
+
+// drainCQ polls the CQ until it is empty.
+func (x *exposed) drainCQ() {
+	var list [16]cq.Completion
+	for {
+		n, err := x.a.cq.Poll(list[:])
+		x.must(err)
+		if n == 0 {
+			return
+		}
+	}
 }
 
 // throw delivers a packet to a queue pair.

@@ -241,9 +241,12 @@ type host struct {
 
 const anyAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.MWBind
 
-func (w *world) host(i int) *host {
+func (w *world) host(i int) *host { return w.hostWith(i, 1<<16) }
+
+// hostWith makes the objects of a program, whose buffer has some bytes.
+func (w *world) hostWith(i, bytes int) *host {
 	w.t.Helper()
-	h := &host{Device: w.ports[i].device, t: w.t, buf: make([]byte, 1<<16)}
+	h := &host{Device: w.ports[i].device, t: w.t, buf: make([]byte, bytes)}
 	var err error
 	if h.pd, err = h.AllocPD(); err != nil {
 		w.t.Fatal(err)
