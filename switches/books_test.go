@@ -120,9 +120,9 @@ func (b *bench) keepBooks(judge func(p *packet.Packet) packet.Fate) {
 	b.books = append(b.books, &books{t: b.t, judge: judge, inbox: map[uint64]units.Bytes{}, left: b.left})
 }
 
-// begin gives the bottleneck its points. With classes, those of priority 0, 1 and so on, the switch
+// setPoints gives the bottleneck its points. With classes, those of priority 0, 1 and so on, the switch
 // has a buffer.
-func (b *bench) begin(buffers units.Bytes, classes ...class.Class) {
+func (b *bench) setPoints(buffers units.Bytes, classes ...class.Class) {
 	out := b.sw.Ports[2]
 	defer b.join(b.to.port, out, units.Gbps, 0)
 	if len(classes) == 0 {
@@ -155,8 +155,8 @@ func (b *bench) run(d units.Time) {
 	}
 }
 
-// end runs until nothing is left, and checks that.
-func (b *bench) end() {
+// checkEnd runs until nothing is left, and checks that.
+func (b *bench) checkEnd() {
 	b.finish()
 	b.check()
 	for _, k := range b.books {
@@ -186,14 +186,14 @@ func (b *bench) drawJudge(t *rapid.T) func(p *packet.Packet) packet.Fate {
 		case 3:
 			p.Size += 200
 		case 4:
-			b.originate()
+			b.originatePacket()
 		}
 		return packet.Fine
 	}
 }
 
-// originate sends a packet of a point to any endpoint.
-func (b *bench) originate() {
+// originatePacket sends a packet of a point to any endpoint.
+func (b *bench) originatePacket() {
 	p := b.pool.New()
 	b.own++
 	p.ID, p.Dest, p.Size, p.Version = 1<<32+b.own, packet.Endpoint(b.rand.IntN(3)), smallFrame, 4
@@ -273,7 +273,7 @@ func TestCongestionPoint_HearsOfEveryDeparture(t *testing.T) {
 			b.keepBooks(b.drawJudge(t))
 			b.keepBooks(b.drawJudge(t))
 		}
-		b.begin(units.Bytes(rapid.IntRange(8000, 40_000).Draw(t, "buffer")), classes...)
+		b.setPoints(units.Bytes(rapid.IntRange(8000, 40_000).Draw(t, "buffer")), classes...)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
@@ -295,7 +295,7 @@ func TestCongestionPoint_HearsOfEveryDeparture(t *testing.T) {
 			}
 			b.run(units.Time(b.rand.IntN(40)) * units.Microsecond)
 		}
-		b.end()
+		b.checkEnd()
 		for why, n := range b.left {
 			left[why] += n
 		}
@@ -354,10 +354,10 @@ func TestCongestionPoint_HearsWhyAPacketLeft(t *testing.T) {
 			for range max(1, len(c.classes)) {
 				b.keepBooks(c.judge)
 			}
-			b.begin(20_000, c.classes...)
+			b.setPoints(20_000, c.classes...)
 			c.do(b)
 			b.run(units.Millisecond)
-			b.end()
+			b.checkEnd()
 			if diff := cmp.Diff(c.want, b.left); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -113,9 +113,9 @@ func drawPick(t *rapid.T) pick {
 	return func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 }
 
-// eachAlone calls do for each setting of a file, with a pick that chooses the first one everywhere
+// tryEachAlone calls do for each setting of a file, with a pick that chooses the first one everywhere
 // else.
-func eachAlone(file func(pick), do func(setting string, p pick)) {
+func tryEachAlone(file func(pick), do func(setting string, p pick)) {
 	type choice struct{ name, setting string }
 	var all []choice
 	file(func(name string, from ...string) string {
@@ -201,7 +201,7 @@ func TestSwitchClasses_EachSettingAloneIsASoundPlan(t *testing.T) {
 		"loss , trim: {preset: ndp, dscp: 10}":  "would stay in that class",
 		"pause {}":                              "pause lacks xoff",
 	}
-	eachAlone(func(p pick) { deepFile(p, 1) }, func(setting string, p pick) {
+	tryEachAlone(func(p pick) { deepFile(p, 1) }, func(setting string, p pick) {
 		plan, err := Parse("lab.yaml", deepFile(p, 1))
 		if want, bad := needs[setting]; bad != (err != nil) || bad && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", setting, err, want)

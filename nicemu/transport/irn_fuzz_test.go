@@ -45,7 +45,7 @@ func FuzzIRN(f *testing.F) {
 		}
 		for _, s := range p.sides {
 			s.watch = func() { s.checkNotOlder(t) }
-			for ; s.ready < len(s.receives); s.ready++ { // nobody waits for them
+			for ; s.ready < len(s.receives); s.ready++ { // all at once
 				if err := s.qp.PostRecv(&s.receives[s.ready]); err != nil {
 					t.Fatal(err)
 				}

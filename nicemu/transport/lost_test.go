@@ -15,26 +15,26 @@ var recoveries = map[string]func() Recovery{
 	"go-back-n":    NewGoBackN,
 	"connectx-3":   withWindow(0).New,
 	"irn":          paper,
-	"irn in order": inOrder,
+	"irn in order": irnInOrder,
 }
 
-func inOrder() Recovery {
+func irnInOrder() Recovery {
 	s := irnDefaults("", 0).(*IRNSettings)
 	s.Placement = PlaceOrdered
 	return s.New()
 }
 
-// request appends a work request for n bytes to the work of s.
-func (s *agent) request(op Op, va, n int) {
-	wr := SendWR{ID: uint64(len(s.work)), Op: op, Flags: Signaled, RemoteVA: uint64(va), RKey: targetKey, Imm: uint32(va), Swap: 1, SGL: []memory.SGE{s.take(n)}}
+// addRequest appends a work request for n bytes to the work of s.
+func (s *agent) addRequest(op Op, va, n int) {
+	wr := SendWR{ID: uint64(len(s.work)), Op: op, Flags: Signaled, RemoteVA: uint64(va), RKey: targetKey, Imm: uint32(va), Swap: 1, SGL: []memory.SGE{s.allocBuffer(n)}}
 	if op.write() {
 		wr.Flags |= Fence
 	}
 	var room []memory.SGE
 	if op.send() {
-		room = []memory.SGE{s.peer.take(n)}
+		room = []memory.SGE{s.peer.allocBuffer(n)}
 	}
-	s.add(wr, room)
+	s.addWork(wr, room)
 }
 
 // newBusyPair makes a pair whose sides have each kind of work for the other, in messages of one
@@ -46,15 +46,15 @@ func newBusyPair(t testing.TB, recovery func() Recovery) *pair {
 		p.connect(t, i, Config{Recovery: recovery}, Delays{}, Attr{PathMTU: 256, MaxRdAtomic: 2, MaxDestRdAtomic: 2})
 	}
 	for _, s := range p.sides {
-		s.request(Write, 0, 600)
-		s.request(Write, 100, 100)
-		s.request(Send, 0, 700)
-		s.request(Read, 0, 600)
-		s.request(WriteImm, 1000, 10)
-		s.request(FetchAdd, 0, 8)
-		s.request(SendImm, 0, 40)
-		s.request(CompareSwap, 8, 8)
-		s.request(Write, 50, 1000)
+		s.addRequest(Write, 0, 600)
+		s.addRequest(Write, 100, 100)
+		s.addRequest(Send, 0, 700)
+		s.addRequest(Read, 0, 600)
+		s.addRequest(WriteImm, 1000, 10)
+		s.addRequest(FetchAdd, 0, 8)
+		s.addRequest(SendImm, 0, 40)
+		s.addRequest(CompareSwap, 8, 8)
+		s.addRequest(Write, 50, 1000)
 	}
 	return p
 }

@@ -122,8 +122,8 @@ func (p *posted) Take(wr *qp.RecvWR) bool {
 	return true
 }
 
-// take returns n bytes of local memory, with any content.
-func (s *agent) take(n int) memory.SGE {
+// allocBuffer returns n bytes of local memory, with any content.
+func (s *agent) allocBuffer(n int) memory.SGE {
 	e := memory.SGE{VA: uint64(s.used), Length: uint32(n), LKey: localKey}
 	for i := range s.local[s.used:][:n] {
 		s.local[int(s.used)+i] = byte(s.random.Uint32())
@@ -137,9 +137,9 @@ func (s *agent) bytesOf(list []memory.SGE) []byte {
 	return b
 }
 
-// add appends a work request to the work of s, with its expected results. Room is where the peer
+// addWork appends a work request to the work of s, with its expected results. Room is where the peer
 // receives a SEND.
-func (s *agent) add(wr SendWR, room []memory.SGE) {
+func (s *agent) addWork(wr SendWR, room []memory.SGE) {
 	model := slices.Clone(s.models[len(s.work)])
 	data := slices.Clone(wr.Inline)
 	if len(wr.SGL) > 0 {

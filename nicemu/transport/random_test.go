@@ -102,7 +102,7 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 			wr.RKey = targetKey
 			return cq.LocQPOpErr
 		case wr.Op.send():
-			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.takeParts(t, n+50)...)
+			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.allocParts(t, n+50)...)
 			s.peerFails = cq.LocLenErr
 			return cq.RemInvReqErr
 		case n > 0 && rapid.Bool().Draw(t, "bounds"):
@@ -154,15 +154,15 @@ func newPairWith(t *rapid.T, f faults, settings RecoverySettings) *pair {
 	return p
 }
 
-// takeParts returns n bytes of local memory as a list of some elements.
-func (s *agent) takeParts(t *rapid.T, n int) []memory.SGE {
+// allocParts returns n bytes of local memory as a list of some elements.
+func (s *agent) allocParts(t *rapid.T, n int) []memory.SGE {
 	var list []memory.SGE
 	for parts := rapid.IntRange(1, 3).Draw(t, "parts"); n > 0; parts-- {
 		take := n
 		if parts > 1 {
 			take = rapid.IntRange(0, n).Draw(t, "part")
 		}
-		list = append(list, s.take(take))
+		list = append(list, s.allocBuffer(take))
 		n -= take
 	}
 	return list
@@ -203,7 +203,7 @@ func (s *agent) program(t *rapid.T, mtu int) {
 			}
 		}
 		if !wr.Op.local() {
-			wr.SGL = s.takeParts(t, n)
+			wr.SGL = s.allocParts(t, n)
 		}
 		if n > 0 && n <= 64 && !wr.Op.fetches() && rapid.Bool().Draw(t, "inline") {
 			wr.SGL, wr.Inline = nil, slices.Clone(s.bytesOf(wr.SGL))
@@ -224,8 +224,8 @@ func (s *agent) program(t *rapid.T, mtu int) {
 		}
 		var room []memory.SGE
 		if wr.Op.send() {
-			room = s.peer.takeParts(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))
+			room = s.peer.allocParts(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))
 		}
-		s.add(wr, room)
+		s.addWork(wr, room)
 	}
 }

@@ -37,7 +37,7 @@ func newUnreliable(t rapid.TB, seed uint64, f faults, chunk units.Bytes) (c *cha
 	}
 	a, b = sides[0], sides[1]
 	for i := range 60 {
-		b.receives = append(b.receives, qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{b.take(2000)}})
+		b.receives = append(b.receives, qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{b.allocBuffer(2000)}})
 		if err := b.qp.PostRecv(&b.receives[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestUC_ReceivesWholeMessagesOnly(t *testing.T) {
 		}
 		c, a, b := newUnreliable(t, rapid.Uint64().Draw(t, "seed"), f, rapid.SampledFrom([]units.Bytes{0, 300, 64 << 10}).Draw(t, "chunk"))
 		for range rapid.IntRange(0, 20).Draw(t, "messages") {
-			a.sendNumbered(t, a.takeParts(t, rapid.IntRange(0, 2000).Draw(t, "length")))
+			a.sendNumbered(t, a.allocParts(t, rapid.IntRange(0, 2000).Draw(t, "length")))
 		}
 		last := -1
 		for _, n := range checkUnreliable(t, c, a, b) {
@@ -113,7 +113,7 @@ func TestUC_LosesTheMessageOfALostPacketOnly(t *testing.T) {
 		c, a, b := newUnreliable(t, 1, faults{}, 0)
 		c.fate = func(n int) fate { return fate{lost: n == lost+1} }
 		for range messages {
-			a.sendNumbered(t, []memory.SGE{a.take(256*(packets-1) + 1)})
+			a.sendNumbered(t, []memory.SGE{a.allocBuffer(256*(packets-1) + 1)})
 		}
 		var want []int
 		for n := range messages {
