@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/gopacket/pcapgo"
+	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
@@ -26,7 +27,7 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-func runTo(t testing.TB, f *fabric.Fabric, until units.Time) {
+func runTo(t rapid.TB, f *fabric.Fabric, until units.Time) {
 	t.Helper()
 	if err := f.Run(context.Background(), until); err != nil {
 		t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/rogue"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -33,60 +33,89 @@ func (o *modelOp) takes() bool {
 	return o.op == nicemu.OpSend || o.op == nicemu.OpSendImm || o.op == nicemu.OpWriteImm
 }
 
-// TestRoGUEModel: whatever a program posts, it sees the same completions as from a plain
-// queue pair, in the same order. The peer sees the messages and bytes once and in order;
-// with RC also when packets are lost and shadow queue pairs take over.
-func TestRoGUEModel(t *testing.T) {
+// model is a program and the fabric that it runs on.
+type model struct {
+	kind  nicemu.QPType
+	ops   []modelOp
+	total units.Bytes // of all messages
+	layer string      // its settings
+	loss  int         // per mille
+	// shared says that the peer's receives are in a shared queue. When the NIC gives up, such
+	// a queue loses the receive of the message that was arriving.
+	shared bool
+}
+
+// add appends a work request.
+func (m *model) add(o modelOp) {
+	o.at = m.total
+	m.ops, m.total = append(m.ops, o), m.total+o.n
+}
+
+// drawModel draws a program, and how much its fabric loses.
+func drawModel(t *rapid.T) *model {
+	m := &model{kind: rapid.SampledFrom([]nicemu.QPType{nicemu.RC, nicemu.UC}).Draw(t, "type")}
+	ops := []transport.Op{nicemu.OpSend, nicemu.OpSendImm, nicemu.OpWrite, nicemu.OpWriteImm}
+	if m.kind == nicemu.RC {
+		ops = append(ops, nicemu.OpRead)
+		m.loss = rapid.SampledFrom([]int{0, 0, 1, 50, 100}).Draw(t, "loss per mille")
+	}
+	minOps, maxSize := 1, 300_000
+	if m.loss > 10 {
+		minOps, maxSize = 20, 3_000 // a long message would never arrive complete
+	}
+	silent := 0
+	for range rapid.IntRange(minOps, 40).Draw(t, "ops") {
+		n := rapid.OneOf(rapid.IntRange(0, 64), rapid.IntRange(0, maxSize)).Draw(t, "size")
+		o := modelOp{op: rapid.SampledFrom(ops).Draw(t, "op"), n: units.Bytes(n)}
+		o.signaled = silent >= 4 || rapid.Bool().Draw(t, "signaled")
+		o.inline = n <= 64 && o.op != nicemu.OpRead && rapid.Bool().Draw(t, "inline")
+		if silent++; o.signaled {
+			silent = 0
+		}
+		m.add(o)
+	}
+	m.ops[len(m.ops)-1].signaled = true
+	m.layer = rapid.SampledFrom([]string{"{rogue: {retries: 1}}", "{rogue: {segment: 4KB, retries: 0}}", "{rogue: {limiter: false, cut-immediate: false}}"}).Draw(t, "layer")
+	m.shared = m.loss == 0 && rapid.Bool().Draw(t, "shared receives")
+	return m
+}
+
+// TestRoGUE_CompletesLikeAPlainQueuePair: whatever a program posts, it sees the same
+// completions as from a plain queue pair, in the same order. The peer sees the messages and
+// bytes once and in order; with RC also when packets are lost and shadow queue pairs take over.
+func TestRoGUE_CompletesLikeAPlainQueuePair(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
-	failovers, samples := uint64(0), uint64(0)
-	rapid.Check(t, func(rt *rapid.T) {
-		kind := rapid.SampledFrom([]nicemu.QPType{nicemu.RC, nicemu.UC}).Draw(rt, "type")
-		ops := []transport.Op{nicemu.OpSend, nicemu.OpSendImm, nicemu.OpWrite, nicemu.OpWriteImm}
-		loss := 0
-		if kind == nicemu.RC {
-			ops = append(ops, nicemu.OpRead)
-			loss = rapid.SampledFrom([]int{0, 0, 1, 50, 100}).Draw(rt, "loss per mille")
+	rapid.Check(t, func(rt *rapid.T) { drawModel(rt).play(rt) })
+}
+
+// TestRoGUE_CompletesInOrderWhileShadowsTakeOver: the same for every kind of request on a link
+// that loses so much that shadow queue pairs take over, and on one that loses nothing, where
+// the layer measures round-trip times.
+func TestRoGUE_CompletesInOrderWhileShadowsTakeOver(t *testing.T) {
+	fabrictest.SkipUnderRace(t)
+	for _, loss := range []int{0, 100} {
+		m := &model{kind: nicemu.RC, layer: "{rogue: {retries: 1}}", loss: loss}
+		for i := range 40 {
+			op := []transport.Op{nicemu.OpSend, nicemu.OpSendImm, nicemu.OpWrite, nicemu.OpWriteImm, nicemu.OpRead}[i%5]
+			m.add(modelOp{op: op, n: units.Bytes(i * 70), signaled: i%3 == 0 || i == 39})
 		}
-		least, most := 1, 300_000
-		if loss > 10 {
-			least, most = 20, 3_000 // a long message would never arrive complete
+		if w := m.play(t); (w.Failovers > 0) != (loss > 0) || loss == 0 && w.Samples == 0 {
+			t.Errorf("loss of %d per mille: %+v", loss, w)
 		}
-		var list []modelOp
-		total, silent := units.Bytes(0), 0
-		for range rapid.IntRange(least, 40).Draw(rt, "ops") {
-			n := rapid.OneOf(rapid.IntRange(0, 64), rapid.IntRange(0, most)).Draw(rt, "size")
-			o := modelOp{op: rapid.SampledFrom(ops).Draw(rt, "op"), at: total, n: units.Bytes(n)}
-			o.signaled = silent >= 4 || rapid.Bool().Draw(rt, "signaled")
-			o.inline = n <= 64 && o.op != nicemu.OpRead && rapid.Bool().Draw(rt, "inline")
-			if silent++; o.signaled {
-				silent = 0
-			}
-			list, total = append(list, o), total+o.n
-		}
-		list[len(list)-1].signaled = true
-		layer := rapid.SampledFrom([]string{"{rogue: {retries: 1}}", "{rogue: {segment: 4KB, retries: 0}}", "{rogue: {limiter: false, cut-immediate: false}}"}).Draw(rt, "layer")
-		link := ""
-		if loss > 0 {
-			link = fmt.Sprintf(", loss: %v", float64(loss)/1000)
-		}
-		f := underRoGUE(t, 1, "layer: "+layer, link, "")
-		// When the NIC gives up, a shared queue loses the receive of the message that was
-		// arriving.
-		shared := loss == 0 && rapid.Bool().Draw(rt, "shared receives")
-		w := playModel(rt, t, f, kind, list, total, shared, !strings.Contains(layer, "cut-immediate"))
-		failovers += w.failovers
-		samples += w.samples
-	})
-	t.Logf("%d changes to the shadow, %d round-trip times", failovers, samples)
-	// The few cases of a short run may have no loss.
-	if !testing.Short() && (failovers == 0 || samples == 0) {
-		t.Errorf("%d changes to the shadow, %d round-trip times: nothing was tried", failovers, samples)
 	}
 }
 
-type modelWork struct{ failovers, samples uint64 }
-
-func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, list []modelOp, total units.Bytes, shared, cut bool) modelWork {
+// play runs the program and checks what it and its peer see. It returns the work of the
+// program's layer.
+func (m *model) play(t rapid.TB) rogue.Work {
+	t.Helper()
+	link := ""
+	if m.loss > 0 {
+		link = fmt.Sprintf(", loss: %v", float64(m.loss)/1000)
+	}
+	f := underRoGUE(t, 1, "layer: "+m.layer, link, "")
+	cut := !strings.Contains(m.layer, "cut-immediate")
+	kind, list, total, shared := m.kind, m.ops, m.total, m.shared
 	const depth, size = 16, 300_000
 	open := func(host string, n units.Bytes, receives int) (*nicemu.QP, *nicemu.MR, []byte, *nicemu.SRQ) {
 		d := deviceAt(t, f, host)
@@ -157,7 +186,7 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 					wr.Flags = nicemu.Signaled
 				}
 				if err := x.PostSend(&wr); err != nil {
-					rt.Errorf("request %d: %v", posted, err)
+					t.Errorf("request %d: %v", posted, err)
 					return
 				}
 			}
@@ -168,7 +197,7 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 			c, err := cqOf(x).WaitOne(p)
 			want := map[transport.Op]cq.Opcode{nicemu.OpSend: cq.Send, nicemu.OpSendImm: cq.Send, nicemu.OpWrite: cq.Write, nicemu.OpWriteImm: cq.Write, nicemu.OpRead: cq.Read}[list[next].op]
 			if err != nil || c.ID != uint64(next) || c.Opcode != want || c.QP != x.Number() {
-				rt.Errorf("request %d, %v of %d B: %+v, %v", next, list[next].op, list[next].n, c, err)
+				t.Errorf("request %d, %v of %d B: %+v, %v", next, list[next].op, list[next].n, c, err)
 				return
 			}
 			completed = next + 1
@@ -187,7 +216,7 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 				sound = c.ByteLen <= uint32(o.n) // that of its last segment
 			}
 			if err != nil || c.ID != uint64(came) || c.QP != y.Number() || !sound || imm && c.Imm != uint32(i) || imm != (c.Flags&cq.WithImm != 0) {
-				rt.Errorf("message %d, %v of %d B: %+v, %v", i, o.op, o.n, c, err)
+				t.Errorf("message %d, %v of %d B: %+v, %v", i, o.op, o.n, c, err)
 				return
 			}
 			at := total + units.Bytes(came)*size
@@ -195,12 +224,12 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 				at = o.at
 			}
 			if !bytes.Equal(yb[at:at+o.n], xb[o.at:o.at+o.n]) {
-				rt.Errorf("message %d, %v of %d B, has other bytes", i, o.op, o.n)
+				t.Errorf("message %d, %v of %d B, has other bytes", i, o.op, o.n)
 				return
 			}
 			for k := range i { // earlier WRITEs have arrived
 				if e := &list[k]; e.op == nicemu.OpWrite && !bytes.Equal(yb[e.at:e.at+e.n], xb[e.at:e.at+e.n]) {
-					rt.Errorf("message %d has come before WRITE %d of %d B", i, k, e.n)
+					t.Errorf("message %d has come before WRITE %d of %d B", i, k, e.n)
 					return
 				}
 			}
@@ -212,7 +241,7 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 	}
 	runTo(t, f, f.Now()+ms)
 	if completed != len(list) || came != messages || x.State() != qp.RTS || y.State() != qp.RTS {
-		rt.Fatalf("%d of %d requests have completed and %d of %d messages have come; %v and %v", completed, len(list), came, messages, x.State(), y.State())
+		t.Fatalf("%d of %d requests have completed and %d of %d messages have come; %v and %v", completed, len(list), came, messages, x.State(), y.State())
 	}
 	for i := range list {
 		o := &list[i]
@@ -220,9 +249,8 @@ func playModel(rt *rapid.T, t *testing.T, f *fabric.Fabric, kind nicemu.QPType, 
 			continue
 		}
 		if !bytes.Equal(yb[o.at:o.at+o.n], xb[o.at:o.at+o.n]) {
-			rt.Fatalf("%v %d of %d B has not brought its bytes", o.op, i, o.n)
+			t.Fatalf("%v %d of %d B has not brought its bytes", o.op, i, o.n)
 		}
 	}
-	w := layerOf(t, f, "h1").Done()
-	return modelWork{w.Failovers, w.Samples}
+	return layerOf(t, f, "h1").Done()
 }

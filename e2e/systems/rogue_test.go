@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
@@ -17,7 +19,7 @@ import (
 
 // underRoGUE is senders h1 to hN and a receiver r at a switch, with settings of the NICs
 // and of r's link.
-func underRoGUE(t *testing.T, senders int, nic, link, workload string) *fabric.Fabric {
+func underRoGUE(t rapid.TB, senders int, nic, link, workload string) *fabric.Fabric {
 	t.Helper()
 	nodes, links := "r: {kind: host}", `    - {endpoints: ["r:eth0", "s:0"]`+link+"}\n"
 	for i := 1; i <= senders; i++ {
@@ -38,7 +40,7 @@ topology:
 }
 
 // layerOf returns the layer of a host's NIC.
-func layerOf(t *testing.T, f *fabric.Fabric, host string) *rogue.Layer {
+func layerOf(t rapid.TB, f *fabric.Fabric, host string) *rogue.Layer {
 	t.Helper()
 	d, err := f.DeviceOf(host)
 	if err != nil {
@@ -180,20 +182,20 @@ func TestRoGUEFailover(t *testing.T) {
 	}
 }
 
-func deviceAt(t *testing.T, f *fabric.Fabric, host string) *nicemu.Device {
+func deviceAt(t rapid.TB, f *fabric.Fabric, host string) *nicemu.Device {
 	t.Helper()
 	d, err := f.DeviceOf(host)
 	must(t, err)
 	return d
 }
 
-func start(t *testing.T, f *fabric.Fabric, host string, program func(*sim.Process, *nicemu.Device)) {
+func start(t rapid.TB, f *fabric.Fabric, host string, program func(*sim.Process, *nicemu.Device)) {
 	t.Helper()
 	_, err := f.Go(host, program)
 	must(t, err)
 }
 
-func must(t *testing.T, err error) {
+func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +203,7 @@ func must(t *testing.T, err error) {
 }
 
 // open makes a queue pair with room for depth messages of size bytes.
-func open(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.MR, []byte) {
+func open(t rapid.TB, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.MR, []byte) {
 	t.Helper()
 	pd, err := d.AllocPD()
 	must(t, err)

@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"flag"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -29,19 +28,4 @@ func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	}
 	defer func() { _ = checks.Set(usual) }() // restores it
 	rapid.Check(t, prop)
-}
-
-// cover repeats the check of a property until all of these have been seen at
-// least once: random draws now and then leave one out.
-func cover(t *testing.T, percent int, prop func(*rapid.T), seen map[string]bool, all ...string) {
-	t.Helper()
-	for range 10 {
-		check(t, percent, prop)
-		missing := slices.DeleteFunc(slices.Clone(all), func(what string) bool { return seen[what] })
-		if t.Failed() || len(missing) == 0 || testing.Short() {
-			return
-		}
-		t.Logf("once more: nothing was %v", missing)
-	}
-	t.Errorf("of %v only %v was ever seen: the test does not test it", all, seen)
 }

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/traces/workload"
@@ -268,59 +267,120 @@ func lostLossless(f *Fabric) string {
 	return ""
 }
 
-// TestLosslessFabrics: over links that lose no pause frames, a lossless class
-// with the default headroom of the lab file loses nothing in any switch,
-// whatever the topology, the rates, the thresholds and the traffic.
-func TestLosslessFabrics(t *testing.T) {
-	paused := 0
+// runLossless runs a lab and fails if a lossless class of a switch has lost packets.
+func runLossless(t rapid.TB, text string) Accounts {
+	t.Helper()
+	p := parse(t, text)
+	f := New(p)
+	if err := f.Run(context.Background(), p.Duration); err != nil {
+		t.Fatal(err)
+	}
+	if lost := lostLossless(f); lost != "" {
+		t.Fatalf("%s\n%s", lost, text)
+	}
+	return f.Accounts()
+}
+
+// TestLosslessClasses_LoseNothing: over links that lose no pause frames, a lossless class
+// with the default headroom of the lab file loses nothing in any switch, whatever the
+// topology, the rates, the thresholds and the traffic.
+func TestLosslessClasses_LoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text := drawDeepLab(rt)
-		text = regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(text, "loss: 0%")
+		text := regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(drawDeepLab(rt), "loss: 0%")
 		head, tail, _ := strings.Cut(text, "events:")
 		_, workload, _ := strings.Cut(tail, "workload:")
-		text = head + "workload:" + workload
-		p, err := spec.Parse("lab.yaml", []byte(text))
-		if err != nil {
-			rt.Fatalf("%v\n%s", err, text)
-		}
-		f := New(p)
-		if err := f.Run(context.Background(), p.Duration); err != nil {
-			rt.Fatal(err)
-		}
-		if lost := lostLossless(f); lost != "" {
-			rt.Fatalf("%s\n%s", lost, text)
-		}
-		if f.Accounts().Consumed > 0 {
-			paused++
-		}
+		runLossless(rt, head+"workload:"+workload)
 	})
-	if paused < 3 && !testing.Short() {
-		t.Errorf("only %d fabrics paused", paused)
+}
+
+// deepLab is a lab of two switches with some settings, whose links have others, with traffic
+// of three senders to h4, which may have a slow link, in the classes with DSCPs 3 and 1.
+func deepLab(settings, link string, slow bool) string {
+	rate := "1Gbps"
+	if slow {
+		rate = "10Mbps"
+	}
+	return fmt.Sprintf(`
+duration: 2ms
+topology:
+  kinds: {host: {attach: none}, switch: {%s}}
+  generate: {dumbbell: {left: 3, right: 2, rate: 1Gbps, delay: 1us%s}}
+events: [{at: 0, from: "s2:h4", set: {rate: %s}}]
+workload:
+  - {cbr: {from: [h1, h2], to: h4, rate: 700Mbps, size: 1000B, ect: true, dscp: 3}}
+  - {on-off: {from: [h2, h3], to: h4, rate: 900Mbps, size: 1200B, ect: true, dscp: 1, on: 50us, off: 40us}}
+  - {poisson: {from: h5, to: h1, rate: 200Mbps, size: 100B, ip: 6, dscp: 3}}
+`, settings, link, rate)
+}
+
+// deepClasses is switches' settings in which the class with DSCP 3 has some settings.
+func deepClasses(guarded string) string {
+	return "buffer: {size: 2MB}, classes: {guarded: {dscp: [3], priority: 3, " + guarded + "}, bulk: {dscp: [1], priority: 1, limit: 20KB}, default: {}}"
+}
+
+// flowControls are the ways to hold a sender off before a class loses packets.
+var flowControls = map[string]string{
+	"a PFC threshold":         deepClasses("pfc: {xoff: 6KB, xon: 3KB}"),
+	"a dynamic PFC threshold": deepClasses("pfc: {alpha: 1/64, offset: 2KB}"),
+	"PFC and cut-through":     "cut-through: true, " + deepClasses("pfc: {xoff: 6KB, xon: 3KB}"),
+	"PAUSE of the whole link": "buffer: {size: 2MB}, pause: {xoff: 7KB, xon: 4KB}",
+	"credits":                 deepClasses("credits: {buffer: 7KB}"),
+}
+
+// TestFlowControl_HoldsSendersOffAndLosesNothing: senders that offer twice the link's rate
+// are held off by each kind of flow control, and their class loses nothing.
+func TestFlowControl_HoldsSendersOffAndLosesNothing(t *testing.T) {
+	for name, settings := range flowControls {
+		t.Run(name, func(t *testing.T) {
+			if a := runLossless(t, deepLab(settings, "", false)); a.Consumed == 0 || a.Delivered == 0 {
+				t.Errorf("nobody was held off: %+v", a)
+			}
+		})
 	}
 }
 
-// TestDepthIsSound: whatever the settings of the switches, every packet is
-// accounted for at any time, and neither the number of workers nor the times of
-// inspections change anything.
-func TestDepthIsSound(t *testing.T) {
-	seen := map[string]bool{}
-	prop := func(rt *rapid.T) {
-		runSound(rt, drawDeepLab(rt), soundness{
-			workers: 3,
-			outcome: outcome,
-			first: func(f *Fabric) {
-				a := f.Accounts()
-				for reason := range a.Drops {
-					seen[reason] = true
+// TestDeepSwitches_AccountForEveryPacket: whatever the settings of the switches, every packet
+// is accounted for at any time, and neither the number of workers nor the times of inspections
+// change anything.
+func TestDeepSwitches_AccountForEveryPacket(t *testing.T) {
+	check(t, 100, func(rt *rapid.T) {
+		runSound(rt, drawDeepLab(rt), soundness{workers: 3, outcome: outcome})
+	})
+}
+
+// TestDeepSwitches_AccountForEveryFate: the same, for labs in which packets have each
+// of these fates.
+func TestDeepSwitches_AccountForEveryFate(t *testing.T) {
+	trimmed := func(trim string) string {
+		return "classes: {cut: {dscp: [3], priority: 3, limit: 5KB, trim: {" + trim + ", dscp: 12}}, headers: {dscp: [12], priority: 7, limit: 1600B}, default: {limit: 20KB}}"
+	}
+	for name, c := range map[string]struct {
+		settings, link string
+		slow           bool
+		fates          []string
+	}{
+		"a full queue drops":                {settings: deepClasses("limit: 20KB"), fates: []string{"queue-full"}},
+		"an ingress limit drops":            {settings: "buffer: {size: 600KB}, classes: {default: {ingress: {limit: 10KB}}}", fates: []string{"buffer-full"}},
+		"RED marks":                         {settings: deepClasses("mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}"), fates: []string{"marked"}},
+		"NDP trims, and sends headers back": {settings: trimmed("preset: ndp"), slow: true, fates: []string{"trimmed", "returned"}},
+		"UEC trims, and drops headers":      {settings: trimmed("preset: uec"), slow: true, fates: []string{"trimmed", "header-full"}},
+		"PFC pauses":                        {settings: flowControls["a PFC threshold"], fates: []string{"paused"}},
+		"a watchdog drops":                  {settings: deepClasses("pfc: {xoff: 6KB, xon: 3KB, watchdog: {detect: 100us, restore: 100us}}"), slow: true, fates: []string{"paused", "watchdog"}},
+		"links lose and damage":             {settings: deepClasses("limit: 20KB"), link: ", loss: 2%, corrupt: 2%", fates: []string{"link-loss", "bad-fcs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := runSound(t, deepLab(c.settings, c.link, c.slow), soundness{workers: 3, outcome: outcome}).Accounts()
+			seen := map[string]bool{"trimmed": a.Trimmed > 0, "returned": a.Returned > 0, "marked": a.Marked > 0, "paused": a.Consumed > 0}
+			for reason := range a.Drops {
+				seen[reason] = true
+			}
+			for _, fate := range c.fates {
+				if !seen[fate] {
+					t.Errorf("no packet is %s: %+v", fate, a)
 				}
-				seen["trimmed"] = seen["trimmed"] || a.Trimmed > 0
-				seen["returned"] = seen["returned"] || a.Returned > 0
-				seen["marked"] = seen["marked"] || a.Marked > 0
-				seen["paused"] = seen["paused"] || a.Consumed > 0
-			},
+			}
 		})
 	}
-	cover(t, 100, prop, seen, "trimmed", "returned", "marked", "paused", "queue-full", "header-full")
 }
 
 // soundness is the parameters of runSound.
@@ -328,17 +388,14 @@ type soundness struct {
 	workers int                                       // at most
 	watch   func(t rapid.TB, f *Fabric) (stop func()) // of every second run; may be nil
 	outcome func(f *Fabric) []any                     // must be the same in all runs
-	first   func(f *Fabric)                           // inspects the first run
 }
 
 // runSound runs a lab once without inspection before its end, and then in one shard
 // and in several with inspections in between: every packet is accounted for each
-// time, and the outcome is the same.
-func runSound(rt *rapid.T, text string, s soundness) {
-	p, err := spec.Parse("lab.yaml", []byte(text))
-	if err != nil {
-		rt.Fatalf("%v\n%s", err, text)
-	}
+// time, and the outcome is the same. It returns the first run.
+func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
+	t.Helper()
+	p := parse(t, text)
 	var want []any
 	for n := 0; n <= s.workers; n++ {
 		f, err := newParallel(p, max(n, 1))
@@ -350,11 +407,11 @@ func runSound(rt *rapid.T, text string, s soundness) {
 		if n == 0 {
 			stops = stops[2:]
 		} else if n%2 == 0 && s.watch != nil {
-			stop = s.watch(rt, f)
+			stop = s.watch(t, f)
 		}
 		for _, until := range stops {
 			if err := f.Run(context.Background(), until); err != nil {
-				rt.Fatal(err)
+				t.Fatal(err)
 			}
 			live := 0
 			for _, shard := range f.Shards {
@@ -364,18 +421,18 @@ func runSound(rt *rapid.T, text string, s soundness) {
 				live -= n.Waiting() // they have not entered the fabric yet
 			}
 			if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
-				rt.Fatalf("%d workers, %v: %d live, %+v\n%s", n, until, live, a, text)
+				t.Fatalf("%d workers, %v: %d live, %+v\n%s", n, until, live, a, text)
 			}
 			s.outcome(f)
 		}
 		stop()
 		if got := s.outcome(f); n == 0 {
-			want = got
-			s.first(f)
+			want, first = got, f
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			rt.Fatalf("%d workers (-unwatched +got):\n%s\n%s", n, diff, text)
+			t.Fatalf("%d workers (-unwatched +got):\n%s\n%s", n, diff, text)
 		}
 	}
+	return first
 }
 
 // TestADeepHopDoesNotAllocate: packets through switches with all features make no garbage.
