@@ -5,53 +5,60 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
 )
 
-// TestProgress: asking during a run shows its progress, and does not change the
-// run.
-func TestProgress(t *testing.T) {
+// TestProgress_IsSeenDuringARunAndChangesNothing: asking from another goroutine shows a run's
+// progress, which never goes back, and the run is the same as without. The run waits for a
+// question with each packet of a flow.
+func TestProgress_IsSeenDuringARunAndChangesNothing(t *testing.T) {
 	lab := `
 topology: {generate: {leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 2, rate: 1Gbps, delay: 10us}}}
-workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}}]
+workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 20ms}}]
 `
 	for _, workers := range []int{1, 2} {
-		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			run := func(watched bool) *Fabric {
+		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
+			run := func(asked <-chan struct{}) *Fabric {
 				f, err := newParallel(parse(t, lab), workers)
 				if err != nil {
 					t.Fatal(err)
 				}
-				done, seen := make(chan struct{}), make(chan Progress)
-				go func() {
-					var last Progress
-					for over := !watched; !over; {
-						select {
-						case <-done:
-							over = true
-						default:
-						}
-						p := f.Progress()
-						if p.Now < last.Now || p.Hops < last.Hops {
-							t.Errorf("from %+v back to %+v", last, p)
-						}
-						last = p
-						time.Sleep(100 * time.Microsecond)
+				f.Stations[0].Port.Observe(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
+					if asked != nil {
+						<-asked
 					}
-					seen <- last
-				}()
-				if err := f.Run(context.Background(), units.Never); err != nil {
-					t.Error(err)
-				}
-				close(done)
-				if last := <-seen; watched && (last.Now == 0 || last.Hops == 0) {
-					t.Errorf("the run was never seen to come forward: %+v", last)
-				}
+				}))
 				return f
 			}
-			quiet, watched := run(false), run(true)
+			quiet := run(nil)
+			runTo(t, quiet, units.Never)
+
+			asked, done, seen := make(chan struct{}), make(chan struct{}), make(chan Progress)
+			watched := run(asked)
+			go func() {
+				var last Progress
+				for {
+					p := watched.Progress()
+					if p.Now < last.Now || p.Hops < last.Hops {
+						t.Errorf("from %+v back to %+v", last, p)
+					}
+					last = p
+					select {
+					case asked <- struct{}{}:
+					case <-done:
+						seen <- last
+						return
+					}
+				}
+			}()
+			runTo(t, watched, units.Never)
+			close(done)
+			if last := <-seen; last.Now < 10*units.Millisecond || last.Hops == 0 {
+				t.Errorf("of a run that ends at %v, the last that was seen is %+v", watched.Now(), last)
+			}
 			if quiet.Trace() != watched.Trace() || quiet.Events() != watched.Events() {
 				t.Errorf("asking changed trace %x over %d events to %x over %d", quiet.Trace(), quiet.Events(), watched.Trace(), watched.Events())
 			}
@@ -59,9 +66,9 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}
 	}
 }
 
-// TestRunEndsWithContext: a run ends with its context, also if little happens
-// between two checks for deadlocks, and with all accounts in balance.
-func TestRunEndsWithContext(t *testing.T) {
+// TestRun_EndsWithItsContext: a run ends with its context, also if little happens between two
+// checks for deadlocks, and with all accounts in balance.
+func TestRun_EndsWithItsContext(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		f, err := newParallel(parse(t, `
 duration: 100h
@@ -72,12 +79,13 @@ workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			for f.Progress().Hops < 1000 {
-				time.Sleep(100 * time.Microsecond)
+		defer cancel()
+		packets := 0
+		f.Stations[2].Port.Observe(0, observer(func(*packet.Packet, port.Direction, packet.Fate) {
+			if packets++; packets == 300 {
+				cancel()
 			}
-			cancel()
-		}()
+		}))
 		if err := f.Run(ctx, units.Never-1); !errors.Is(err, context.Canceled) {
 			t.Errorf("%d workers: %v", workers, err)
 		}
