@@ -49,10 +49,10 @@ func payloadShare(c *carrier.TCP) float64 {
 	return float64(c.Full()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
 }
 
-// TestACCurateOfTCP: flows over TCP in a parking lot have the rate that FRPs give them. Each
-// has the same rate whether it crosses one bottleneck or two, also beside a flow over RDMA.
-// Nothing is lost.
-func TestACCurateOfTCP(t *testing.T) {
+// TestACCurateTCP_SharesAParkingLotEqually: flows over TCP in a parking lot have the rate that
+// FRPs give them. Each has the same rate whether it crosses one bottleneck or two, also beside
+// a flow over RDMA. Nothing is lost.
+func TestACCurateTCP_SharesAParkingLotEqually(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, v6 := range []bool{false, true} {
 		for _, rdma := range []bool{false, true} {
@@ -87,9 +87,9 @@ func TestACCurateOfTCP(t *testing.T) {
 	}
 }
 
-// TestACCurateOfTCPIsMaxMinFair: on random trees, each of several random flows over TCP gets
-// 1-α of its water-filling rate.
-func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
+// TestACCurateTCP_IsMaxMinFairOnTrees: on random trees, each of several random flows over TCP
+// gets 1-α of its water-filling rate.
+func TestACCurateTCP_IsMaxMinFairOnTrees(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	examples := 20
 	if testing.Short() {
@@ -122,9 +122,9 @@ func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestACCurateEnds: flows over TCP that have ended leave no timer at any host and no state at
-// contention points: a later flow has the whole link.
-func TestACCurateEnds(t *testing.T) {
+// TestACCurateTCP_LeavesNoStateOfEndedFlows: flows over TCP that have ended leave no timer at
+// any host and no state at contention points: a later flow has the whole link.
+func TestACCurateTCP_LeavesNoStateOfEndedFlows(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0, 0}, host: []int{10, 10, 10}}
 	p := fabrictest.Parse(t, x.lab(accurateKinds("", "")))
@@ -147,9 +147,10 @@ func TestACCurateEnds(t *testing.T) {
 	}
 }
 
-// TestACCurateDoesNotDependOnWorkers: over random trees, flows over RDMA and TCP under ACCurate
-// have the same records, and the run has the same trace, with 1, 2 and 4 workers.
-func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
+// TestACCurate_IsTheSameWithAnyNumberOfWorkers: over random trees, flows over RDMA and TCP
+// under ACCurate have the same records, and the run has the same trace, with 1, 2 and 4
+// workers.
+func TestACCurate_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	examples := 8
 	if testing.Short() {
 		examples = 3

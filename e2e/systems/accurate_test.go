@@ -35,11 +35,12 @@ func accurateKinds(cc, mark string) string {
 // shortPayload is the payload's share of the wire, for packets with 256 bytes.
 var shortPayload = 256 / float64(packet.OnWire(314))
 
-// TestACCurateIsMaxMinFair: on random trees, with random flows that always send, each flow gets
-// 1-α of its water-filling rate. Flows are messages without a pause: linger keeps them from
-// starting over with each. A flow with most of its NIC's link has up to 4% less, because it
-// loses the time beyond one of its packets for which it waits for the NIC's other flows.
-func TestACCurateIsMaxMinFair(t *testing.T) {
+// TestACCurate_IsMaxMinFairOnTrees: on random trees, with random flows that always send, each
+// flow gets 1-α of its water-filling rate. Flows are messages without a pause: linger keeps
+// them from starting over with each. A flow with most of its NIC's link has up to 4% less,
+// because it loses the time beyond one of its packets for which it waits for the NIC's other
+// flows.
+func TestACCurate_IsMaxMinFairOnTrees(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	examples := 20
 	if testing.Short() {
@@ -65,9 +66,9 @@ func TestACCurateIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestACCurateOverRouters: FRPs cross routers, over both versions of IP; a run ends, because
-// ended flows have no timers; and workers do not matter.
-func TestACCurateOverRouters(t *testing.T) {
+// TestACCurate_FRPsCrossRouters: FRPs cross routers, over both versions of IP; a run ends,
+// because ended flows have no timers; and workers do not matter.
+func TestACCurate_FRPsCrossRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
@@ -98,9 +99,9 @@ workload:
 	}
 }
 
-// TestACCurateOfOrdinaryFlows: an edge service limits modelled flows and answers the FRPs of
-// others.
-func TestACCurateOfOrdinaryFlows(t *testing.T) {
+// TestACCurateEdge_SharesOrdinaryFlowsFairly: an edge service limits modelled flows and
+// answers the FRPs of others.
+func TestACCurateEdge_SharesOrdinaryFlowsFairly(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := fabric.New(fabrictest.Parse(t, `
 duration: 1s
@@ -132,9 +133,9 @@ workload:
 	}
 }
 
-// TestACCurateFRPs: a capture shows a flow-init before the first packet of a flow, one FRP in
-// each period, their responses, and a flow-stop.
-func TestACCurateFRPs(t *testing.T) {
+// TestACCurateFRPs_AreReadByTshark: a capture shows a flow-init before the first packet of a
+// flow, one FRP in each period, their responses, and a flow-stop.
+func TestACCurateFRPs_AreReadByTshark(t *testing.T) {
 	f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
 workload:
   - {write: {from: h1, to: h2, size: 100KB}}
@@ -170,9 +171,9 @@ workload:
 	}
 }
 
-// TestACCurateLeavesSmallFlowsAlone: a flow below small sends no FRP; a larger one announces
-// itself before its first packet, because its NIC knows how much is posted.
-func TestACCurateLeavesSmallFlowsAlone(t *testing.T) {
+// TestACCurate_SendsNoFRPsForSmallFlows: a flow below small sends no FRP; a larger one
+// announces itself before its first packet, because its NIC knows how much is posted.
+func TestACCurate_SendsNoFRPsForSmallFlows(t *testing.T) {
 	for size, want := range map[string]bool{"3900B": false, "4KB": true} {
 		f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("small: 4KB", "")+`  generate: {star: {hosts: 2, rate: 10Gbps, delay: 100ns}}
 workload:
@@ -198,9 +199,9 @@ workload:
 	}
 }
 
-// TestACCurateHeals: a host that vanishes is forgotten within two periods, and the
-// others get its share; when it is back and sends again it gets its share.
-func TestACCurateHeals(t *testing.T) {
+// TestACCurate_ForgetsAVanishedHostInTwoPeriods: a host that vanishes is forgotten within two
+// periods, and the others get its share; when it is back and sends again it gets its share.
+func TestACCurate_ForgetsAVanishedHostInTwoPeriods(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := fabric.New(fabrictest.Parse(t, "duration: 1s\ntopology:\n"+accurateKinds("", "")+`  generate: {star: {hosts: 4, rate: 10Gbps, delay: 100ns}}
 workload:

@@ -27,11 +27,11 @@ func (*ackClass) Validate(units.Rate) error { return nil }
 func (*ackClass) Traits() cc.Traits         { return cc.Traits{AckDSCP: 10} }
 func (a *ackClass) New(cc.Flow) cc.Control  { return a }
 
-// TestAckClassUnderPause: h2's own data is paused most of the time, since it goes to h3, behind
-// a slow link. Data from h1 to h2 has to be acknowledged meanwhile. A pause of the data's class
-// holds acknowledgements up unless they have a separate class, which the file or the rate
-// control asks for.
-func TestAckClassUnderPause(t *testing.T) {
+// TestAckClass_KeepsACKsMovingWhileDataIsPaused: h2's own data is paused most of the time,
+// since it goes to h3, behind a slow link. Data from h1 to h2 has to be acknowledged
+// meanwhile. A pause of the data's class holds acknowledgements up unless they have a separate
+// class, which the file or the rate control asks for.
+func TestAckClass_KeepsACKsMovingWhileDataIsPaused(t *testing.T) {
 	lab := func(cc, dscp string) string {
 		return fmt.Sprintf(`
 duration: 20ms

@@ -9,9 +9,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDCTCPKeepsTheQueueAtK: four DCTCP flows fill the link and keep its queue near K.
-// Marks come back in acknowledgements, not as CNPs.
-func TestDCTCPKeepsTheQueueAtK(t *testing.T) {
+// TestDCTCP_KeepsTheQueueAtK: four DCTCP flows fill the link and keep its queue near K. Marks
+// come back in acknowledgements, not as CNPs.
+func TestDCTCP_KeepsTheQueueAtK(t *testing.T) {
 	for _, preset := range []string{"paper", "hpcc"} {
 		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(`
 duration: 30ms
@@ -50,9 +50,9 @@ workload:
 	}
 }
 
-// TestHPCCKeepsTheLinkAtEta: once the first burst has left, HPCC flows use η of the
-// busiest link on their path, with next to no queue, whichever hop that link is.
-func TestHPCCKeepsTheLinkAtEta(t *testing.T) {
+// TestHPCC_KeepsTheLinkAtEta: once the first burst has left, HPCC flows use η of the busiest
+// link on their path, with next to no queue, whichever hop that link is.
+func TestHPCC_KeepsTheLinkAtEta(t *testing.T) {
 	for _, c := range []struct {
 		name, generate, from, to string
 		sw                       string

@@ -31,14 +31,13 @@ workload:
 // lineGoodput is the payload rate of 1024 B packets over 40 Gb/s, in Gb/s.
 const lineGoodput = 40. * 1024 / 1106
 
-// TestTwoFlowsConverge: a flow has the link when another joins, as in the two-flow
-// experiments of Zhu et al., SIGCOMM 2015, §5 (Fig. 10 to 13). With the paper's
-// parameters both react to the queue that builds up before their first cuts by
-// falling far below their share, and come back to it by additive increase: 40 Mb/s
-// each 55 us, from 5 to 18 Gb/s in 20 ms. connectx cuts less and recovers sooner, but
-// it increases by 5 Mb/s each 300 us, so the shares after the first milliseconds
-// converge slowly.
-func TestTwoFlowsConverge(t *testing.T) {
+// TestDCQCN_TwoFlowsConvergeToEqualShares: a flow has the link when another joins, as in the
+// two-flow experiments of Zhu et al., SIGCOMM 2015, §5 (Fig. 10 to 13). With the paper's
+// parameters both react to the queue that builds up before their first cuts by falling far
+// below their share, and come back to it by additive increase: 40 Mb/s each 55 us, from 5 to
+// 18 Gb/s in 20 ms. connectx cuts less and recovers sooner, but it increases by 5 Mb/s each
+// 300 us, so the shares after the first milliseconds converge slowly.
+func TestDCQCN_TwoFlowsConvergeToEqualShares(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, c := range []struct {
 		preset     string
@@ -85,10 +84,10 @@ func TestTwoFlowsConverge(t *testing.T) {
 	}
 }
 
-// TestFlowsComeAndGo is the check of DCQCN in Taheri et al., CoNEXT 2020, Fig. 19a,
-// with steps of 50 ms instead of 1 s: as the number of flows at 40 Gb/s goes from
-// one to four and back to one, they have equal shares: 40, 20, 13.3 and 10 Gb/s.
-func TestFlowsComeAndGo(t *testing.T) {
+// TestDCQCN_FlowsThatComeAndGoShareEqually is the check of DCQCN in Taheri et al., CoNEXT
+// 2020, Fig. 19a, with steps of 50 ms instead of 1 s: as the number of flows at 40 Gb/s goes
+// from one to four and back to one, they have equal shares: 40, 20, 13.3 and 10 Gb/s.
+func TestDCQCN_FlowsThatComeAndGoShareEqually(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("350 ms at 40 Gb/s")
@@ -116,11 +115,10 @@ func TestFlowsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestIncastsRestWithShortQueues: K senders to one, once they have recovered from
-// their first burst, fill the link and keep a queue of the order of Kmax/2: 2 to
-// 16 senders, 40 Gb/s. Taheri et al., CoNEXT 2020, Fig. 11, see it vary around 100
-// KB for 10.
-func TestIncastsRestWithShortQueues(t *testing.T) {
+// TestDCQCN_IncastsEndUpWithShortQueues: K senders to one, once they have recovered from their
+// first burst, fill the link and keep a queue of the order of Kmax/2: 2 to 16 senders, 40
+// Gb/s. Taheri et al., CoNEXT 2020, Fig. 11, see it vary around 100 KB for 10.
+func TestDCQCN_IncastsEndUpWithShortQueues(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	senders := []int{2, 4, 10, 16}
 	if testing.Short() {
@@ -158,9 +156,9 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 	}
 }
 
-// settled runs a lab of the DCQCN paper and returns the goodputs between from
+// runPaperLab runs a lab of the DCQCN paper and returns the goodputs between from
 // and until, and the number of pauses.
-func settled(t *testing.T, file string, seed int, from, until units.Time, changes ...string) (g map[string]float64, n uint64) {
+func runPaperLab(t *testing.T, file string, seed int, from, until units.Time, changes ...string) (g map[string]float64, n uint64) {
 	t.Helper()
 	f := fabric.New(fabrictest.ParseFile(t, "papers/dcqcn/labs/"+file, seed, changes...))
 	runTo(t, f, from)
@@ -180,13 +178,13 @@ func paperSeeds(n int) []int {
 	return []int{6, 1, 3, 4, 8, 9}[:n]
 }
 
-// TestPFCIsUnfair is Fig. 3 of Zhu et al., SIGCOMM 2015, and Fig. 8, which is the
-// same with DCQCN.
-func TestPFCIsUnfair(t *testing.T) {
+// TestPFC_IsUnfairAndDCQCNIsNot is Fig. 3 of Zhu et al., SIGCOMM 2015, and Fig. 8, which is
+// the same with DCQCN.
+func TestPFC_IsUnfairAndDCQCNIsNot(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	var least, most float64 = math.Inf(1), 0
 	for _, seed := range paperSeeds(6) {
-		g, n := settled(t, "fig3.yaml", seed, 20*ms, 30*ms)
+		g, n := runPaperLab(t, "fig3.yaml", seed, 20*ms, 30*ms)
 		far, fair := []float64{g["H1"], g["H2"], g["H3"]}, jain(g["H1"], g["H2"], g["H3"], g["H4"])
 		t.Logf("PFC, seed %d: %.1f and %.1f Gb/s, Jain %.3f", seed, far, g["H4"], fair)
 		if slices.Max(far) > 1.02*g["H4"] || fair > 0.92 || n == 0 {
@@ -199,7 +197,7 @@ func TestPFCIsUnfair(t *testing.T) {
 		t.Errorf("H4 has %.1f to %.1f Gb/s", least, most)
 	}
 	for _, seed := range paperSeeds(2) {
-		g, n := settled(t, "fig8.yaml", seed, 30*ms, 50*ms)
+		g, n := runPaperLab(t, "fig8.yaml", seed, 30*ms, 50*ms)
 		all := []float64{g["H1"], g["H2"], g["H3"], g["H4"]}
 		t.Logf("DCQCN, seed %d: %.1f Gb/s, Jain %.3f", seed, all, jain(all...))
 		if jain(all...) < 0.97 || all[0]+all[1]+all[2]+all[3] < 0.95*lineGoodput || n > 0 {
@@ -208,15 +206,14 @@ func TestPFCIsUnfair(t *testing.T) {
 	}
 }
 
-// TestVictimOfPFC is Fig. 4 of Zhu et al., SIGCOMM 2015, and Fig. 9, which is the
-// same with DCQCN: median throughput of the victim with and without senders under
-// T3.
-func TestVictimOfPFC(t *testing.T) {
+// TestPFC_SlowsAVictimAndDCQCNDoesNot is Fig. 4 of Zhu et al., SIGCOMM 2015, and Fig. 9, which
+// is the same with DCQCN: median throughput of the victim with and without senders under T3.
+func TestPFC_SlowsAVictimAndDCQCNDoesNot(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	victim := func(file string, seeds []int, from, until units.Time, changes ...string) float64 {
 		var got []float64
 		for _, seed := range seeds {
-			g, n := settled(t, file, seed, from, until, changes...)
+			g, n := runPaperLab(t, file, seed, from, until, changes...)
 			got = append(got, g["victim"])
 			if (n == 0) != (file == "fig9.yaml") {
 				t.Errorf("%s: %d pauses", file, n)

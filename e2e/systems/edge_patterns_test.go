@@ -13,10 +13,10 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// TestEdgeTakesPatterns: an edge service handles pattern flows over TCP and UDP like those
-// of programs: each gets the rate of a flow, none holds up another, and what does not fit
-// is dropped and, with TCP, sent again.
-func TestEdgeTakesPatterns(t *testing.T) {
+// TestEdgeLimit_PacesPatternFlowsSeparately: an edge service handles pattern flows over TCP
+// and UDP like those of programs: each gets the rate of a flow, none holds up another, and
+// what does not fit is dropped and, with TCP, sent again.
+func TestEdgeLimit_PacesPatternFlowsSeparately(t *testing.T) {
 	for _, c := range []struct {
 		queue  string
 		drops  bool

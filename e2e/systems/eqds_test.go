@@ -104,17 +104,17 @@ func atRest(t testing.TB, f *fabric.Fabric) {
 	}
 }
 
-// TestEQDSIncast: flows over TCP and UDP that would each fill the link share it equally, the
-// queue in the network stays below 15 packets, and almost none of the link's capacity is
-// lost; with both back ends and over both versions of IP.
-func TestEQDSIncast(t *testing.T) {
+// TestEQDS_IncastSharesTheLinkWithShortQueues: flows over TCP and UDP that would each fill the
+// link share it equally, the queue in the network stays below 15 packets, and almost none of
+// the link's capacity is lost; with both back ends and over both versions of IP.
+func TestEQDS_IncastSharesTheLinkWithShortQueues(t *testing.T) {
 	for _, c := range []struct {
 		name, edge, depth string
 		ipv6, drops       bool
 	}{
-		{"trimming", "eqds", trimmingQueues, false, false},
+		{"switches that trim", "eqds", trimmingQueues, false, false},
 		{"trimming, IPv6", "eqds", trimmingQueues, true, false},
-		{"rts", "{eqds: {preset: rts}}", plainQueues, false, false},
+		{"RTS at plain switches", "{eqds: {preset: rts}}", plainQueues, false, false},
 		{"trimming, 4 packets a PULL, IPv6", "{eqds: {credit-per-pull: 4}}", trimmingQueues, true, false},
 		{"trimming, 8 packets a PULL", "{eqds: {credit-per-pull: 8}}", trimmingQueues, false, false},
 		{"rts, 8 packets a PULL", "{eqds: {preset: rts, credit-per-pull: 8}}", plainQueues, false, false},
@@ -183,16 +183,16 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestEQDSDoesNotDependOnWorkers: whatever happens in the network, each flow over TCP and
-// RDMA ends, records have the same bytes and the run has the same trace, with any number of
-// workers.
-func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
+// TestEQDS_IsTheSameWithAnyNumberOfWorkers: whatever happens in the network, each flow over
+// TCP and RDMA ends, records have the same bytes and the run has the same trace, with any
+// number of workers.
+func TestEQDS_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	plain := "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 60KB}}"
 	for _, c := range []struct{ name, lab string }{
-		{"trimming", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")},
+		{"switches that trim", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")},
 		{"trimming, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp", "irn", trimmingQueues, "1%", "2%", "3%")},
 		{"8 packets a PULL, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp, credit-per-pull: 8", "irn", trimmingQueues, "1%", "2%", "3%")},
-		{"rts", fmt.Sprintf(eqdsLab, "rts", "irn", plain, "0", "0", "0")},
+		{"RTS at plain switches", fmt.Sprintf(eqdsLab, "rts", "irn", plain, "0", "0", "0")},
 		{"rts, loss, copies and disorder", fmt.Sprintf(eqdsLab, "rts-bluefield2", "go-back-n", plain, "1%", "2%", "3%")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,8 +226,9 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestEQDSPassesBy: packets to and from hosts without EQDS travel as if there were no EQDS.
-func TestEQDSPassesBy(t *testing.T) {
+// TestEQDS_MakesNoTunnelsToHostsWithoutIt: packets to and from hosts without EQDS travel as if
+// there were no EQDS.
+func TestEQDS_MakesNoTunnelsToHostsWithoutIt(t *testing.T) {
 	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
 	h := fabrictest.Hosts(p)
 	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{
@@ -248,9 +249,9 @@ func TestEQDSPassesBy(t *testing.T) {
 	}
 }
 
-// TestEQDSSlowsQueuePairs: queue pairs whose packets wait at the edge get CNPs from it and
-// share the receiver's link. With lossless, what does not fit waits in the NIC.
-func TestEQDSSlowsQueuePairs(t *testing.T) {
+// TestEQDS_SlowsQueuePairsOrHoldsThemBack: queue pairs whose packets wait at the edge get CNPs
+// from it and share the receiver's link. With lossless, what does not fit waits in the NIC.
+func TestEQDS_SlowsQueuePairsOrHoldsThemBack(t *testing.T) {
 	for _, c := range []struct {
 		edge  string
 		cnps  bool
@@ -260,7 +261,7 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20}}", false, true},
 		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20, lossless: true}}", false, false},
 	} {
-		t.Run(c.edge, func(t *testing.T) {
+		t.Run("edge: "+c.edge, func(t *testing.T) {
 			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
 			h := fabrictest.Hosts(p)
 			l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
@@ -291,9 +292,9 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 	}
 }
 
-// TestEQDSSurvivesAFailure: tunnels survive a temporary failure of a link on some of their
-// paths, and of the receiver's own link.
-func TestEQDSSurvivesAFailure(t *testing.T) {
+// TestEQDS_TunnelsSurviveALinkFailure: tunnels survive a temporary failure of a link on some
+// of their paths, and of the receiver's own link.
+func TestEQDS_TunnelsSurviveALinkFailure(t *testing.T) {
 	for _, link := range []string{"leaf1:spine1", "h8:eth0"} {
 		p := fabrictest.Parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+fmt.Sprintf(`
 events:
@@ -311,9 +312,9 @@ events:
 	}
 }
 
-// TestEQDSOnTheWire: a capture shows the tunnels' packets, and in them the host's packets,
-// all without errors.
-func TestEQDSOnTheWire(t *testing.T) {
+// TestEQDSTunnels_AreReadByTshark: a capture shows the tunnels' packets, and in them the
+// host's packets, all without errors.
+func TestEQDSTunnels_AreReadByTshark(t *testing.T) {
 	p := fabrictest.Parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
 	h := fabrictest.Hosts(p)
 	tcp := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
@@ -338,9 +339,9 @@ func TestEQDSOnTheWire(t *testing.T) {
 	}
 }
 
-// TestEQDSKeepsItsMTU: the MTU of a link with a tunnel end cannot be changed during a run.
-// The MTU of other links can, and so can everything else.
-func TestEQDSKeepsItsMTU(t *testing.T) {
+// TestEQDS_RefusesAnotherMTUDuringARun: the MTU of a link with a tunnel end cannot be changed
+// during a run. The MTU of other links can, and so can everything else.
+func TestEQDS_RefusesAnotherMTUDuringARun(t *testing.T) {
 	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
 	f := fabric.New(p)
 	mtu, rate := plan.MTU(2000), 2*units.Gbps

@@ -87,11 +87,10 @@ workload:
 	return float64(r.Received) / 1024 * gbnPacket / (length.Seconds() - 2*g.delay.Seconds() - 2*gbnPacket)
 }
 
-// TestGoBackNGoodput: goodput against loss follows the formula, within four
-// standard deviations for a run of that length, and 0.1% for the pipe, whose
-// content at the end is not counted. With seven retries none of these flows
-// fails.
-func TestGoBackNGoodput(t *testing.T) {
+// TestGoBackN_GoodputFollowsTheFormula: goodput against loss follows the formula, within four
+// standard deviations for a run of that length, and 0.1% for the pipe, whose content at the
+// end is not counted. With seven retries none of these flows fails.
+func TestGoBackN_GoodputFollowsTheFormula(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const short, long = units.Microsecond, 20 * units.Microsecond // 5 and 81 us of round trip
 	var rows []goBackN

@@ -56,12 +56,11 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 	return r
 }
 
-// TestIncastInThreeRows checks what the three labs of an incast are there to
-// show: without PFC the senders lose packets and send them again. With PFC
-// nothing is lost, but flows unrelated to the incast suffer. DCQCN ends the
-// pauses and so this harm, except to flows that were there during the first
-// burst. On a separate path a victim gets 37 Gb/s.
-func TestIncastInThreeRows(t *testing.T) {
+// TestIncastLabs_ShowWhatPFCAndDCQCNDo checks what the three labs of an incast are there to
+// show: without PFC the senders lose packets and send them again. With PFC nothing is lost,
+// but flows unrelated to the incast suffer. DCQCN ends the pauses and so this harm, except to
+// flows that were there during the first burst. On a separate path a victim gets 37 Gb/s.
+func TestIncastLabs_ShowWhatPFCAndDCQCNDo(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	lossy := incastRow(t, "scripts/labs/incast-lossy.yaml")
 	if lossy.dropped < 10_000 || lossy.retransmitted < 10_000 || lossy.timeouts == 0 || lossy.pauses > 0 ||

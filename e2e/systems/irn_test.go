@@ -43,11 +43,10 @@ workload:
 	return uint64(r.Received), again / (float64(r.Received) / 1024)
 }
 
-// TestIRNNeedsNeitherOrderNorLosslessness: without PFC, with 1% of loss and packets
-// sprayed over paths of different length, go-back-N makes hardly any progress. IRN does,
-// and more if it is told how far packets may overtake each other: by 3 us, which is 3
-// packets.
-func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
+// TestIRN_NeedsNeitherOrderNorLosslessness: without PFC, with 1% of loss and packets sprayed
+// over paths of different length, go-back-N makes hardly any progress. IRN does, and more if
+// it is told how far packets may overtake each other: by 3 us, which is 3 packets.
+func TestIRN_NeedsNeitherOrderNorLosslessness(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const length = 20 * ms
 	line := length.Seconds() * 10e9 / 8 * 1024 / (14 + 20 + 8 + 12 + 1024 + 4 + 24)
@@ -65,9 +64,9 @@ func TestIRNNeedsNeitherOrderNorLosslessness(t *testing.T) {
 	}
 }
 
-// TestIRNWithRateControls: all verbs survive 1% of loss without PFC under every rate
-// control, and in the configuration of the paper's comparisons.
-func TestIRNWithRateControls(t *testing.T) {
+// TestIRN_SurvivesLossUnderEveryRateControl: all verbs survive 1% of loss without PFC under
+// every rate control, and in the configuration of the paper's comparisons.
+func TestIRN_SurvivesLossUnderEveryRateControl(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const length = 10 * ms
 	run := func(nic string) {

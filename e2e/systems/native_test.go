@@ -34,11 +34,11 @@ func onNative(t *testing.T, f *fabric.Fabric, host string, program func(p *sim.P
 	}
 }
 
-// TestNativeDoesNotDependOnWorkers: programs on 32 hosts, whose engines run at the same time,
-// send messages of bytes to each other over a network that loses packets. Each message
-// arrives complete, at the same time with any number of workers, and every packet is
+// TestNativeEQIF_IsTheSameWithAnyNumberOfWorkers: programs on 32 hosts, whose engines run at
+// the same time, send messages of bytes to each other over a network that loses packets. Each
+// message arrives complete, at the same time with any number of workers, and every packet is
 // accounted for.
-func TestNativeDoesNotDependOnWorkers(t *testing.T) {
+func TestNativeEQIF_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	const hosts, rounds, size = 32, 4, 20_000
 	lab := fmt.Sprintf("topology: {kinds: {host: {attach: none, edge: eqds}, link: {loss: 0.5%%}, switch: {%s}}, generate: {star: {hosts: %d, rate: 10Gbps, delay: 1us}}}", trimmingQueues, hosts)
 	var first string
@@ -105,9 +105,9 @@ func TestNativeDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestNativeOnTheWire: tshark finds the messages in tunnels with all their bytes and no
-// errors, over both versions of IP.
-func TestNativeOnTheWire(t *testing.T) {
+// TestNativeEQIF_IsReadByTshark: tshark finds the messages in tunnels with all their bytes and
+// no errors, over both versions of IP.
+func TestNativeEQIF_IsReadByTshark(t *testing.T) {
 	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none, edge: eqds}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
 	f := fabric.New(p)
 	h1, _ := p.Node("h1")

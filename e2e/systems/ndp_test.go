@@ -29,9 +29,9 @@ func byNDP() *carrier.NDP { return &carrier.NDP{Config: ndp.Default(), ControlDS
 // trimming is switches whose data queues hold 8 packets of 1514 bytes, and trim.
 const trimming = "{buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}"
 
-// TestFlowsByNDP: flows of any size, alone on their path, take little more than the ideal
-// time, over both versions of IP.
-func TestFlowsByNDP(t *testing.T) {
+// TestNDP_FlowsAloneTakeTheIdealTime: flows of any size, alone on their path, take little more
+// than the ideal time, over both versions of IP.
+func TestNDP_FlowsAloneTakeTheIdealTime(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: "+trimming+"}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
 		h := fabrictest.Hosts(p)
@@ -55,10 +55,11 @@ func TestFlowsByNDP(t *testing.T) {
 	}
 }
 
-// TestNDPIncast: many small flows to one host at once, over queues of 8 packets that trim.
-// The receiver's link is busy from the first packet to the last, except for the share that
-// is not pulled, and no timeout is needed, not even where headers are returned.
-func TestNDPIncast(t *testing.T) {
+// TestNDP_IncastFillsTheLinkWithoutTimeouts: many small flows to one host at once, over queues
+// of 8 packets that trim. The receiver's link is busy from the first packet to the last,
+// except for the share that is not pulled, and no timeout is needed, not even where headers
+// are returned.
+func TestNDP_IncastFillsTheLinkWithoutTimeouts(t *testing.T) {
 	for _, c := range []struct {
 		senders  int
 		returned bool
@@ -94,10 +95,10 @@ func TestNDPIncast(t *testing.T) {
 // jumbo is trimming for links with an MTU of 9000, as in the paper.
 const jumbo = "buffer: {size: 4MB}, classes: {default: {limit: 72112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}"
 
-// TestNDPPermutation: every host sends to another one, over all paths in turn: the links of
-// hosts are at least 95% busy with data. The paper's figure for fat-trees, quoted from memory,
-// is 92% and more.
-func TestNDPPermutation(t *testing.T) {
+// TestNDP_PermutationFillsTheLinks: every host sends to another one, over all paths in turn:
+// the links of hosts are at least 95% busy with data. The paper's figure for fat-trees, quoted
+// from memory, is 92% and more.
+func TestNDP_PermutationFillsTheLinks(t *testing.T) {
 	for _, c := range []struct {
 		name, topology, forwarding string
 		paths                      int
@@ -157,16 +158,16 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestNDPDoesNotDependOnWorkers: records have the same bytes and the run the same trace
-// with 1, 2 and 4 workers, whatever happens, and every flow is done.
-func TestNDPDoesNotDependOnWorkers(t *testing.T) {
+// TestNDP_IsTheSameWithAnyNumberOfWorkers: records have the same bytes and the run the same
+// trace with 1, 2 and 4 workers, whatever happens, and every flow is done.
+func TestNDP_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	short := trimming[1 : len(trimming)-1]
 	for _, c := range []struct{ name, lab string }{
-		{"trimming", fmt.Sprintf(ndpLab, "random", short, "0", "0", "0")},
+		{"switches that trim", fmt.Sprintf(ndpLab, "random", short, "0", "0", "0")},
 		{"the sender chooses", fmt.Sprintf(ndpLab, "{entropy: {field: udp-source-port}}", short, "0", "0", "0")},
-		{"loss", fmt.Sprintf(ndpLab, "random", short, "1%", "0", "0")},
+		{"links that lose", fmt.Sprintf(ndpLab, "random", short, "1%", "0", "0")},
 		{"loss, copies and disorder", fmt.Sprintf(ndpLab, "ecmp", short, "1%", "2%", "3%")},
-		{"no trimming", fmt.Sprintf(ndpLab, "random", "queue: {limit: 60KB}", "0", "0", "0")},
+		{"switches that do not trim", fmt.Sprintf(ndpLab, "random", "queue: {limit: 60KB}", "0", "0", "0")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var first string
@@ -204,9 +205,9 @@ func TestNDPDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestNDPBesideLoss: with 1% of all packets lost every flow ends, and timeouts repair the
-// losses.
-func TestNDPBesideLoss(t *testing.T) {
+// TestNDP_TimeoutsRepairLosses: with 1% of all packets lost every flow ends, and timeouts
+// repair the losses.
+func TestNDP_TimeoutsRepairLosses(t *testing.T) {
 	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, link: {loss: 1%}, switch: "+trimming+"}, generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}}")
 	h := fabrictest.Hosts(p)
 	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
@@ -228,8 +229,9 @@ func TestNDPBesideLoss(t *testing.T) {
 	}
 }
 
-// TestNDPFails: a flow whose path is gone fails after its retries, and says why.
-func TestNDPFails(t *testing.T) {
+// TestNDP_FlowWithoutAPathFails: a flow whose path is gone fails after its retries, and says
+// why.
+func TestNDP_FlowWithoutAPathFails(t *testing.T) {
 	p := fabrictest.Parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
 events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
@@ -258,9 +260,9 @@ events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 	}
 }
 
-// TestNDPOnTheWire: tshark finds no errors in the checksums and headers of a flow, and sees
-// its window, its NACKs and its PULLs, in agreement with the counters.
-func TestNDPOnTheWire(t *testing.T) {
+// TestNDP_IsReadByTshark: tshark finds no errors in the checksums and headers of a flow, and
+// sees its window, its NACKs and its PULLs, in agreement with the counters.
+func TestNDP_IsReadByTshark(t *testing.T) {
 	lua, err := registry.Dissectors.Find("ndp")
 	if err != nil {
 		t.Fatal(err)

@@ -30,11 +30,11 @@ func asFlows(p *plan.Plan, c *carrier.RDMA) {
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: c}}
 }
 
-// TestFlowsAreLikeTransfers: an incast with PFC and a rate control, twice: flows on
-// pooled queue pairs take exactly as long as transfers with separate queue pairs, to the
-// picosecond. Flows with WRITE have immediate data, so their last packets are longer:
-// the transfers have 4 bytes more of payload.
-func TestFlowsAreLikeTransfers(t *testing.T) {
+// TestPooledFlows_TakeAsLongAsTransfers: an incast with PFC and a rate control, twice: flows
+// on pooled queue pairs take exactly as long as transfers with separate queue pairs, to the
+// picosecond. Flows with WRITE have immediate data, so their last packets are longer: the
+// transfers have 4 bytes more of payload.
+func TestPooledFlows_TakeAsLongAsTransfers(t *testing.T) {
 	const lab = `
 topology:
   kinds:

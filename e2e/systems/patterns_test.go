@@ -17,13 +17,13 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// TestFlowsOfEveryVerb: a flow alone on its path takes the ideal time, with every verb
-// and IP version, in one message or several, of one byte, of none, of many.
-func TestFlowsOfEveryVerb(t *testing.T) {
+// TestRDMAFlows_OfEveryVerbTakeTheIdealTime: a flow alone on its path takes the ideal time,
+// with every verb and IP version, in one message or several, of one byte, of none, of many.
+func TestRDMAFlows_OfEveryVerbTakeTheIdealTime(t *testing.T) {
 	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
 		for _, v6 := range []bool{false, true} {
 			for _, chunk := range []units.Bytes{0, 30_000} {
-				t.Run(fmt.Sprintf("%v %v %v", verb, v6, chunk), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%v, IPv6 %v, chunks of %v", verb, v6, chunk), func(t *testing.T) {
 					reads := verb == workload.Read
 					p := fabrictest.Star(t, 3, "{dscp: 26}", "")
 					h := fabrictest.Hosts(p)
@@ -65,13 +65,13 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestFlowsDoNotDependOnWorkers: the stream of records has the same bytes and the run
-// the same trace with 1, 2 and 4 workers, whatever happens.
-func TestFlowsDoNotDependOnWorkers(t *testing.T) {
+// TestRDMAFlows_AreTheSameWithAnyNumberOfWorkers: the stream of records has the same bytes and
+// the run the same trace with 1, 2 and 4 workers, whatever happens.
+func TestRDMAFlows_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"dcqcn and pfc", fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", "")},
-		{"hpcc", fmt.Sprintf(leafSpine, "hpcc", "pfc: {},", "")},
-		{"delays", strings.Replace(fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", ""), "nic: {", "nic: {delays: connectx-3, ", 1)},
+		{"hpcc and pfc", fmt.Sprintf(leafSpine, "hpcc", "pfc: {},", "")},
+		{"NICs with delays", strings.Replace(fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", ""), "nic: {", "nic: {delays: connectx-3, ", 1)},
 		{"loss, copies and disorder, and slow NICs", strings.Replace(fmt.Sprintf(leafSpine, "dcqcn", "", ", loss: 1%, duplicate: 2%, reorder: 3%, reorder-by: 30us"),
 			"  generate:", "  nodes: {h4: {nic: {delays: {doorbell: 2us, dma: 30us, completion: 90us}}}, h5: {nic: {delays: {completion: 200us}}}}\n  generate:", 1)},
 		{"loss, copies and disorder", fmt.Sprintf(leafSpine, "dcqcn", "", ", loss: 1%, duplicate: 2%, reorder: 3%, reorder-by: 30us")},
@@ -116,9 +116,9 @@ func TestFlowsDoNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestFlowsUnderLoss: with 1% loss, copies and reordering every flow of every verb
+// TestRDMAFlows_EndOnceUnderLoss: with 1% loss, copies and reordering every flow of every verb
 // ends exactly once, and its agents are told exactly once.
-func TestFlowsUnderLoss(t *testing.T) {
+func TestRDMAFlows_EndOnceUnderLoss(t *testing.T) {
 	for _, c := range []struct {
 		verb     workload.Verb
 		recovery string
@@ -127,7 +127,11 @@ func TestFlowsUnderLoss(t *testing.T) {
 	} {
 		verb := c.verb
 		for _, limit := range []int{0, 6} {
-			t.Run(fmt.Sprint(verb, limit, c.recovery), func(t *testing.T) {
+			name := fmt.Sprintf("%v with %s", verb, c.recovery)
+			if limit > 0 {
+				name += fmt.Sprintf(", at most %d queue pairs", limit)
+			}
+			t.Run(name, func(t *testing.T) {
 				nic := "timeout: 524us, recovery: " + c.recovery
 				if limit > 0 {
 					nic += fmt.Sprintf(", limits: {max_qp: %d}", limit)
@@ -159,9 +163,10 @@ func TestFlowsUnderLoss(t *testing.T) {
 	}
 }
 
-// TestFlowsByUDP: a flow alone takes the ideal time, at the rate of the link and at a lower
-// one; with loss it is unfinished, and with copies and reordering it is complete once.
-func TestFlowsByUDP(t *testing.T) {
+// TestUDPFlows_TakeTheIdealTimeAndEndOnce: a flow alone takes the ideal time, at the rate of
+// the link and at a lower one; with loss it is unfinished, and with copies and reordering it
+// is complete once.
+func TestUDPFlows_TakeTheIdealTimeAndEndOnce(t *testing.T) {
 	for _, c := range []struct {
 		udp                  carrier.UDP
 		loss, copies, unruly units.Fraction
@@ -213,10 +218,10 @@ func TestFlowsByUDP(t *testing.T) {
 	}
 }
 
-// TestFlowsThatFail: a flow whose link goes down fails with the status of its queue pair,
-// others continue, and its connection is not used again. A flow in progress at the end is
-// unfinished, with what was acknowledged.
-func TestFlowsThatFail(t *testing.T) {
+// TestRDMAFlows_FailWithTheirLink: a flow whose link goes down fails with the status of its
+// queue pair, others continue, and its connection is not used again. A flow in progress at the
+// end is unfinished, with what was acknowledged.
+func TestRDMAFlows_FailWithTheirLink(t *testing.T) {
 	p := fabrictest.Star(t, 3, "{timeout: 131us, retries: 2}", `
 events:
   - {at: 1ms, link: "h2:eth0", set: {state: down}}
@@ -267,9 +272,9 @@ func carryUntil(t *testing.T, p *plan.Plan) (*fabric.Fabric, []records.Record) {
 	return f, all
 }
 
-// TestFlowsThroughALimiter: flows leave through a host's edge service like all other
+// TestRDMAFlows_PassAnEdgeLimit: flows leave through a host's edge service like all other
 // traffic, and it limits each to its rate.
-func TestFlowsThroughALimiter(t *testing.T) {
+func TestRDMAFlows_PassAnEdgeLimit(t *testing.T) {
 	p := fabrictest.Parse(t, `
 topology:
   kinds: {host: {attach: none, nic: {}, edge: {limit: {rate: 2Gbps}}}}
@@ -286,9 +291,9 @@ topology:
 	}
 }
 
-// TestPathsOfFlows: a record's path is the path of the flow's packets; if they take
-// several, the record says so.
-func TestPathsOfFlows(t *testing.T) {
+// TestFlowRecords_HaveTheirPath: a record's path is the path of the flow's packets; if they
+// take several, the record says so.
+func TestFlowRecords_HaveTheirPath(t *testing.T) {
 	for _, forwarding := range []string{"ecmp", "random"} {
 		p := fabrictest.Parse(t, fmt.Sprintf(`
 topology:

@@ -27,10 +27,10 @@ workload:
   - {write: {from: [h1, h2, h3], to: h4, size: 10MB, count: unlimited}}
 `
 
-// TestQCN closes the loop: the switch samples, its messages reach the flows that they
-// concern, and the queue of a bottleneck stays near its set point with the link full and
-// nothing lost. Captures show the messages.
-func TestQCN(t *testing.T) {
+// TestQCN_KeepsTheQueueAtItsSetPoint closes the loop: the switch samples, its messages reach
+// the flows that they concern, and the queue of a bottleneck stays near its set point with the
+// link full and nothing lost. Captures show the messages.
+func TestQCN_KeepsTheQueueAtItsSetPoint(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := fabric.New(fabrictest.Parse(t, qcnLab))
 	s1, _ := f.Plan.Node("s1")
@@ -76,8 +76,9 @@ func TestQCN(t *testing.T) {
 	}
 }
 
-// TestQCNAtARouter: QCN messages do not cross routers, so QCN is refused at a router.
-func TestQCNAtARouter(t *testing.T) {
+// TestQCN_IsRefusedAtARouter: QCN messages do not cross routers, so QCN is refused at a
+// router.
+func TestQCN_IsRefusedAtARouter(t *testing.T) {
 	text := strings.Replace(qcnLab, "topology:", "topology:\n  nodes: {s1: {address: auto}}", 1)
 	if _, err := spec.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "messages of QCN do not cross routers, and s1 is one") {
 		t.Errorf("%v", err)

@@ -33,9 +33,10 @@ func roccKinds(cc, mark string) string {
 // payload is the payload's share of the wire, for packets with 1024 bytes.
 var payload = 1024 / float64(packet.OnWire(1082))
 
-// TestRoCCIsMaxMinFair: on random trees, with random flows that always send, each flow gets
-// its water-filling rate. The table is recent: TestALoneFlowFromAFasterLink says why.
-func TestRoCCIsMaxMinFair(t *testing.T) {
+// TestRoCC_IsMaxMinFairOnTrees: on random trees, with random flows that always send, each flow
+// gets its water-filling rate. The table is recent:
+// TestRoCC_LoneFlowNeedsATableThatRemembersIt says why.
+func TestRoCC_IsMaxMinFairOnTrees(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("-short")
@@ -60,11 +61,11 @@ func TestRoCCIsMaxMinFair(t *testing.T) {
 	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
-// TestALoneFlowFromAFasterLink: a flow that is alone at a bottleneck gets F as long as the
-// table contains it. The table recent always contains it. The table queued forgets it when
-// the queue is empty: the flow doubles beyond the bottleneck's rate, F falls by the queue's
-// growth, and so on. It loses a seventh.
-func TestALoneFlowFromAFasterLink(t *testing.T) {
+// TestRoCC_LoneFlowNeedsATableThatRemembersIt: a flow that is alone at a bottleneck gets F as
+// long as the table contains it. The table recent always contains it. The table queued forgets
+// it when the queue is empty: the flow doubles beyond the bottleneck's rate, F falls by the
+// queue's growth, and so on. It loses a seventh.
+func TestRoCC_LoneFlowNeedsATableThatRemembersIt(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0}, host: []int{100, 10}, flows: [][2]int{{0, 1}}}
 	for table, want := range map[string][2]float64{"recent": {0.98, 1.001}, "bounded": {0.98, 1.001}, "queued": {0.8, 0.92}} {
@@ -78,10 +79,10 @@ func TestALoneFlowFromAFasterLink(t *testing.T) {
 	}
 }
 
-// TestRoCC closes the loop on one bottleneck: the queue has its reference length, flows have
-// equal rates, the link is full, and nothing is lost, whether the switch or the host computes
-// the rate; workers do not matter. Captures show the messages.
-func TestRoCC(t *testing.T) {
+// TestRoCC_KeepsTheQueueAtItsReference closes the loop on one bottleneck: the queue has its
+// reference length, flows have equal rates, the link is full, and nothing is lost, whether the
+// switch or the host computes the rate; workers do not matter. Captures show the messages.
+func TestRoCC_KeepsTheQueueAtItsReference(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	lab := func(mark string) string {
 		return "duration: 1s\ntopology:\n" + roccKinds("", mark) + `  generate: {star: {hosts: 5, rate: 40Gbps, delay: 1.5us}}
@@ -131,9 +132,9 @@ workload:
 	}
 }
 
-// TestRoCCOverRouters: feedback crosses routers, over both versions of IP; the run ends,
-// because a point with an empty queue rests; and workers do not matter.
-func TestRoCCOverRouters(t *testing.T) {
+// TestRoCC_FeedbackCrossesRouters: feedback crosses routers, over both versions of IP; the run
+// ends, because a point with an empty queue rests; and workers do not matter.
+func TestRoCC_FeedbackCrossesRouters(t *testing.T) {
 	for _, ip := range []string{"4", "6"} {
 		var trace uint64
 		for _, workers := range []int{1, 2, 4} {
@@ -164,9 +165,9 @@ workload:
 	}
 }
 
-// TestRoCCOfOrdinaryFlows: an edge service limits modelled flows, of one host or several,
-// and a slow flow keeps its rate.
-func TestRoCCOfOrdinaryFlows(t *testing.T) {
+// TestRoCCEdge_SharesOrdinaryFlowsFairly: an edge service limits modelled flows, of one host
+// or several, and a slow flow keeps its rate.
+func TestRoCCEdge_SharesOrdinaryFlowsFairly(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := fabric.New(fabrictest.Parse(t, `
 duration: 1s

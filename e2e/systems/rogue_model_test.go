@@ -82,7 +82,8 @@ func drawModel(t *rapid.T) *model {
 
 // TestRoGUE_CompletesLikeAPlainQueuePair: whatever a program posts, it sees the same
 // completions as from a plain queue pair, in the same order. The peer sees the messages and
-// bytes once and in order; with RC also when packets are lost and shadow queue pairs take over.
+// bytes once and in order; with RC also when packets are lost and shadow queue pairs take
+// over.
 func TestRoGUE_CompletesLikeAPlainQueuePair(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	rapid.Check(t, func(rt *rapid.T) { drawModel(rt).play(rt) })

@@ -49,9 +49,9 @@ func layerOf(t rapid.TB, f *fabric.Fabric, host string) *rogue.Layer {
 	return d.Layer().(*rogue.Layer)
 }
 
-// TestRoGUEShares: senders share a link evenly, and nothing is lost although there is no
-// PFC. Without the layer they fill the buffer.
-func TestRoGUEShares(t *testing.T) {
+// TestRoGUE_SendersShareALinkWithoutLoss: senders share a link evenly, and nothing is lost
+// although there is no PFC. Without the layer they fill the buffer.
+func TestRoGUE_SendersShareALinkWithoutLoss(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	workload := "workload:\n"
 	for i := 1; i <= 4; i++ {
@@ -84,8 +84,8 @@ func TestRoGUEShares(t *testing.T) {
 	}
 }
 
-// TestRoGUEReads: the requester limits the rate of READ responses.
-func TestRoGUEReads(t *testing.T) {
+// TestRoGUE_RequesterLimitsReadResponses: the requester limits the rate of READ responses.
+func TestRoGUE_RequesterLimitsReadResponses(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 3, "layer: rogue", "", `workload:
   - {read: {from: r, to: h1, size: 1MB, count: unlimited}}
@@ -108,9 +108,9 @@ func TestRoGUEReads(t *testing.T) {
 	}
 }
 
-// TestRoGUEFailover: on a link with so much loss that the NIC gives up, shadow queue pairs
-// take over. Every SEND arrives once, in order and unchanged.
-func TestRoGUEFailover(t *testing.T) {
+// TestRoGUE_ShadowQueuePairsTakeOverInOrder: on a link with so much loss that the NIC gives
+// up, shadow queue pairs take over. Every SEND arrives once, in order and unchanged.
+func TestRoGUE_ShadowQueuePairsTakeOverInOrder(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, loss := range []float64{0.01, 0.1} {
 		f := underRoGUE(t, 1, "layer: rogue, retries: 1", fmt.Sprintf(", loss: %v", loss), "")
@@ -218,9 +218,9 @@ func open(t rapid.TB, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.MR
 	return q, mr, buffer
 }
 
-// TestRoGUEWithPlainPeer: a peer without the layer is served plainly, and the sender's
+// TestRoGUE_ServesAPlainPeer: a peer without the layer is served plainly, and the sender's
 // window still applies.
-func TestRoGUEWithPlainPeer(t *testing.T) {
+func TestRoGUE_ServesAPlainPeer(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f, err := fabric.NewSharded(fabrictest.Parse(t, `
 duration: 1s
@@ -248,8 +248,9 @@ workload:
 	}
 }
 
-// TestRoGUEErrors: failures for other reasons than loss are the same as without the layer.
-func TestRoGUEErrors(t *testing.T) {
+// TestRoGUE_ReportsErrorsLikeAPlainQueuePair: failures for other reasons than loss are the
+// same as without the layer.
+func TestRoGUE_ReportsErrorsLikeAPlainQueuePair(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, layer := range []string{"none", "rogue"} {
 		f := underRoGUE(t, 1, "layer: "+layer, "", "")
@@ -286,10 +287,10 @@ func cqOf(q *nicemu.QP) *nicemu.CQ {
 	return c.SendCQ
 }
 
-// TestRoGUEMeasuresRTT: on an idle path the measured round-trip time is stable, however
-// many batches follow each other, and nearly that of an empty WRITE (Table 1 of the
+// TestRoGUE_MeasuresAStableRTT: on an idle path the measured round-trip time is stable,
+// however many batches follow each other, and nearly that of an empty WRITE (Table 1 of the
 // paper).
-func TestRoGUEMeasuresRTT(t *testing.T) {
+func TestRoGUE_MeasuresAStableRTT(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, verb := range []string{"write", "send", "read"} {
 		f := underRoGUE(t, 1, "layer: rogue", "", fmt.Sprintf("workload:\n  - {%s: {from: h1, to: r, size: 64KiB, count: unlimited, depth: 4}}\n", verb))
@@ -315,9 +316,9 @@ func TestRoGUEMeasuresRTT(t *testing.T) {
 	}
 }
 
-// TestRoGUEOfResponder: a queue pair that only responds, and stays in RTR like those
-// of ib_read_bw's server, is told its rate, and changes to its shadow.
-func TestRoGUEOfResponder(t *testing.T) {
+// TestRoGUE_ResponderInRTRChangesToItsShadow: a queue pair that only responds, and stays in
+// RTR like those of ib_read_bw's server, is told its rate, and changes to its shadow.
+func TestRoGUE_ResponderInRTRChangesToItsShadow(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 1, "layer: rogue, retries: 1", ", loss: 5%", "")
 	const count, size = 300, 20_000
@@ -357,9 +358,10 @@ func TestRoGUEOfResponder(t *testing.T) {
 	}
 }
 
-// TestRoGUEFlowsOfOneNIC: flows of one NIC fill its link and share it evenly. They share
-// less evenly if there are more of them than the NIC has limiters, so that some have none.
-func TestRoGUEFlowsOfOneNIC(t *testing.T) {
+// TestRoGUE_FlowsOfOneNICShareItsLink: flows of one NIC fill its link and share it evenly.
+// They share less evenly if there are more of them than the NIC has limiters, so that some
+// have none.
+func TestRoGUE_FlowsOfOneNICShareItsLink(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for flows, least := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
 		workload := "workload:\n"
@@ -385,9 +387,9 @@ func TestRoGUEFlowsOfOneNIC(t *testing.T) {
 	}
 }
 
-// TestRoGUEOfPatterns: pattern flows, which are WRITEs with immediate data, are cut and
-// measured like others.
-func TestRoGUEOfPatterns(t *testing.T) {
+// TestRoGUE_CutsAndMeasuresPatternFlows: pattern flows, which are WRITEs with immediate data,
+// are cut and measured like others.
+func TestRoGUE_CutsAndMeasuresPatternFlows(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	f := underRoGUE(t, 4, "layer: rogue", "", "workload: [{requests: {aggregators: r, workers: \"h*\", fanout: 4, request: 100B, response: 4MB, count: 1}}]\n")
 	runTo(t, f, 50*ms)

@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestRoGUEOverUC: senders over UC share a link evenly by the echoes of their batches, and
-// hardly anything is lost. Without the layer everything is lost.
-func TestRoGUEOverUC(t *testing.T) {
+// TestRoGUEOverUC_SendersShareALink: senders over UC share a link evenly by the echoes of
+// their batches, and hardly anything is lost. Without the layer everything is lost.
+func TestRoGUEOverUC_SendersShareALink(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, verb := range []string{"write: {size: 1MB", "write: {size: 4KB", "send: {size: 50KB"} {
 		workload := "workload:\n"
@@ -56,9 +56,9 @@ func ucPair(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicem
 	return q, mr, buffer
 }
 
-// TestRoGUEKeepsOrderOverUC: a SEND that announces the end of a preceding WRITE arrives
-// after the WRITE is done, although the layer sends the two over separate queue pairs.
-func TestRoGUEKeepsOrderOverUC(t *testing.T) {
+// TestRoGUEOverUC_KeepsOrder: a SEND that announces the end of a preceding WRITE arrives after
+// the WRITE is done, although the layer sends the two over separate queue pairs.
+func TestRoGUEOverUC_KeepsOrder(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const rounds, size = 200, 100_000
 	f := underRoGUE(t, 1, "layer: rogue", "", "")
@@ -113,9 +113,9 @@ func TestRoGUEKeepsOrderOverUC(t *testing.T) {
 	}
 }
 
-// TestRoGUELossOverUC: gaps between echoes halve the window, and when no echo arrives any
-// more an empty WRITE is tried until one does.
-func TestRoGUELossOverUC(t *testing.T) {
+// TestRoGUEOverUC_HalvesItsWindowOnLoss: gaps between echoes halve the window, and when no
+// echo arrives any more an empty WRITE is tried until one does.
+func TestRoGUEOverUC_HalvesItsWindowOnLoss(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const workload = "workload: [{write: {size: 1MB, service: uc, from: h1, to: r, count: unlimited, depth: 8}}]\n"
 	f := underRoGUE(t, 1, "layer: rogue", ", loss: 0.001", workload)
@@ -144,9 +144,9 @@ func TestRoGUELossOverUC(t *testing.T) {
 	}
 }
 
-// TestRoGUEErrorsOverUC: a work request that fails puts the queue pair into SQE and
-// flushes everything behind it. It can continue from there, as without the layer.
-func TestRoGUEErrorsOverUC(t *testing.T) {
+// TestRoGUEOverUC_ContinuesAfterSQE: a work request that fails puts the queue pair into SQE
+// and flushes everything behind it. It can continue from there, as without the layer.
+func TestRoGUEOverUC_ContinuesAfterSQE(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	for _, layer := range []string{"layer: none", "layer: rogue"} {
 		f := underRoGUE(t, 1, layer, "", "")
@@ -196,9 +196,9 @@ func TestRoGUEErrorsOverUC(t *testing.T) {
 	}
 }
 
-// TestLayerStatus: the status of a NIC has the work of its layer, under the names that the
-// layer's kind defines.
-func TestLayerStatus(t *testing.T) {
+// TestNICStatus_HasTheWorkOfItsLayer: the status of a NIC has the work of its layer, under the
+// names that the layer's kind defines.
+func TestNICStatus_HasTheWorkOfItsLayer(t *testing.T) {
 	f := underRoGUE(t, 1, "layer: rogue", "", "workload: [{write: {from: h1, to: r, size: 1MB, count: 3}}]\n")
 	runTo(t, f, 10*ms)
 	done := layerOf(t, f, "h1").Done()

@@ -16,9 +16,9 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// TestFlowsByTCP: flows of any size, alone on their path, take little more than the ideal
-// time as long as slow start does not matter, over both versions of IP.
-func TestFlowsByTCP(t *testing.T) {
+// TestTCP_FlowsAloneTakeTheIdealTime: flows of any size, alone on their path, take little more
+// than the ideal time as long as slow start does not matter, over both versions of IP.
+func TestTCP_FlowsAloneTakeTheIdealTime(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for _, timestamps := range []bool{false, true} {
 			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
@@ -51,9 +51,9 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestTCPDoesNotDependOnWorkers: records have the same bytes and the run the same trace
-// with 1, 2 and 4 workers, whatever happens, and every flow is done.
-func TestTCPDoesNotDependOnWorkers(t *testing.T) {
+// TestTCP_IsTheSameWithAnyNumberOfWorkers: records have the same bytes and the run the same
+// trace with 1, 2 and 4 workers, whatever happens, and every flow is done.
+func TestTCP_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"short queues", fmt.Sprintf(tcpLab, "ecmp", "0", "0", "0")},
 		{"spraying", fmt.Sprintf(tcpLab, "random", "0", "0", "0")},
@@ -90,17 +90,18 @@ func TestTCPDoesNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// TestTCPIncast: with PFC nothing is lost and nothing is sent again; without it, losses
-// occur; with DCTCP's marks at a buffer that is large enough nothing is lost either.
-func TestTCPIncast(t *testing.T) {
+// TestTCP_IncastLosesNothingWithPFCOrMarks: with PFC nothing is lost and nothing is sent
+// again; without it, losses occur; with DCTCP's marks at a buffer that is large enough nothing
+// is lost either.
+func TestTCP_IncastLosesNothingWithPFCOrMarks(t *testing.T) {
 	for _, c := range []struct {
 		name, control, depth string
 		lossless             bool
 	}{
-		{"drop-tail", "reno", "queue: {limit: 40KB}", false},
-		{"pfc", "reno", "buffer: {size: 400KB}, classes: {default: {pfc: {}}}", true},
-		{"trimming", "cubic", "buffer: {size: 400KB}, classes: {default: {limit: 40KB, trim: {dscp: 46}}, trimmed: {priority: 7, dscp: 46}}", false},
-		{"marks", "dctcp", "queue: {limit: 2MB, mark: {step: {k: 60KB}}}", true},
+		{"short queues that drop", "reno", "queue: {limit: 40KB}", false},
+		{"PFC at every port", "reno", "buffer: {size: 400KB}, classes: {default: {pfc: {}}}", true},
+		{"short queues that trim", "cubic", "buffer: {size: 400KB}, classes: {default: {limit: 40KB, trim: {dscp: 46}}, trimmed: {priority: 7, dscp: 46}}", false},
+		{"long queues that mark", "dctcp", "queue: {limit: 2MB, mark: {step: {k: 60KB}}}", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
@@ -121,9 +122,9 @@ func TestTCPIncast(t *testing.T) {
 	}
 }
 
-// TestTCPFails: a flow whose path is gone fails after its retries, and says why. A flow in
-// progress at the end of the run is unfinished, with what was acknowledged.
-func TestTCPFails(t *testing.T) {
+// TestTCP_FlowWithoutAPathFails: a flow whose path is gone fails after its retries, and says
+// why. A flow in progress at the end of the run is unfinished, with what was acknowledged.
+func TestTCP_FlowWithoutAPathFails(t *testing.T) {
 	p := fabrictest.Parse(t, `
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}
 events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
@@ -152,9 +153,9 @@ events: [{at: 1ms, link: "h2:eth0", set: {state: down}}]
 	}
 }
 
-// TestTCPOnTheWire: tshark finds no errors in the checksums, sequence numbers and options
-// of a flow, and sees its handshake and its FINs.
-func TestTCPOnTheWire(t *testing.T) {
+// TestTCP_IsReadByTshark: tshark finds no errors in the checksums, sequence numbers and
+// options of a flow, and sees its handshake and its FINs.
+func TestTCP_IsReadByTshark(t *testing.T) {
 	for _, ip := range []int{4, 6} {
 		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}}")
 		h := fabrictest.Hosts(p)

@@ -27,11 +27,11 @@ workload:
   - {write: {name: second, from: h2, to: h3, size: 10MB, count: unlimited, at: 5ms}}
 `
 
-// TestTwoFlowsOfTIMELY: one flow joins another that has the link. Patched TIMELY
-// reaches equal shares of a full link, with a queue at which RTTs are where Zhu et al.,
-// CoNEXT 2016, Theorem 5 has them, T_low (1 + N delta / (beta C)): 62.5 us. TIMELY with
-// bursts of 16 KB shares about equally, and keeps RTTs far below.
-func TestTwoFlowsOfTIMELY(t *testing.T) {
+// TestTIMELY_TwoFlowsShareAtTheExpectedRTT: one flow joins another that has the link. Patched
+// TIMELY reaches equal shares of a full link, with a queue at which RTTs are where Zhu et al.,
+// CoNEXT 2016, Theorem 5 has them, T_low (1 + N delta / (beta C)): 62.5 us. TIMELY with bursts
+// of 16 KB shares about equally, and keeps RTTs far below.
+func TestTIMELY_TwoFlowsShareAtTheExpectedRTT(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const line = 10. * 1024 / 1106 // Gb/s of payload in packets of 1024 B
 	for _, c := range []struct {

@@ -72,10 +72,10 @@ func watchSwitches(f *fabric.Fabric) *dataQueues {
 	return d
 }
 
-// TestEQDSCarriesTCP: connections of many senders into one host fill its link except for
-// headers, control packets and the pacer's hundredth, with either back end. The switch's queue
-// stays within its short limit and drops nothing. Everything arrives, in order.
-func TestEQDSCarriesTCP(t *testing.T) {
+// TestEQDS_TCPIncastFillsTheLink: connections of many senders into one host fill its link
+// except for headers, control packets and the pacer's hundredth, with either back end. The
+// switch's queue stays within its short limit and drops nothing. Everything arrives, in order.
+func TestEQDS_TCPIncastFillsTheLink(t *testing.T) {
 	const senders, size = 8, 2 * units.MB
 	for _, version := range []int{4, 6} {
 		for _, backend := range []string{"ndp", "rts"} {
@@ -137,10 +137,10 @@ func TestEQDSCarriesTCP(t *testing.T) {
 	}
 }
 
-// TestEQDSCarriesDatagrams: senders without any rate control that together send twice what
-// the receiver can take get equal shares of its link. The excess is dropped at the senders,
-// and nothing in the network.
-func TestEQDSCarriesDatagrams(t *testing.T) {
+// TestEQDS_DropsExcessDatagramsAtTheSenders: senders without any rate control that together
+// send twice what the receiver can take get equal shares of its link. The excess is dropped at
+// the senders, and nothing in the network.
+func TestEQDS_DropsExcessDatagramsAtTheSenders(t *testing.T) {
 	f := fabric.New(fabrictest.Parse(t, "duration: 10ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 9}")+`workload:
   - {cbr: {from: "h[2-9]", to: h1, rate: 2.5Gbps, size: 1400B, for: 9ms}}
 `))
@@ -180,8 +180,9 @@ func dropsOf(t *testing.T, f *fabric.Fabric, flow string) (n uint64) {
 	return uint64(byName(f.PortStatus(f.Plan.Flows[i].From, 0).Edge.Gauges)["dropped"])
 }
 
-// TestEQDSPeersWithout: packets to and from hosts without the service leave unchanged.
-func TestEQDSPeersWithout(t *testing.T) {
+// TestEQDS_LeavesDatagramsToOtherHostsUnchanged: packets to and from hosts without the service
+// leave unchanged.
+func TestEQDS_LeavesDatagramsToOtherHostsUnchanged(t *testing.T) {
 	f := fabric.New(fabrictest.Parse(t, "duration: 3ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 3}")+`  nodes: {h3: {edge: none}}
 workload:
   - {cbr: {from: h1, to: [h2, h3], rate: 1Gbps, size: 1000B, for: 1ms}}
@@ -213,9 +214,9 @@ workload:
 	checkBalance(t, f, true)
 }
 
-// TestEQDSSpraysOverAllPaths: one flow between two leaves, faster than each of the paths
-// between them, uses all of them equally, and its packets come out in order.
-func TestEQDSSpraysOverAllPaths(t *testing.T) {
+// TestEQDS_SpraysOverAllPathsInOrder: one flow between two leaves, faster than each of the
+// paths between them, uses all of them equally, and its packets come out in order.
+func TestEQDS_SpraysOverAllPathsInOrder(t *testing.T) {
 	f := fabric.New(fabrictest.Parse(t, "duration: 5ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 1, uplink: {rate: 5Gbps, delay: 20us}}")+`workload:
   - {cbr: {from: h1, to: h2, rate: 8Gbps, size: 1400B, for: 4ms}}
 `))
@@ -238,10 +239,11 @@ func TestEQDSSpraysOverAllPaths(t *testing.T) {
 	checkBalance(t, f, true)
 }
 
-// TestEQDSCarriesRDMA: WRITEs of NICs with either loss recovery and DCQCN complete over links
-// that lose a hundredth of all packets, because the tunnels repair the losses, in order. The
-// EQIF tells queue pairs to slow down, and with lossless none of their packets is dropped.
-func TestEQDSCarriesRDMA(t *testing.T) {
+// TestEQDS_RepairsLossesForRDMA: WRITEs of NICs with either loss recovery and DCQCN complete
+// over links that lose a hundredth of all packets, because the tunnels repair the losses, in
+// order. The EQIF tells queue pairs to slow down, and with lossless none of their packets is
+// dropped.
+func TestEQDS_RepairsLossesForRDMA(t *testing.T) {
 	for _, c := range []struct {
 		recovery, edge, loss string
 		slows, drops         bool
@@ -280,9 +282,9 @@ func TestEQDSCarriesRDMA(t *testing.T) {
 	}
 }
 
-// TestEQDSMixDoesNotDependOnWorkers: records have the same bytes and the run the same trace
-// with 1, 2 and 4 workers, whatever happens.
-func TestEQDSMixDoesNotDependOnWorkers(t *testing.T) {
+// TestEQDS_MixedTrafficIsTheSameWithAnyNumberOfWorkers: records have the same bytes and the
+// run the same trace with 1, 2 and 4 workers, whatever happens.
+func TestEQDS_MixedTrafficIsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	for _, backend := range []string{"ndp", "rts"} {
 		var first string
 		var trace uint64

@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestColours: no link joins two processes of one colour, and a ring of three switches
-// leaves no choice.
-func TestColours(t *testing.T) {
+// TestProcesses_HaveTwoColoursUnlessLinksFormAnOddCycle: no link joins two processes of one
+// colour, and a ring of three switches leaves no choice.
+func TestProcesses_HaveTwoColoursUnlessLinksFormAnOddCycle(t *testing.T) {
 	for _, c := range []struct {
 		topology string
 		coloured bool
@@ -33,8 +33,8 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestTurnOf: by hand, with a lookahead of 10.
-func TestTurnOf(t *testing.T) {
+// TestTurn_LastsUntilAReplyCouldArrive: by hand, with a lookahead of 10.
+func TestTurn_LastsUntilAReplyCouldArrive(t *testing.T) {
 	const never = units.Never
 	for _, c := range []struct {
 		first  [2]units.Time

@@ -28,9 +28,10 @@ workload:
   - {incast: {to: h5, from: "h[1-4]", size: 10MB}}
 `
 
-// TestCreditsOfAnIncast: with 39 blocks for each input port nothing is lost and the link is
-// full, whether the buffer is bounded or not, and with store-and-forward as with cut-through.
-func TestCreditsOfAnIncast(t *testing.T) {
+// TestCredits_KeepAnIncastLosslessAtFullRate: with 39 blocks for each input port nothing is
+// lost and the link is full, whether the buffer is bounded or not, and with store-and-forward
+// as with cut-through.
+func TestCredits_KeepAnIncastLosslessAtFullRate(t *testing.T) {
 	for _, buffer := range []string{"", "buffer: {size: 20KB}", "buffer: {preset: per-port, size: 2.5KB}", "cut-through: true"} {
 		f := run(t, parse(t, fmt.Sprintf(creditIncastLab, buffer)))
 		if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
@@ -60,9 +61,9 @@ func TestCreditsOfAnIncast(t *testing.T) {
 	}
 }
 
-// TestCreditsOfAFreeWay: if hardly anything waits in the switch, credit comes back as fast as
-// it is spent, whatever the period.
-func TestCreditsOfAFreeWay(t *testing.T) {
+// TestCredits_ComeBackAsFastAsTheyAreSpentOnAFreePath: if hardly anything waits in the switch,
+// credit comes back as fast as it is spent, whatever the period.
+func TestCredits_ComeBackAsFastAsTheyAreSpentOnAFreePath(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(creditIncastLab, ""), "buffer: 2.5KB", "buffer: 2.5KB, period: 1s", 1))
 	p.Transfers = p.Transfers[:1]
 	f := run(t, p)
@@ -75,9 +76,9 @@ func TestCreditsOfAFreeWay(t *testing.T) {
 	}
 }
 
-// TestCreditsEnd: a run of a lab whose links have credits ends when everything is sent.
-// All credit is back, and no more frames are sent afterwards.
-func TestCreditsEnd(t *testing.T) {
+// TestCredits_AreAllBackWhenARunEnds: a run of a lab whose links have credits ends when
+// everything is sent. All credit is back, and no more frames are sent afterwards.
+func TestCredits_AreAllBackWhenARunEnds(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(creditIncastLab, ""), "duration: 2ms", "", 1))
 	for i := range p.Transfers {
 		p.Transfers[i].Size = 100_000
@@ -114,9 +115,9 @@ func creditIsBack(t *testing.T, f *Fabric) {
 	}
 }
 
-// TestCreditsSpread: the congestion of a link spreads back to the senders as with pauses,
-// nothing is lost, and another class does not notice.
-func TestCreditsSpread(t *testing.T) {
+// TestCredits_SpreadCongestionToTheSendersOfTheirClass: the congestion of a link spreads back
+// to the senders as with pauses, nothing is lost, and another class does not notice.
+func TestCredits_SpreadCongestionToTheSendersOfTheirClass(t *testing.T) {
 	lab := strings.Replace(victimLab, "pfc: {xoff: 50KB, xon: 40KB}", "credits: {buffer: 50KB}", 1)
 	f := run(t, parse(t, fmt.Sprintf(lab, 26)))
 	if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
@@ -144,9 +145,9 @@ func TestCreditsSpread(t *testing.T) {
 	}
 }
 
-// TestCreditsBesidePFC: a class with credits and one with PFC on the same links. Each is
-// held off by its own mechanism, and loses nothing.
-func TestCreditsBesidePFC(t *testing.T) {
+// TestCreditsBesidePFC_EachHoldsOffItsOwnClass: a class with credits and one with PFC on the
+// same links. Each is held off by its own mechanism, and loses nothing.
+func TestCreditsBesidePFC_EachHoldsOffItsOwnClass(t *testing.T) {
 	lab := strings.Replace(victimLab, "        default:", "        credited: {dscp: [27], priority: 5, weight: 1, credits: {buffer: 30KB}}\n        default:", 1)
 	lab = strings.Replace(lab, "priority: 3,", "priority: 3, weight: 1,", 1)
 	lab = fmt.Sprintf(lab, 27) + "  - {cbr: {name: other, from: b, to: c, rate: 100Mbps, size: 300B, dscp: 27}}\n"
@@ -166,9 +167,9 @@ func TestCreditsBesidePFC(t *testing.T) {
 	}
 }
 
-// TestCreditsDeadlock: a cycle of links, each waiting for credit of the next, is found and
-// named, and ends a run that nothing else would end.
-func TestCreditsDeadlock(t *testing.T) {
+// TestCreditDeadlock_IsNamedAndEndsTheRun: a cycle of links, each waiting for credit of the
+// next, is found and named, and ends a run that nothing else would end.
+func TestCreditDeadlock_IsNamedAndEndsTheRun(t *testing.T) {
 	p := parse(t, strings.Replace(fmt.Sprintf(ringLab, ""), "pfc: {xoff: 20KB, xon: 15KB}", "credits: {buffer: 20KB}", 1))
 	f := run(t, p)
 	d := f.Deadlocks()
@@ -194,10 +195,10 @@ func TestCreditsDeadlock(t *testing.T) {
 	}
 }
 
-// TestCreditsHeal: loss and damage of packets and of credit frames, copies, and cut links cost
-// credit for a while. In the end all credit is back, and a switch has dropped only damaged
-// packets.
-func TestCreditsHeal(t *testing.T) {
+// TestCredits_RecoverFromLossAndFailures: loss and damage of packets and of credit frames,
+// copies, and cut links cost credit for a while. In the end all credit is back, and a switch
+// has dropped only damaged packets.
+func TestCredits_RecoverFromLossAndFailures(t *testing.T) {
 	for _, faults := range []string{"loss: 20%", "corrupt: 20%", "duplicate: 5%", "loss: 1%, corrupt: 1%, duplicate: 1%, jitter: 2us", "delay: 30us, loss: 5%"} {
 		f := New(parse(t, fmt.Sprintf(`
 topology:
@@ -235,8 +236,8 @@ events:
 	}
 }
 
-// TestCreditsNeedOrder: settings that reorder packets are rejected while a lab runs.
-func TestCreditsNeedOrder(t *testing.T) {
+// TestCredits_RefuseReordering: settings that reorder packets are rejected while a lab runs.
+func TestCredits_RefuseReordering(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(creditIncastLab, "")))
 	reorder, by := units.Fraction(0.1), units.Microsecond
 	err := f.Set(0, [2]bool{true, true}, linkPatch(reorder, by))

@@ -84,11 +84,11 @@ workload:
   - {cbr: {name: victim, from: b, to: d, rate: 300Mbps, size: 1000B, dscp: %d}}
 `
 
-// TestPauseSpreadsToTheHosts: nothing is lost in the fabric, the pause spreads
-// back to both senders, and the victim gets about as much as the culprit,
-// though its own path is free (Stephens et al., INFOCOM 2014; Zhu et al.,
-// SIGCOMM 2015, §2.2). In another class it is not affected.
-func TestPauseSpreadsToTheHosts(t *testing.T) {
+// TestPFC_SpreadsPausesToTheHostsOfItsClass: nothing is lost in the fabric, the pause spreads
+// back to both senders, and the victim gets about as much as the culprit, though its own path
+// is free (Stephens et al., INFOCOM 2014; Zhu et al., SIGCOMM 2015, §2.2). In another class it
+// is not affected.
+func TestPFC_SpreadsPausesToTheHostsOfItsClass(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(victimLab, 26)))
 	if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
 		t.Errorf("%+v", a)
@@ -121,8 +121,8 @@ func TestPauseSpreadsToTheHosts(t *testing.T) {
 	}
 }
 
-// TestCheckPause checks the explanations of why there was no pause.
-func TestCheckPause(t *testing.T) {
+// TestCheckPause_SaysWhyThereWasNoPause checks the explanations of why there was no pause.
+func TestCheckPause_SaysWhyThereWasNoPause(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(victimLab, 0)))
 	check := func(name string) PauseCheck {
 		t.Helper()
@@ -154,9 +154,9 @@ func TestCheckPause(t *testing.T) {
 	}
 }
 
-// TestDynamicThreshold: n ports that are always congested settle at
+// TestDynamicThreshold_SharesTheBufferByAlpha: n ports that are always congested settle at
 // alpha/(1+n alpha) of the buffer each (Choudhury and Hahne 1998, equation 3).
-func TestDynamicThreshold(t *testing.T) {
+func TestDynamicThreshold_SharesTheBufferByAlpha(t *testing.T) {
 	for _, c := range []struct {
 		alpha float64
 		n     int
@@ -281,9 +281,9 @@ func runLossless(t rapid.TB, text string) Accounts {
 	return f.Accounts()
 }
 
-// TestLosslessClasses_LoseNothing: over links that lose no pause frames, a lossless class
-// with the default headroom of the lab file loses nothing in any switch, whatever the
-// topology, the rates, the thresholds and the traffic.
+// TestLosslessClasses_LoseNothing: over links that lose no pause frames, a lossless class with
+// the default headroom of the lab file loses nothing in any switch, whatever the topology, the
+// rates, the thresholds and the traffic.
 func TestLosslessClasses_LoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(drawDeepLab(rt), "loss: 0%")
@@ -324,11 +324,11 @@ var flowControls = map[string]string{
 	"a dynamic PFC threshold": deepClasses("pfc: {alpha: 1/64, offset: 2KB}"),
 	"PFC and cut-through":     "cut-through: true, " + deepClasses("pfc: {xoff: 6KB, xon: 3KB}"),
 	"PAUSE of the whole link": "buffer: {size: 2MB}, pause: {xoff: 7KB, xon: 4KB}",
-	"credits":                 deepClasses("credits: {buffer: 7KB}"),
+	"credits of the link":     deepClasses("credits: {buffer: 7KB}"),
 }
 
-// TestFlowControl_HoldsSendersOffAndLosesNothing: senders that offer twice the link's rate
-// are held off by each kind of flow control, and their class loses nothing.
+// TestFlowControl_HoldsSendersOffAndLosesNothing: senders that offer twice the link's rate are
+// held off by each kind of flow control, and their class loses nothing.
 func TestFlowControl_HoldsSendersOffAndLosesNothing(t *testing.T) {
 	for name, settings := range flowControls {
 		t.Run(name, func(t *testing.T) {
@@ -348,8 +348,8 @@ func TestDeepSwitches_AccountForEveryPacket(t *testing.T) {
 	})
 }
 
-// TestDeepSwitches_AccountForEveryFate: the same, for labs in which packets have each
-// of these fates.
+// TestDeepSwitches_AccountForEveryFate: the same, for labs in which packets have each of these
+// fates.
 func TestDeepSwitches_AccountForEveryFate(t *testing.T) {
 	trimmed := func(trim string) string {
 		return "classes: {cut: {dscp: [3], priority: 3, limit: 5KB, trim: {" + trim + ", dscp: 12}}, headers: {dscp: [12], priority: 7, limit: 1600B}, default: {limit: 20KB}}"
@@ -435,8 +435,8 @@ func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
 	return first
 }
 
-// TestADeepHopDoesNotAllocate: packets through switches with all features make no garbage.
-func TestADeepHopDoesNotAllocate(t *testing.T) {
+// TestDeepHop_DoesNotAllocate: packets through switches with all features make no garbage.
+func TestDeepHop_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
@@ -511,9 +511,9 @@ workload:
   - {poisson: {from: h3, to: h2, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
 `
 
-// TestDeadlock: a cyclic dependency deadlocks and is named; nothing moves any
-// more and nothing is lost. A watchdog breaks it, and its drops are counted.
-func TestDeadlock(t *testing.T) {
+// TestPFCDeadlock_IsNamedAndBrokenByAWatchdog: a cyclic dependency deadlocks and is named;
+// nothing moves any more and nothing is lost. A watchdog breaks it, and its drops are counted.
+func TestPFCDeadlock_IsNamedAndBrokenByAWatchdog(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(ringLab, "")))
 	const cycle = "s1:s2 -> s2:s3 -> s3:s1 -> s1:s2"
 	d := f.Deadlocks()
@@ -545,8 +545,9 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestADeadlockEndsARun: without a duration a run ends when only a deadlock is left.
-func TestADeadlockEndsARun(t *testing.T) {
+// TestPFCDeadlock_EndsARunWithoutADuration: without a duration a run ends when only a deadlock
+// is left.
+func TestPFCDeadlock_EndsARunWithoutADuration(t *testing.T) {
 	p := parse(t, fmt.Sprintf(ringLab, ""))
 	f := New(p)
 	if err := f.Run(context.Background(), units.Never); err != nil {

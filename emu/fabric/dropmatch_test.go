@@ -24,10 +24,10 @@ workload:
   - {incast: {to: h3, from: [h1, h2], verb: write, size: %s, count: %d, ip: %d}}
 `
 
-// TestDropMatchOfNICs: a NIC increments the identification with every packet that it
-// sends, retransmissions included, so that a rule drops exactly one packet in every so
-// many, in every run, whatever the seed and the number of workers.
-func TestDropMatchOfNICs(t *testing.T) {
+// TestDropMatch_DropsOneNICPacketInEverySoMany: a NIC increments the identification with every
+// packet that it sends, retransmissions included, so that a rule drops exactly one packet in
+// every so many, in every run, whatever the seed and the number of workers.
+func TestDropMatch_DropsOneNICPacketInEverySoMany(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
 		every  uint64 // one packet in this many is dropped

@@ -159,11 +159,10 @@ func (w *wireRates) rate(flow int32) float64 {
 	return float64(w.bytes[flow]) * 8 / (w.last[flow] - w.first[flow]).Seconds()
 }
 
-// TestLimitHoldsEachFlowToItsRate: flows that offer more are sent at the limit, within a
-// thousandth, whatever their packets' size. A flow that offers less is neither slowed
-// nor held up by them. When the senders stop, the rest still leaves, and then the run
-// ends.
-func TestLimitHoldsEachFlowToItsRate(t *testing.T) {
+// TestEdgeLimit_HoldsEachFlowToItsRate: flows that offer more are sent at the limit, within a
+// thousandth, whatever their packets' size. A flow that offers less is neither slowed nor held
+// up by them. When the senders stop, the rest still leaves, and then the run ends.
+func TestEdgeLimit_HoldsEachFlowToItsRate(t *testing.T) {
 	f := New(parse(t, `
 topology:
   kinds: {host: {attach: none, edge: {limit: {rate: 100Mbps}}}, switch: {queue: {limit: 1MB}}}
@@ -218,10 +217,10 @@ workload:
 	}
 }
 
-// TestLimitHearsMessages: the messages of a switch about a flow reach the rate control of
-// that flow at its sender, for ordinary flows and for the NIC's beside them, though both
-// use the same protocol; the status shows it.
-func TestLimitHearsMessages(t *testing.T) {
+// TestEdgeLimit_FollowsMessagesAboutItsFlows: the messages of a switch about a flow reach the
+// rate control of that flow at its sender, for ordinary flows and for the NIC's beside them,
+// though both use the same protocol; the status shows it.
+func TestEdgeLimit_FollowsMessagesAboutItsFlows(t *testing.T) {
 	lab := `
 duration: 40ms
 topology:
@@ -288,10 +287,10 @@ func gauges(list []gauge.Value) map[string]float64 {
 	return m
 }
 
-// TestLimitDoesNotDependOnWorkersOrCaptures: the trace is the same with one engine and
-// with two, captured or not; and every packet is accounted for, though the table of
-// flows is too small and queues overflow.
-func TestLimitDoesNotDependOnWorkersOrCaptures(t *testing.T) {
+// TestEdgeLimit_IsTheSameWithWorkersAndCaptures: the trace is the same with one engine and
+// with two, captured or not; and every packet is accounted for, though the table of flows is
+// too small and queues overflow.
+func TestEdgeLimit_IsTheSameWithWorkersAndCaptures(t *testing.T) {
 	lab := `
 duration: 30ms
 topology:
@@ -363,8 +362,9 @@ workload:
 	}
 }
 
-// TestNICAndEdgeTakeTurns: the NIC and the edge service each get half of a class of a port.
-func TestNICAndEdgeTakeTurns(t *testing.T) {
+// TestNICAndEdge_ShareAPortEqually: the NIC and the edge service each get half of a class of a
+// port.
+func TestNICAndEdge_ShareAPortEqually(t *testing.T) {
 	f := build4(t, `
 duration: 20ms
 topology:
@@ -382,9 +382,9 @@ workload:
 	}
 }
 
-// TestLimitKnowsTheWay: a rate control that asks for it is told the path of a flow,
-// also for modelled flows.
-func TestLimitKnowsTheWay(t *testing.T) {
+// TestEdgeLimit_KnowsThePathOfAFlow: a rate control that asks for it is told the path of a
+// flow, also for modelled flows.
+func TestEdgeLimit_KnowsThePathOfAFlow(t *testing.T) {
 	f := build4(t, `
 duration: 1ms
 topology:
@@ -531,9 +531,10 @@ func (s *toll) Line(_ units.Time, r units.Rate)                 { s.line = r }
 func (s *toll) Held() (int, units.Bytes)                        { return s.count, s.bytes }
 func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values }
 
-// TestEdgeServiceOfAnother: a service registered from outside may hold, drop, make, take
-// and look at packets, and take the NIC's; all are accounted for and captured.
-func TestEdgeServiceOfAnother(t *testing.T) {
+// TestForeignEdgeService_MayHoldDropAndTakePackets: a service registered from outside may
+// hold, drop, make, take and look at packets, and take the NIC's; all are accounted for and
+// captured.
+func TestForeignEdgeService_MayHoldDropAndTakePackets(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		f := build4(t, `
 topology:
@@ -581,9 +582,10 @@ workload:
 
 var tollPeers []netip.Addr
 
-// TestBacklogs: a queue of a real host's device is held while too much of what came from
-// it waits, and at a lower bound while much waits of all queues; never for ever.
-func TestBacklogs(t *testing.T) {
+// TestBacklog_HoldsFullQueuesAndReleasesThem: a queue of a real host's device is held while
+// too much of what came from it waits, and at a lower bound while much waits of all queues;
+// never for ever.
+func TestBacklog_HoldsFullQueuesAndReleasesThem(t *testing.T) {
 	f := build4(t, `
 topology:
   kinds: {host: {attach: none, queue: {limit: 1MB}, edge: {limit: {rate: 1Mbps}}}}
@@ -639,9 +641,9 @@ topology:
 	}
 }
 
-// TestGoEdgeErrors: a host without an edge service and a host with another one give
-// different errors.
-func TestGoEdgeErrors(t *testing.T) {
+// TestGoEdge_SaysWhichServiceIsMissing: a host without an edge service and a host with another
+// one give different errors.
+func TestGoEdge_SaysWhichServiceIsMissing(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}, link: {rate: 1Gbps}}, generate: {star: {hosts: 2}}, nodes: {h2: {edge: {limit: {rate: 1Mbps}}}}}"))
 	for host, want := range map[string]string{"h1": "h1 has no edge service: write for example edge: eqds", "s1": "there is no host s1", "h9": "there is no host h9"} {
 		if _, err := f.EdgeOf(host); err == nil || !strings.Contains(err.Error(), want) {

@@ -33,11 +33,11 @@ workload:
   - {write: {name: w, from: h3, to: h6, size: 100KB}}
 `
 
-// TestEdgeFlowSeries: the rows of flows of edge services depend neither on workers nor on
-// which clock takes them, and change nothing. They add up to what the services sent and
-// dropped, though flows are forgotten between two samples. The queue pairs have rows beside
-// them.
-func TestEdgeFlowSeries(t *testing.T) {
+// TestEdgeFlowSeries_AddsUpToWhatServicesSent: the rows of flows of edge services depend
+// neither on workers nor on which clock takes them, and change nothing. They add up to what
+// the services sent and dropped, though flows are forgotten between two samples. The queue
+// pairs have rows beside them.
+func TestEdgeFlowSeries_AddsUpToWhatServicesSent(t *testing.T) {
 	plain := build4(t, edgeLab, 0)
 	runTo(t, plain, 6*ms)
 	first := ""
@@ -123,9 +123,9 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 	return out.String()
 }
 
-// TestEdgeFlowGauges: a row has the rate, the bytes waiting, and the gauges of the
-// flow's rate control at that instant, as in the flow's status.
-func TestEdgeFlowGauges(t *testing.T) {
+// TestEdgeFlowSeries_HasTheGaugesOfTheStatus: a row has the rate, the bytes waiting, and the
+// gauges of the flow's rate control at that instant, as in the flow's status.
+func TestEdgeFlowSeries_HasTheGaugesOfTheStatus(t *testing.T) {
 	f, looked := build4(t, edgeLab, 0), 0
 	rows, quantities, _ := recordFlows(t, f, FlowSeries{Flows: []string{"slow"}, Every: 100 * us}, advanceTo(t, f, 6*ms))
 	other := build4(t, edgeLab, 0)
@@ -161,9 +161,9 @@ func TestEdgeFlowGauges(t *testing.T) {
 	}
 }
 
-// TestEdgeFlowChoice: patterns choose flows of edge services by host, interface and name of
-// a modelled flow.
-func TestEdgeFlowChoice(t *testing.T) {
+// TestEdgeFlowSeries_ChoosesByHostInterfaceAndName: patterns choose flows of edge services by
+// host, interface and name of a modelled flow.
+func TestEdgeFlowSeries_ChoosesByHostInterfaceAndName(t *testing.T) {
 	for pattern, want := range map[string]string{"h3": "h3:eth0 slow, h3:eth0 w", "h3:*": "h3:eth0 slow, h3:eth0 w", "sl*": "h3:eth0 slow", "w": "h3:eth0 w", "h2-h5": "h2:eth0 h2-h5"} {
 		f := build4(t, edgeLab, 0)
 		rows, _, _ := recordFlows(t, f, FlowSeries{Flows: []string{pattern}, Every: 500 * us}, advanceTo(t, f, 3*ms))
@@ -183,9 +183,9 @@ func TestEdgeFlowChoice(t *testing.T) {
 	}
 }
 
-// TestEdgeFlowBound: only a bounded number of an interface's flows have rows at a time; the
-// others are counted.
-func TestEdgeFlowBound(t *testing.T) {
+// TestEdgeFlowSeries_CountsFlowsBeyondItsBound: only a bounded number of an interface's flows
+// have rows at a time; the others are counted.
+func TestEdgeFlowSeries_CountsFlowsBeyondItsBound(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 5
 	f := New(parse(t, `
@@ -218,8 +218,9 @@ workload: [{cbr: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 500B}}, {cbr: {fro
 	}
 }
 
-// TestEdgeStatusBound: a status has the oldest flows of a service, and counts the others.
-func TestEdgeStatusBound(t *testing.T) {
+// TestEdgeStatus_HasTheOldestFlows: a status has the oldest flows of a service, and counts the
+// others.
+func TestEdgeStatus_HasTheOldestFlows(t *testing.T) {
 	f := New(parse(t, `
 duration: 1ms
 topology:
@@ -237,9 +238,9 @@ workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poiss
 	}
 }
 
-// TestEdgeFlowSamplingDoesNotAllocate: the engine's thread samples known flows without
+// TestEdgeFlowSampling_DoesNotAllocate: the engine's thread samples known flows without
 // leaving work for the garbage collector.
-func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
+func TestEdgeFlowSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
@@ -258,9 +259,10 @@ func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestEdgeFlowThatAges: a flow that has aged by the next sample has one more row, with what
-// it sent until then, and no more after that, though it is not forgotten.
-func TestEdgeFlowThatAges(t *testing.T) {
+// TestEdgeFlowSeries_HasALastRowOfAFlowThatAges: a flow that has aged by the next sample has
+// one more row, with what it sent until then, and no more after that, though it is not
+// forgotten.
+func TestEdgeFlowSeries_HasALastRowOfAFlowThatAges(t *testing.T) {
 	f := New(parse(t, `
 duration: 1ms
 topology:
@@ -280,9 +282,9 @@ workload: [{cbr: {name: x, from: h1, to: h2, rate: 200Mbps, size: 100B, for: 250
 	}
 }
 
-// TestEdgeFlowsTakePlaces: a forgotten flow makes room for others when its last row is
-// written.
-func TestEdgeFlowsTakePlaces(t *testing.T) {
+// TestEdgeFlowSeries_GivesPlacesOfForgottenFlowsToOthers: a forgotten flow makes room for
+// others when its last row is written.
+func TestEdgeFlowSeries_GivesPlacesOfForgottenFlowsToOthers(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 1
 	f := New(parse(t, `

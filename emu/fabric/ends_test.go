@@ -39,9 +39,10 @@ workload:
 `,
 }
 
-// TestProcessesEndTogether: a run that ends with its last event reports the same averages
-// over time, pauses, rates and gauges with one, two and four workers.
-func TestProcessesEndTogether(t *testing.T) {
+// TestRunWithoutDuration_EndsTheSameWithAnyNumberOfWorkers: a run that ends with its last
+// event reports the same averages over time, pauses, rates and gauges with one, two and four
+// workers.
+func TestRunWithoutDuration_EndsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	for name, text := range endLabs {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, text)

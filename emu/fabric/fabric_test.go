@@ -37,10 +37,10 @@ func runTo(t testing.TB, f *Fabric, until units.Time) {
 	}
 }
 
-// TestARunIsAFunctionOfFileAndSeed: the same file and seed give the same trace,
-// packet by packet and picosecond by picosecond; another seed, loss rate or
-// microsecond of delay gives a different one.
-func TestARunIsAFunctionOfFileAndSeed(t *testing.T) {
+// TestRun_IsAFunctionOfFileAndSeed: the same file and seed give the same trace, packet by
+// packet and picosecond by picosecond; another seed, loss rate or microsecond of delay gives a
+// different one.
+func TestRun_IsAFunctionOfFileAndSeed(t *testing.T) {
 	text := func(seed int, delay, loss string) string {
 		return fmt.Sprintf(`
 seed: %d
@@ -111,10 +111,10 @@ workload:
 		rapid.IntRange(1, 400).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"))
 }
 
-// TestNoPacketIsLostTrackOf: whatever the topology, the links and the traffic,
-// at any moment every packet has been delivered, dropped for a reason, or is
-// counted as held; and the pool agrees.
-func TestNoPacketIsLostTrackOf(t *testing.T) {
+// TestRun_AccountsForEveryPacket: whatever the topology, the links and the traffic, at any
+// moment every packet has been delivered, dropped for a reason, or is counted as held; and the
+// pool agrees.
+func TestRun_AccountsForEveryPacket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := drawLab(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
@@ -143,9 +143,9 @@ func TestNoPacketIsLostTrackOf(t *testing.T) {
 	})
 }
 
-// TestShortestWays: in a fat-tree every host reaches every other, over a
+// TestFatTree_UsesAllShortestPaths: in a fat-tree every host reaches every other, over a
 // shortest path, and all equal paths are used.
-func TestShortestWays(t *testing.T) {
+func TestFatTree_UsesAllShortestPaths(t *testing.T) {
 	f := New(parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4}}}\n"))
 	p := f.Plan
 	for n, sw := range f.Switches {
@@ -214,17 +214,17 @@ func (f *Fabric) broadcast(t *testing.T) {
 	}
 }
 
-// TestBroadcastReachesAllOnce: on a topology full of loops, a broadcast
-// reaches every other host exactly once and dies out.
-func TestBroadcastReachesAllOnce(t *testing.T) {
+// TestBroadcast_ReachesEveryHostOnce: on a topology full of loops, a broadcast reaches every
+// other host exactly once and dies out.
+func TestBroadcast_ReachesEveryHostOnce(t *testing.T) {
 	for _, g := range []string{"star: {hosts: 5}", "leaf-spine: {spines: 3, leaves: 3, hosts-per-leaf: 2}", "fat-tree: {k: 4}", "parking-lot: {hops: 3}"} {
 		t.Run(g, func(t *testing.T) { New(parse(t, "topology: {generate: {"+g+"}}\n")).broadcast(t) })
 	}
 }
 
-// TestDestinationByMACThenIP: a frame goes to its MAC if that is known, else to
-// its IP address, else everywhere.
-func TestDestinationByMACThenIP(t *testing.T) {
+// TestDirectory_ResolvesByMACThenIP: a frame goes to its MAC if that is known, else to its IP
+// address, else everywhere.
+func TestDirectory_ResolvesByMACThenIP(t *testing.T) {
 	f := New(parse(t, `
 topology: {generate: {star: {hosts: 4}}}
 workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s, ip: 6}}]
@@ -257,9 +257,9 @@ workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {fro
 	}
 }
 
-// TestModelledPacketsTakeTheWayOfRealOnes: the encoder's bytes of a modelled
-// packet parse to the same fields and the same flow hash.
-func TestModelledPacketsTakeTheWayOfRealOnes(t *testing.T) {
+// TestModelledPacket_HashesLikeItsBytes: the encoder's bytes of a modelled packet parse to the
+// same fields and the same flow hash.
+func TestModelledPacket_HashesLikeItsBytes(t *testing.T) {
 	f := New(parse(t, `
 duration: 1s
 topology: {generate: {star: {hosts: 3}}}
@@ -306,8 +306,8 @@ func (o observe) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *pack
 	}
 }
 
-// TestEventsChangeLinks follows one link through its events.
-func TestEventsChangeLinks(t *testing.T) {
+// TestEvents_ChangeALinksStateAndLoss follows one link through its events.
+func TestEvents_ChangeALinksStateAndLoss(t *testing.T) {
 	f := New(parse(t, `
 duration: 40ms
 topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}
@@ -338,8 +338,8 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
 	}
 }
 
-// TestAHopDoesNotAllocate: a million packet-hops through a running fabric make no garbage.
-func TestAHopDoesNotAllocate(t *testing.T) {
+// TestHop_DoesNotAllocate: a million packet-hops through a running fabric make no garbage.
+func TestHop_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}

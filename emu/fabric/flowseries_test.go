@@ -83,9 +83,9 @@ func payloads(rows []series.FlowRow) (acked, received map[string]float64) {
 	return acked, received
 }
 
-// TestFlowSeries: rows do not depend on workers and change nothing, and add up to the
-// transfers' records, over READs, UC and two rate controls.
-func TestFlowSeries(t *testing.T) {
+// TestFlowSeries_AddsUpToTheTransfers: rows do not depend on workers and change nothing, and
+// add up to the transfers' records, over READs, UC and two rate controls.
+func TestFlowSeries_AddsUpToTheTransfers(t *testing.T) {
 	plain := New(parse(t, flowLab))
 	advanceTo(t, plain, 3*ms)()
 	var first string
@@ -165,9 +165,9 @@ func checkFlowRows(t *testing.T, rows []series.FlowRow) {
 	}
 }
 
-// TestFlowChoice: patterns choose flows by transfer, host, NIC and queue pair. A pattern
-// of a host also takes queue pairs that only receive.
-func TestFlowChoice(t *testing.T) {
+// TestFlowSeries_ChoosesByTransferHostNICAndQueuePair: patterns choose flows by transfer,
+// host, NIC and queue pair. A pattern of a host also takes queue pairs that only receive.
+func TestFlowSeries_ChoosesByTransferHostNICAndQueuePair(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"a":             "a h1:eth0",
 		"[bc]":          "b h3:eth0, c h2:eth0, c h4:eth0",
@@ -206,9 +206,10 @@ func TestFlowChoice(t *testing.T) {
 	}
 }
 
-// TestFlowsThatComeAndGo: a queue pair that is made and destroyed between two samples has
-// a row with everything it did, and one that lives longer has rows until it is destroyed.
-func TestFlowsThatComeAndGo(t *testing.T) {
+// TestFlowSeries_HasRowsOfShortLivedQueuePairs: a queue pair that is made and destroyed
+// between two samples has a row with everything it did, and one that lives longer has rows
+// until it is destroyed.
+func TestFlowSeries_HasRowsOfShortLivedQueuePairs(t *testing.T) {
 	f := New(parse(t, `
 topology:
   kinds: {host: {nic: roce}}
@@ -249,9 +250,9 @@ topology:
 	}
 }
 
-// TestFlowSamplingDoesNotAllocate: the engine's thread takes samples without leaving work
-// for the garbage collector.
-func TestFlowSamplingDoesNotAllocate(t *testing.T) {
+// TestFlowSampling_DoesNotAllocate: the engine's thread takes samples without leaving work for
+// the garbage collector.
+func TestFlowSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
@@ -275,9 +276,9 @@ func sorted(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestFlowGauges: a NIC's status summarises the flows that are connected and send or
-// receive, in agreement with their own statuses.
-func TestFlowGauges(t *testing.T) {
+// TestNICStatus_SummarisesItsFlowsGauges: a NIC's status summarises the flows that are
+// connected and send or receive, in agreement with their own statuses.
+func TestNICStatus_SummarisesItsFlowsGauges(t *testing.T) {
 	f := New(parse(t, flowLab))
 	advanceTo(t, f, 1050*us)()
 	looked := 0

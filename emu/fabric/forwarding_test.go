@@ -27,9 +27,9 @@ func (f *Fabric) sentBy(t testing.TB, sw, to string, n int) (counts []uint64) {
 	return counts
 }
 
-// TestModesInAFabric: one flow of either IP version over four spines, which are
-// switches or routers: each mode uses them as intended.
-func TestModesInAFabric(t *testing.T) {
+// TestForwardingModes_UseThePathsAsIntended: one flow of either IP version over four spines,
+// which are switches or routers: each mode uses them as intended.
+func TestForwardingModes_UseThePathsAsIntended(t *testing.T) {
 	const packets = 10_000
 	for mode, judge := range map[string]func(counts []uint64) bool{
 		"ecmp": func(c []uint64) bool { return used(c) == 1 },
@@ -76,9 +76,9 @@ func used(counts []uint64) (n int) {
 	return n
 }
 
-// TestEntropyOverTiers: in a fat-tree, consecutive source ports use all paths
-// between two pods, each equally often.
-func TestEntropyOverTiers(t *testing.T) {
+// TestEntropy_UsesAllPathsOfAFatTreeEqually: in a fat-tree, consecutive source ports use all
+// paths between two pods, each equally often.
+func TestEntropy_UsesAllPathsOfAFatTreeEqually(t *testing.T) {
 	for _, k := range []int{4, 8} {
 		m := k / 2
 		nodes := ""
@@ -111,10 +111,9 @@ topology:
 	}
 }
 
-// TestFlowletsKeepOrderInAFabric: over paths of different delay, flowlets with
-// a gap beyond the difference keep the order of bursty flows, which use all
-// paths.
-func TestFlowletsKeepOrderInAFabric(t *testing.T) {
+// TestFlowlets_KeepOrderOverUnequalPaths: over paths of different delay, flowlets with a gap
+// beyond the difference keep the order of bursty flows, which use all paths.
+func TestFlowlets_KeepOrderOverUnequalPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delays := [3]int{}
 		for i := range delays {
@@ -151,9 +150,9 @@ workload:
 	})
 }
 
-// TestWatchingChangesNoWays: random draws and turns depend on the order of
-// packets at one instant, and that order does not depend on captures.
-func TestWatchingChangesNoWays(t *testing.T) {
+// TestCaptures_ChangeNoPaths: random draws and turns depend on the order of packets at one
+// instant, and that order does not depend on captures.
+func TestCaptures_ChangeNoPaths(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := parse(t, drawWays(rt))
 		seen, unseen := New(p), New(p)

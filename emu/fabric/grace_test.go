@@ -11,9 +11,9 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// TestGraceIsALimit: a run whose flows end before its grace period is over ends with
-// them, recorded or not; otherwise it ends with the grace period.
-func TestGraceIsALimit(t *testing.T) {
+// TestGracePeriod_EndsARunAtTheLatest: a run whose flows end before its grace period is over
+// ends with them, recorded or not; otherwise it ends with the grace period.
+func TestGracePeriod_EndsARunAtTheLatest(t *testing.T) {
 	for size, want := range map[units.Bytes]units.Time{1000: 0, 1e9: 2 * units.Millisecond} {
 		for _, recorded := range []bool{false, true} {
 			p := fabrictest.Star(t, 2, "{}", "")

@@ -46,10 +46,10 @@ workload:
   - {cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 1ms}}
 `
 
-// TestMessages: packets of protocols that come with other systems are switched, routed,
-// duplicated, captured, trimmed and accounted for like others, over IPv4, IPv6 and
-// Ethernet, and reach their receivers.
-func TestMessages(t *testing.T) {
+// TestMessages_TravelLikeOtherPackets: packets of protocols that come with other systems are
+// switched, routed, duplicated, captured, trimmed and accounted for like others, over IPv4,
+// IPv6 and Ethernet, and reach their receivers.
+func TestMessages_TravelLikeOtherPackets(t *testing.T) {
 	for _, c := range []struct {
 		name, address, classes, duplicate string
 		workers                           int

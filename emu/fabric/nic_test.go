@@ -64,10 +64,10 @@ func connect(t *testing.T, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nic
 	return qps[0], mrs[0], mrs[1]
 }
 
-// TestLineFollowsTheLink: when the link that leaves a host gets another rate, by
-// an event or by hand, the NIC's rate control uses it as its line rate, and
-// paces by it from the next packet on.
-func TestLineFollowsTheLink(t *testing.T) {
+// TestNICLineRate_FollowsItsLink: when the link that leaves a host gets another rate, by an
+// event or by hand, the NIC's rate control uses it as its line rate, and paces by it from the
+// next packet on.
+func TestNICLineRate_FollowsItsLink(t *testing.T) {
 	const ms = units.Millisecond
 	for _, byHand := range []bool{false, true} {
 		lab := `
@@ -119,10 +119,9 @@ events:
 	}
 }
 
-// TestLineFollowsASlowFlow: a flow that DCQCN has slowed down keeps its rate when
-// the line becomes slower but stays above it, and is capped when the line falls
-// below it.
-func TestLineFollowsASlowFlow(t *testing.T) {
+// TestNICLineRate_CapsASlowedFlow: a flow that DCQCN has slowed down keeps its rate when the
+// line becomes slower but stays above it, and is capped when the line falls below it.
+func TestNICLineRate_CapsASlowedFlow(t *testing.T) {
 	f := New(parse(t, `
 duration: 2ms
 topology:
@@ -157,10 +156,10 @@ topology:
 	}
 }
 
-// TestLinkFails: while a link on their path is down queue pairs time out and
-// try again. They recover when it comes up in time, and fail when their retries
-// are used up.
-func TestLinkFails(t *testing.T) {
+// TestQueuePairs_RecoverFromALinkFailureWithinTheirRetries: while a link on their path is down
+// queue pairs time out and try again. They recover when it comes up in time, and fail when
+// their retries are used up.
+func TestQueuePairs_RecoverFromALinkFailureWithinTheirRetries(t *testing.T) {
 	const timeout, retries = 4096 * units.Nanosecond << 8, 3
 	for _, verb := range []string{"write", "read", "send"} {
 		for _, where := range []string{`link: "h1:eth0"`, `from: "h1:eth0"`, `from: "s1:h1"`, `link: "s1:h2"`} {

@@ -40,9 +40,9 @@ func build4(t *testing.T, lab string, workers int) *Fabric {
 	return withWorkers(t, parse(t, lab), workers)
 }
 
-// TestLookingAtNICs: reading the status of NICs and queue pairs during a run
-// changes nothing, and agrees with the counts of the ports and records.
-func TestLookingAtNICs(t *testing.T) {
+// TestNICStatus_ChangesNothingAndAgreesWithPorts: reading the status of NICs and queue pairs
+// during a run changes nothing, and agrees with the counts of the ports and records.
+func TestNICStatus_ChangesNothingAndAgreesWithPorts(t *testing.T) {
 	plain := build4(t, congested, 0)
 	runTo(t, plain, 4*units.Millisecond)
 	for _, workers := range []int{1, 2} {
@@ -144,8 +144,9 @@ func agree(t *testing.T, f *Fabric) {
 	}
 }
 
-// TestNICsByName: the NICs of a host, of one interface, of all, and of nodes without any.
-func TestNICsByName(t *testing.T) {
+// TestNICStatus_FindsNICsByName: the NICs of a host, of one interface, of all, and of nodes
+// without any.
+func TestNICStatus_FindsNICsByName(t *testing.T) {
 	f := build4(t, `
 topology:
   nodes: {h1: {kind: host, nic: roce}, h2: {kind: host, nic: {cc: none, mtu: 512}}, h3: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
@@ -234,9 +235,9 @@ func TestListenersOfNICs_AreShownUntilTheyEnd(t *testing.T) {
 	}
 }
 
-// TestStatusAsJSON: all counters are there, in their order, and reading returns
-// what was written.
-func TestStatusAsJSON(t *testing.T) {
+// TestNICStatus_SurvivesJSON: all counters are there, in their order, and reading returns what
+// was written.
+func TestNICStatus_SurvivesJSON(t *testing.T) {
 	f := build4(t, congested, 0)
 	runTo(t, f, units.Millisecond)
 	nics := f.NICs()

@@ -66,22 +66,23 @@ func (m *meddler) Fire(now units.Time) {
 	m.NIC.Receive(now, p)
 }
 
-// TestLateAndLost: late packets are not taken for a flow or a part of one, also after
-// later flows on the same connection, while others are in progress, and when another
-// queue pair has the connection. If a flow's last acknowledgement, or last response, is
-// lost, whichever queue pair has the connection answers when the sender asks again.
-func TestLateAndLost(t *testing.T) {
+// TestPooledQueuePairs_SurviveLateAndLostPackets: late packets are not taken for a flow or a
+// part of one, also after later flows on the same connection, while others are in progress,
+// and when another queue pair has the connection. If a flow's last acknowledgement, or last
+// response, is lost, whichever queue pair has the connection answers when the sender asks
+// again.
+func TestPooledQueuePairs_SurviveLateAndLostPackets(t *testing.T) {
 	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
 		for _, c := range []struct {
 			name string
 			lose bool
 			late []units.Time
 		}{
-			{"lost", true, nil},
-			{"late", false, []units.Time{3 * units.Microsecond, 40 * units.Microsecond, 130 * units.Microsecond, 700 * units.Microsecond, 9 * units.Millisecond}},
-			{"both", true, []units.Time{700 * units.Microsecond, 9 * units.Millisecond}},
+			{"last packets get lost", true, nil},
+			{"requests come again late", false, []units.Time{3 * units.Microsecond, 40 * units.Microsecond, 130 * units.Microsecond, 700 * units.Microsecond, 9 * units.Millisecond}},
+			{"last packets get lost and requests come again late", true, []units.Time{700 * units.Microsecond, 9 * units.Millisecond}},
 		} {
-			t.Run(verb.String()+" "+c.name, func(t *testing.T) { lateAndLost(t, verb, c.lose, c.late) })
+			t.Run(verb.String()+", "+c.name, func(t *testing.T) { lateAndLost(t, verb, c.lose, c.late) })
 		}
 	}
 }

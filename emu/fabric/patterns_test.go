@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// TestFlowsAreCollectedAtAnyTime: how often records are collected, for example in the
-// wall clock, changes nothing.
-func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
+// TestFlowRecords_DoNotDependOnWhenTheyAreCollected: how often records are collected, for
+// example in the wall clock, changes nothing.
+func TestFlowRecords_DoNotDependOnWhenTheyAreCollected(t *testing.T) {
 	var texts [2]string
 	for i := range texts {
 		p := fabrictest.Star(t, 4, "{}", "")

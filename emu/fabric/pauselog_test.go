@@ -11,9 +11,9 @@ import (
 	"github.com/weftlab/weft/traces/pauses"
 )
 
-// TestPauseLog: the recorded pauses match the counters, including the times, with any
-// number of workers.
-func TestPauseLog(t *testing.T) {
+// TestPauseLog_MatchesTheCounters: the recorded pauses match the counters, including the
+// times, with any number of workers.
+func TestPauseLog_MatchesTheCounters(t *testing.T) {
 	var first []pauses.Record
 	for _, workers := range []int{1, 2, 4} {
 		f, err := newParallel(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
@@ -53,9 +53,9 @@ func TestPauseLog(t *testing.T) {
 	}
 }
 
-// TestPauseLogOfRunThatEnds: a pause that has not ended lasts to the end of the run; without
-// LogPauses nothing is recorded.
-func TestPauseLogOfRunThatEnds(t *testing.T) {
+// TestPauseLog_EndsOpenPausesWithTheRun: a pause that has not ended lasts to the end of the
+// run; without LogPauses nothing is recorded.
+func TestPauseLog_EndsOpenPausesWithTheRun(t *testing.T) {
 	for _, log := range []bool{true, false} {
 		f := New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
 		if log {

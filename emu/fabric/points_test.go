@@ -161,10 +161,10 @@ func byWallClock(t *testing.T, f *Fabric, until units.Time) {
 	ended.Wait()
 }
 
-// TestPacketsOfPointsAreCaptured: packets from congestion points are in captures,
-// whole and well-formed, and in the accounts; what cannot be a frame is refused. In
-// virtual time and in the wall clock.
-func TestPacketsOfPointsAreCaptured(t *testing.T) {
+// TestCongestionPointPackets_AreCapturedWhole: packets from congestion points are in captures,
+// whole and well-formed, and in the accounts; what cannot be a frame is refused. In virtual
+// time and in the wall clock.
+func TestCongestionPointPackets_AreCapturedWhole(t *testing.T) {
 	const modelled = `
   nodes: {s1: {kind: switch%s}, h1: {kind: host}, h2: {kind: host}, h3: {kind: host}}
   links:
@@ -177,21 +177,21 @@ duration: 30ms
 	const flows = `workload: [{cbr: {from: [h1, h2], to: h3, rate: 600Mbps, size: 1000B}}]`
 	const classes = ", classes: {headers: {dscp: 10, priority: 7, limit: 24KB}, data: {dscp: 0, priority: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
 	for name, text := range map[string]string{
-		"plain":   "topology:" + fmt.Sprintf(modelled, "", flows),
-		"classes": "topology:" + fmt.Sprintf(modelled, classes, flows),
-		"router":  "topology:" + fmt.Sprintf(modelled, ", address: auto", flows),
-		"NICs":    "topology:\n  kinds: {host: {attach: none, nic: {}}}" + fmt.Sprintf(modelled, "", `workload: [{write: {from: h1, to: h3, size: 1MB}}, {write: {from: h2, to: h3, size: 1MB}}]`),
+		"plain ports":        "topology:" + fmt.Sprintf(modelled, "", flows),
+		"ports with classes": "topology:" + fmt.Sprintf(modelled, classes, flows),
+		"a router":           "topology:" + fmt.Sprintf(modelled, ", address: auto", flows),
+		"hosts with NICs":    "topology:\n  kinds: {host: {attach: none, nic: {}}}" + fmt.Sprintf(modelled, "", `workload: [{write: {from: h1, to: h3, size: 1MB}}, {write: {from: h2, to: h3, size: 1MB}}]`),
 	} {
-		p, routed := parse(t, text), name == "router"
+		p, routed := parse(t, text), name == "a router"
 		for clock, run := range map[string]func(*testing.T, *Fabric, units.Time){
-			"virtual": func(t *testing.T, f *Fabric, until units.Time) {
+			"in virtual time": func(t *testing.T, f *Fabric, until units.Time) {
 				if err := f.Run(context.Background(), until); err != nil {
 					t.Fatal(err)
 				}
 			},
-			"wall": byWallClock,
+			"by the wall clock": byWallClock,
 		} {
-			t.Run(name+"/"+clock, func(t *testing.T) {
+			t.Run(name+" "+clock, func(t *testing.T) {
 				f, sent := withTalkers(p)
 				file := captured(t, f, func() { run(t, f, 30*units.Millisecond) })
 				good, bad := uint64(0), uint64(0)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPortsArePrefetched: each process of a large fabric prefetches all ports of its nodes, those
-// of a small fabric and of a single engine prefetch none.
-func TestPortsArePrefetched(t *testing.T) {
+// TestPrefetch_CoversThePortsOfLargeFabrics: each process of a large fabric prefetches all
+// ports of its nodes, those of a small fabric and of a single engine prefetch none.
+func TestPrefetch_CoversThePortsOfLargeFabrics(t *testing.T) {
 	const text = "duration: 1s\ntopology: {generate: {leaf-spine: {spines: 1, leaves: %d, hosts-per-leaf: 20, delay: 1us}}}\n"
 	small, large := parse(t, fmt.Sprintf(text, 2)), parse(t, fmt.Sprintf(text, 30))
 	if small, large := portsOf(small), portsOf(large); small > cached || large <= cached {

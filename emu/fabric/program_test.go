@@ -11,9 +11,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestGo starts programs on hosts of two workers, each with its own NIC, and on hosts
-// that have none.
-func TestGo(t *testing.T) {
+// TestGo_RunsProgramsWithTheirOwnNIC starts programs on hosts of two workers, each with its
+// own NIC, and on hosts that have none.
+func TestGo_RunsProgramsWithTheirOwnNIC(t *testing.T) {
 	p, err := spec.Parse("lab.yaml", []byte(`
 name: programs
 topology:

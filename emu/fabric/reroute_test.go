@@ -68,9 +68,9 @@ func (f *Fabric) change(t testing.TB, port string, state plan.State) {
 	}
 }
 
-// TestReroute follows tables through events of the file: a delay after each
-// change, and not before, they are the tables for the links that are up.
-func TestReroute(t *testing.T) {
+// TestReroute_ChangesTablesAfterTheDelay follows tables through events of the file: a delay
+// after each change, and not before, they are the tables for the links that are up.
+func TestReroute_ChangesTablesAfterTheDelay(t *testing.T) {
 	f := New(parse(t, `
 duration: 1s
 topology:
@@ -114,9 +114,9 @@ events:
 	}
 }
 
-// TestRerouteOnce: changes that are due at one time and leave the links as they
-// were trigger no computation.
-func TestRerouteOnce(t *testing.T) {
+// TestReroute_ComputesSimultaneousChangesOnce: changes that are due at one time and leave the
+// links as they were trigger no computation.
+func TestReroute_ComputesSimultaneousChangesOnce(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}}\n"))
 	n, _ := f.Plan.Node("leaf1")
 	before := f.Switches[n].Table().Route
@@ -138,9 +138,9 @@ func TestRerouteOnce(t *testing.T) {
 	}
 }
 
-// TestRerouteNever: without reroute tables ignore the state of links; with it
-// they follow it from the start, and at once with a delay of 0.
-func TestRerouteNever(t *testing.T) {
+// TestReroute_FollowsLinksAtOnceOrNever: without reroute tables ignore the state of links;
+// with it they follow it from the start, and at once with a delay of 0.
+func TestReroute_FollowsLinksAtOnceOrNever(t *testing.T) {
 	const lab = `
 topology:
   reroute: %s
@@ -163,9 +163,9 @@ topology:
 	}
 }
 
-// TestStateOfAFailedEvent: an event whose settings can no longer all be made
+// TestFailedEvent_StillChangesTheLinksState: an event whose settings can no longer all be made
 // still changes the state, as every shard believes.
-func TestStateOfAFailedEvent(t *testing.T) {
+func TestFailedEvent_StillChangesTheLinksState(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		f, err := newParallel(parse(t, `
 topology:
@@ -191,9 +191,9 @@ events:
 	}
 }
 
-// TestBroadcastAfterReroute: a broadcast reaches every host exactly once over
-// the remaining tree.
-func TestBroadcastAfterReroute(t *testing.T) {
+// TestBroadcast_ReachesEveryHostOnceAfterReroute: a broadcast reaches every host exactly once
+// over the remaining tree.
+func TestBroadcast_ReachesEveryHostOnceAfterReroute(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {fat-tree: {k: 4}}}\n"))
 	for _, cut := range []string{"edge1:agg1", "agg3:core1", "core2:agg1", "edge8:agg8"} {
 		f.change(t, cut, plan.Down)
@@ -202,10 +202,10 @@ func TestBroadcastAfterReroute(t *testing.T) {
 	f.broadcast(t)
 }
 
-// TestTrafficFindsTheOtherWay: flows of both IP versions lose what is sent on a
-// dead link until the switches know, and nothing after; without another path
-// everything is lost as no-route.
-func TestTrafficFindsTheOtherWay(t *testing.T) {
+// TestReroute_LosesPacketsOnlyUntilTablesChange: flows of both IP versions lose what is sent
+// on a dead link until the switches know, and nothing after; without another path everything
+// is lost as no-route.
+func TestReroute_LosesPacketsOnlyUntilTablesChange(t *testing.T) {
 	f := New(parse(t, `
 duration: 100ms
 topology:
@@ -248,9 +248,9 @@ workload:
 	}
 }
 
-// TestECMPKeepsOrder: over paths of one length, with queues that stay short, a
+// TestECMP_KeepsOrderWhenLinksFail: over paths of one length, with queues that stay short, a
 // flow's packets arrive in order, and none twice, whichever links fail.
-func TestECMPKeepsOrder(t *testing.T) {
+func TestECMP_KeepsOrderWhenLinksFail(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		spines, leaves := rapid.IntRange(2, 4).Draw(rt, "spines"), rapid.IntRange(2, 3).Draw(rt, "leaves")
 		var events strings.Builder
@@ -281,9 +281,9 @@ events:
 	})
 }
 
-// TestStaticRoutes: which route takes precedence, how weights are laid out, and
-// what is left when links die.
-func TestStaticRoutes(t *testing.T) {
+// TestStaticRoutes_TakePrecedenceByPrefixAndWeight: which route takes precedence, how weights
+// are laid out, and what is left when links die.
+func TestStaticRoutes_TakePrecedenceByPrefixAndWeight(t *testing.T) {
 	f := New(parse(t, `
 topology:
   reroute: {after: 0}
@@ -327,8 +327,9 @@ topology:
 	}
 }
 
-// TestACircleEnds: packets in a routing loop are dropped, and the accounts say so.
-func TestACircleEnds(t *testing.T) {
+// TestRoutingLoop_DropsPacketsAndAccountsForThem: packets in a routing loop are dropped, and
+// the accounts say so.
+func TestRoutingLoop_DropsPacketsAndAccountsForThem(t *testing.T) {
 	f := run(t, parse(t, `
 duration: 10ms
 topology:
@@ -357,9 +358,9 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}]
 	}
 }
 
-// TestUnsentIsAccountedFor: packets that a switch generates and cannot send are
-// in the accounts.
-func TestUnsentIsAccountedFor(t *testing.T) {
+// TestUnsendableSwitchPackets_AreAccountedFor: packets that a switch generates and cannot send
+// are in the accounts.
+func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	f := New(parse(t, "topology: {generate: {star: {hosts: 2}}, nodes: {h3: {kind: host}}}\n"))
 	s1, _ := f.Plan.Node("s1")
 	for _, to := range []packet.Endpoint{0, 2} {

@@ -170,9 +170,9 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 	}
 }
 
-// TestRoCEBytes: the frame of a NIC's packet agrees with its fields, takes the
-// same path, and needs no memory but its own.
-func TestRoCEBytes(t *testing.T) {
+// TestRoCEFrame_AgreesWithItsFields: the frame of a NIC's packet agrees with its fields, takes
+// the same path, and needs no memory but its own.
+func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 	f := New(parse(t, star))
 	s, to := f.Stations[0], f.Stations[2]
 	var r renderer
@@ -205,10 +205,10 @@ func TestRoCEBytes(t *testing.T) {
 	}
 }
 
-// TestRoCETrimmed: a NIC's packet that a switch has trimmed, or trimmed and
-// sent back, has the bytes that a real program's packet would have, except for
-// the invariant CRC of one that was sent back.
-func TestRoCETrimmed(t *testing.T) {
+// TestTrimmedRoCEFrame_EqualsARealOne: a NIC's packet that a switch has trimmed, or trimmed
+// and sent back, has the bytes that a real program's packet would have, except for the
+// invariant CRC of one that was sent back.
+func TestTrimmedRoCEFrame_EqualsARealOne(t *testing.T) {
 	f := New(parse(t, star))
 	s, to := f.Stations[0], f.Stations[2]
 	rapid.Check(t, func(rt *rapid.T) {
@@ -322,9 +322,9 @@ func newTestNIC(t testing.TB, s *Station) *testNIC {
 	return n
 }
 
-// TestRoCEToDevice: a host without a NIC gets the frame of a NIC's packet, as
+// TestHostWithoutNIC_GetsRoCEAsUDP: a host without a NIC gets the frame of a NIC's packet, as
 // UDP; a host with neither gets nothing.
-func TestRoCEToDevice(t *testing.T) {
+func TestHostWithoutNIC_GetsRoCEAsUDP(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
 	hosts := &inbox{pool: to.pool}
@@ -348,9 +348,9 @@ func TestRoCEToDevice(t *testing.T) {
 	}
 }
 
-// TestTrimmedRoCEToDevice: the remaining bytes of a trimmed long packet go into
-// a short packet's memory.
-func TestTrimmedRoCEToDevice(t *testing.T) {
+// TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer: the remaining bytes of a trimmed long
+// packet go into a short packet's memory.
+func TestHostWithoutNIC_GetsTrimmedRoCEInAShortBuffer(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
 	hosts := &inbox{pool: to.pool}
@@ -371,9 +371,9 @@ func TestTrimmedRoCEToDevice(t *testing.T) {
 	}
 }
 
-// TestStationNIC: packets for a NIC go to the NIC, with all their bytes; other
-// packets go to the device.
-func TestStationNIC(t *testing.T) {
+// TestHostWithNIC_GetsRoCEAtTheNIC: packets for a NIC go to the NIC, with all their bytes;
+// other packets go to the device.
+func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	f := New(parse(t, star))
 	from, to := f.Stations[0], f.Stations[1]
 	nic := newTestNIC(t, to)
@@ -424,8 +424,9 @@ func TestStationNIC(t *testing.T) {
 	}
 }
 
-// TestForeseeNIC: a capture shows as dropped exactly the packets without a receiver.
-func TestForeseeNIC(t *testing.T) {
+// TestCapture_ForeseesPacketsWithoutAReceiver: a capture shows as dropped exactly the packets
+// without a receiver.
+func TestCapture_ForeseesPacketsWithoutAReceiver(t *testing.T) {
 	f := New(parse(t, star))
 	s := f.Stations[1]
 	roceFrame := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
@@ -447,10 +448,9 @@ func TestForeseeNIC(t *testing.T) {
 	}
 }
 
-// TestRoCEThroughRouters: routers forward packets of NICs by their fields,
-// report errors to the senders with the packets' bytes, and answer for
-// themselves.
-func TestRoCEThroughRouters(t *testing.T) {
+// TestRouters_ForwardRoCEAndReportErrors: routers forward packets of NICs by their fields,
+// report errors to the senders with the packets' bytes, and answer for themselves.
+func TestRouters_ForwardRoCEAndReportErrors(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		pick := func(v4, ipv6 string) string {
 			if v6 {
@@ -475,7 +475,7 @@ func TestRoCEThroughRouters(t *testing.T) {
 			{"no route", pick("10.0.7.7", "fd09::1"), 64, 10, pick("10.0.0.1>10.0.0.2 ttl 64 DestinationUnreachable(Net)", "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"), false, 0, map[string]uint64{"no-route": 1}},
 			{"for a router", pick("10.255.0.3", "fd00:ffff::3"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Port)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(PortUnreachable)"), false, 1, nil},
 		} {
-			t.Run(fmt.Sprint(c.name, v6), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, IPv6 %v", c.name, v6), func(t *testing.T) {
 				f := New(parse(t, routed))
 				hosts := inboxes(f)
 				from, to := f.Stations[0], f.Stations[1]
@@ -548,7 +548,7 @@ func (n *randomNIC) Fire(now units.Time) {
 	n.timer.Arm(now + units.Time(n.rand.IntN(60_000_000)))
 }
 
-func (n *randomNIC) take(p *packet.Packet) {
+func (n *randomNIC) checkPacket(p *packet.Packet) {
 	r := p.RoCE
 	if p.Flow != packet.NIC || int(r.BTH.PSN) != r.Length || len(r.Payload) > 0 && bytes.Count(r.Payload, []byte{byte(r.Length)}) != r.Length {
 		n.t.Errorf("%s received %+v with %+v", n.station.Port.Name, p, r)
@@ -563,7 +563,7 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 	for _, s := range f.Stations {
 		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+s.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
 		n.t, n.station = t, s
-		n.check = n.take
+		n.check = n.checkPacket
 		s.SetNIC(n)
 		s.Port.SetFeeder(n)
 		n.timer = f.engineOf(s.Node).NewTimer(n)
@@ -571,10 +571,10 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 	}
 }
 
-// TestNICsByWorkers: whatever switches and links do to packets of NICs, and to
-// those of modelled flows beside them, every packet is accounted for, what
+// TestNICPackets_AreTheSameWithAnyNumberOfWorkers: whatever switches and links do to packets
+// of NICs, and to those of modelled flows beside them, every packet is accounted for, what
 // arrives is what was sent, and it is the same with several workers.
-func TestNICsByWorkers(t *testing.T) {
+func TestNICPackets_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	checkWorkers(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
 }
 
@@ -596,9 +596,9 @@ topology:
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 500Mbps, delay: 1us, corrupt: 1%, duplicate: 1%}}
 `
 
-// TestNICsBehindRouters: the same with routers, where packets sent back find
+// TestNICPackets_ComeBackAcrossRouters: the same with routers, where packets sent back find
 // their NIC; the runs are the same in one shard and several.
-func TestNICsBehindRouters(t *testing.T) {
+func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 	p := parse(t, routedNICs)
 	var want []any
 	for n := 1; n <= 3; n++ {
@@ -612,7 +612,7 @@ func TestNICsBehindRouters(t *testing.T) {
 			nic := s.nic.(*randomNIC)
 			nic.check = func(p *packet.Packet) {
 				if !p.Returned {
-					nic.take(p)
+					nic.checkPacket(p)
 					return
 				}
 				returned[i]++
@@ -640,8 +640,9 @@ func TestNICsBehindRouters(t *testing.T) {
 	}
 }
 
-// TestDropMatchRoCE: scripted loss selects packets of NICs by their identification.
-func TestDropMatchRoCE(t *testing.T) {
+// TestDropMatch_SelectsNICPacketsByIdentification: scripted loss selects packets of NICs by
+// their identification.
+func TestDropMatch_SelectsNICPacketsByIdentification(t *testing.T) {
 	f := New(parse(t, "duration: 1s\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps, drop-match: \"ip-id=0x***5\"}}}\n"))
 	from, to := f.Stations[0], f.Stations[1]
 	nic := newTestNIC(t, to)
@@ -673,8 +674,8 @@ func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
 	return p
 }
 
-// TestFedPortDoesNotAllocate: a hop of a fed packet with all features makes no garbage.
-func TestFedPortDoesNotAllocate(t *testing.T) {
+// TestFedPort_DoesNotAllocate: a hop of a fed packet with all features makes no garbage.
+func TestFedPort_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
@@ -707,10 +708,9 @@ func TestFedPortDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRoCECapture lets tshark check a capture of NICs' packets: whole ones of
-// real and of zero bytes, one that a switch has marked, one that is damaged, and
-// trimmed ones.
-func TestRoCECapture(t *testing.T) {
+// TestRoCECapture_IsReadByTshark lets tshark check a capture of NICs' packets: whole ones of
+// real and of zero bytes, one that a switch has marked, one that is damaged, and trimmed ones.
+func TestRoCECapture_IsReadByTshark(t *testing.T) {
 	if _, err := exec.LookPath("tshark"); err != nil {
 		t.Skip("tshark is missing, nothing was judged: apt-get install tshark")
 	}

@@ -59,9 +59,9 @@ func (f *Fabric) listed(router string) map[string]string {
 	return all
 }
 
-// TestRoutersReroute: routers leave out links that are down, as switches do, in
-// one shard as in three: packets are lost only until the tables change.
-func TestRoutersReroute(t *testing.T) {
+// TestRouters_LosePacketsOnlyUntilTheyReroute: routers leave out links that are down, as
+// switches do, in one shard as in three: packets are lost only until the tables change.
+func TestRouters_LosePacketsOnlyUntilTheyReroute(t *testing.T) {
 	p := parse(t, `
 duration: 60ms
 topology:
@@ -149,9 +149,9 @@ topology:
 workload: [%s]
 `
 
-// TestStaticRoutesOfRouters: which route takes precedence, how weights are laid
-// out, and what is left when links die.
-func TestStaticRoutesOfRouters(t *testing.T) {
+// TestRouterStaticRoutes_TakePrecedenceByPrefixAndWeight: which route takes precedence, how
+// weights are laid out, and what is left when links die.
+func TestRouterStaticRoutes_TakePrecedenceByPrefixAndWeight(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(diamond, "ecmp", `
       {to: 10.0.1.0/24, via: 3},
       {to: 10.0.1.4/31, via: [{port: 2, weight: 4}, {port: 4, weight: 2}]},
@@ -205,9 +205,9 @@ func TestStaticRoutesOfRouters(t *testing.T) {
 	}
 }
 
-// TestStaticRoutesCarry: packets follow static routes, by weight, and packets
-// to unknown addresses follow the prefixes; the TTL ends a loop.
-func TestStaticRoutesCarry(t *testing.T) {
+// TestRouterStaticRoutes_CarryPacketsByWeight: packets follow static routes, by weight, and
+// packets to unknown addresses follow the prefixes; the TTL ends a loop.
+func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(diamond, "round-robin", `{to: h4, via: [{port: 2, weight: 2}, {port: 4, weight: 1}]}, {to: 10.0.1.0/24, via: 3}, {to: default, via: 2}`, "", "",
 		`{cbr: {from: h1, to: h4, rate: 24Mbps, size: 1000B, for: 100ms}}`)))
 	hosts := inboxes(f)
@@ -262,9 +262,9 @@ const behindOnePort = `
     - {endpoints: ["r4:3", "h2:eth0"]}
 `
 
-// TestTurnsBehindOnePort: two next routers behind one port take turns as two
-// ports would, and so do those of a static route.
-func TestTurnsBehindOnePort(t *testing.T) {
+// TestRoundRobin_AlternatesRoutersBehindOnePort: two next routers behind one port take turns
+// as two ports would, and so do those of a static route.
+func TestRoundRobin_AlternatesRoutersBehindOnePort(t *testing.T) {
 	for _, routes := range []string{"", ", routes: [{to: h2, via: 2}]"} {
 		f := run(t, parse(t, fmt.Sprintf(`
 duration: 200ms
@@ -279,9 +279,9 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
 	}
 }
 
-// TestForeseeChoosesNothingForARouter: watching a router does not change what
-// happens, with paths of different MTUs chosen for each packet.
-func TestForeseeChoosesNothingForARouter(t *testing.T) {
+// TestRouterCaptures_ChangeNoPaths: watching a router does not change what happens, with paths
+// of different MTUs chosen for each packet.
+func TestRouterCaptures_ChangeNoPaths(t *testing.T) {
 	for _, mode := range []string{"random", "round-robin", "{flowlet: {gap: 1us}}", "ecmp"} {
 		text := strings.Replace(fmt.Sprintf(diamond, mode, "", "", "", "{cbr: {from: h1, to: [h2, h3], rate: 80Mbps, size: 1300B, for: 5ms}}"),
 			`["r1:3", "r3:1"]`, `["r1:3", "r3:1"], mtu: 1000`, 1) + "addressing: {ipv6: none}\n"
@@ -302,9 +302,9 @@ func TestForeseeChoosesNothingForARouter(t *testing.T) {
 	}
 }
 
-// TestPauseThroughRouters is TestPauseSpreadsToTheHosts with routers. Routers
-// pause with the addresses of their ports.
-func TestPauseThroughRouters(t *testing.T) {
+// TestPFC_SpreadsPausesThroughRouters is TestPFC_SpreadsPausesToTheHostsOfItsClass with
+// routers. Routers pause with the addresses of their ports.
+func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(victimLab, 26), "    switch:\n", "    switch:\n      address: auto\n", 1)))
 	node, index, _ := f.Plan.Endpoint("s2:s3")
 	from := map[wire.MAC]int{}
@@ -365,10 +365,9 @@ workload:
   - {cbr: {from: h1, to: h2, rate: 300Mbps, size: 1000B, dscp: 8, ip: 6, for: 2ms}}
 `
 
-// TestReturnedAcrossRouters: packets trimmed and sent back by a router, or by a
-// switch between routers, return to the host that sent them, for programs as
-// for models.
-func TestReturnedAcrossRouters(t *testing.T) {
+// TestReturnedPackets_CrossRoutersToTheirSender: packets trimmed and sent back by a router, or
+// by a switch between routers, return to the host that sent them, for programs as for models.
+func TestReturnedPackets_CrossRoutersToTheirSender(t *testing.T) {
 	for _, c := range []struct {
 		at  string
 		ttl int // of the packets that h1 gets back
@@ -434,9 +433,9 @@ func TestReturnedAcrossRouters(t *testing.T) {
 	}
 }
 
-// TestOwnPacketsHaveAClass: packets that a router generates are in the class of
-// their DSCP and count as its own in the buffer.
-func TestOwnPacketsHaveAClass(t *testing.T) {
+// TestRouterPackets_HaveTheClassOfTheirDSCP: packets that a router generates are in the class
+// of their DSCP and count as its own in the buffer.
+func TestRouterPackets_HaveTheClassOfTheirDSCP(t *testing.T) {
 	f := New(parse(t, strings.Replace(fmt.Sprintf(returnLab, "r2:2"), "data: {dscp: [8, 0]", "control: {dscp: 48, priority: 6}\n        data: {dscp: [8, 0]", 1)))
 	hosts := inboxes(f)
 	for range 3 {

@@ -185,9 +185,9 @@ func summary(t testing.TB, frame []byte) string {
 	return out
 }
 
-// TestRouters sends single packets from h1 and checks what it and h2 receive,
-// and the counters.
-func TestRouters(t *testing.T) {
+// TestRouter_ForwardsPacketsAndReportsErrors sends single packets from h1 and checks what it
+// and h2 receive, and the counters.
+func TestRouter_ForwardsPacketsAndReportsErrors(t *testing.T) {
 	const h1, h2 = "10.0.0.2", "10.0.1.2"
 	const in, out = "02:00:00:00:00:04>02:00:00:00:00:01 ", "02:00:00:00:00:09>02:00:00:00:00:02 "
 	fragments := func(f *Fabric, t *testing.T) []byte { return datagram(t, f.Stations[0], h1, h2, 64, 1420, false) }
@@ -238,26 +238,26 @@ func TestRouters(t *testing.T) {
 		{"TTL 0", udp(h1, h2, 0, 10, true), []string{in + "10.0.0.1>10.0.0.2 ttl 64 TimeExceeded(TTLExceeded)"}, nil, 0, map[string]uint64{"ttl-expired": 1}},
 		{"hop limit 1", udp("fd00::2", "fd00::1:2", 1, 10, true), []string{in + "fd00::1>fd00::2 hops 64 TimeExceeded(HopLimitExceeded)"}, nil, 0, map[string]uint64{"ttl-expired": 1}},
 		{"hop limit 3", udp("fd00::2", "fd00::1:2", 3, 10, true), []string{in + "fd00:ffff::3>fd00::2 hops 62 TimeExceeded(HopLimitExceeded)"}, nil, 0, map[string]uint64{"ttl-expired": 1}},
-		{"DF", udp(h1, h2, 64, 1420, true), []string{in + "10.255.0.2>10.0.0.2 ttl 63 DestinationUnreachable(FragmentationNeeded) mtu 1400"}, nil, 0, map[string]uint64{"too-big": 1}},
-		{"IPv6 too big", udp("fd00::2", "fd00::1:2", 64, 1420, true), []string{in + "fd00:ffff::2>fd00::2 hops 63 PacketTooBig mtu 1400"}, nil, 0, map[string]uint64{"too-big": 1}},
+		{"too big with DF", udp(h1, h2, 64, 1420, true), []string{in + "10.255.0.2>10.0.0.2 ttl 63 DestinationUnreachable(FragmentationNeeded) mtu 1400"}, nil, 0, map[string]uint64{"too-big": 1}},
+		{"too big in IPv6", udp("fd00::2", "fd00::1:2", 64, 1420, true), []string{in + "fd00:ffff::2>fd00::2 hops 63 PacketTooBig mtu 1400"}, nil, 0, map[string]uint64{"too-big": 1}},
 		{"as large as may be", udp(h1, h2, 64, 1372, true), nil, []string{out + "10.0.0.2>10.0.1.2 ttl 61 udp"}, 0, nil},
-		{"fragments", fragments, nil, []string{out + "10.0.0.2>10.0.1.2 ttl 61 fragment 0+1376", out + "10.0.0.2>10.0.1.2 ttl 61 fragment 1376+52"}, 1, nil},
+		{"too big without DF", fragments, nil, []string{out + "10.0.0.2>10.0.1.2 ttl 61 fragment 0+1376", out + "10.0.0.2>10.0.1.2 ttl 61 fragment 1376+52"}, 1, nil},
 		{"no route", udp(h1, "10.0.7.7", 64, 10, true), []string{in + "10.0.0.1>10.0.0.2 ttl 64 DestinationUnreachable(Net)"}, nil, 0, map[string]uint64{"no-route": 1}},
 		{"nobody there", udp(h1, "10.0.1.77", 64, 10, true), []string{in + "10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)"}, nil, 0, map[string]uint64{"no-route": 1}},
 		{"no route in IPv6", udp("fd00::2", "fd09::1", 64, 10, true), []string{in + "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"}, nil, 0, map[string]uint64{"no-route": 1}},
 		{"nobody there in IPv6", udp("fd00::2", "fd00::1:99", 64, 10, true), []string{in + "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"}, nil, 0, map[string]uint64{"no-route": 1}},
 		{"a port of a router", udp(h1, "10.255.0.3", 3, 10, true), []string{in + "10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Port)"}, nil, 1, nil},
-		{"echo", echo("10.0.0.1", 1), []string{in + "10.0.0.1>10.0.0.2 ttl 64 EchoReply"}, nil, 1, nil},
+		{"an echo to the near router", echo("10.0.0.1", 1), []string{in + "10.0.0.1>10.0.0.2 ttl 64 EchoReply"}, nil, 1, nil},
 		{"echo of the far end", echo("10.0.1.1", 3), []string{in + "10.0.1.1>10.0.0.2 ttl 62 EchoReply"}, nil, 1, nil},
 		{"echo in IPv6", echo("fd00:ffff::2", 64), []string{in + "fd00:ffff::2>fd00::2 hops 63 EchoReply"}, nil, 1, nil},
-		{"ARP", arp, []string{in + "arp 2"}, nil, 1, nil},
+		{"an ARP request", arp, []string{in + "arp 2"}, nil, 1, nil},
 		{"a broadcast", to("ff:ff:ff:ff:ff:ff", udp(h1, "10.0.1.2", 64, 10, true)), nil, nil, 1, nil},
 		{"for another MAC", to("02:00:00:00:00:02", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
 		{"for an unknown MAC", to("02:00:00:09:00:02", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
 		{"for another port's MAC", to("02:00:00:00:00:05", udp(h1, h2, 64, 10, true)), nil, nil, 1, nil},
 		{"with a VLAN tag", tagged, nil, nil, 0, map[string]uint64{"no-route": 1}},
 		{"from a stranger", udp("192.168.0.1", h2, 1, 10, true), nil, nil, 0, map[string]uint64{"ttl-expired": 1, "no-route": 1}}, // the answer has no way
-		{"link-local", udp("fd00::2", "fe80::1", 64, 10, true), []string{in + "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"}, nil, 0, map[string]uint64{"no-route": 1}},
+		{"to a link-local address", udp("fd00::2", "fe80::1", 64, 10, true), []string{in + "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"}, nil, 0, map[string]uint64{"no-route": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := New(parse(t, routed))
@@ -294,9 +294,9 @@ func frameOfARP(t testing.TB, s *Station, src, target string) []byte {
 	return buf.Bytes()
 }
 
-// TestRoutersLimitWhatTheySay: of a hundred packets at once that a router
-// cannot forward it reports fifty; of those that are too long, all.
-func TestRoutersLimitWhatTheySay(t *testing.T) {
+// TestRouter_LimitsItsErrorReports: of a hundred packets at once that a router cannot forward
+// it reports fifty; of those that are too long, all.
+func TestRouter_LimitsItsErrorReports(t *testing.T) {
 	f := New(parse(t, routed))
 	hosts := inboxes(f)
 	for range 100 {
@@ -314,10 +314,10 @@ func TestRoutersLimitWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestSuperPacketsThroughRouters: pieces of a super-packet have other addresses
-// and another TTL behind every router, in captures and at the host, and are
-// otherwise as their host would have cut them.
-func TestSuperPacketsThroughRouters(t *testing.T) {
+// TestSuperPacket_CrossesRoutersInCorrectPieces: pieces of a super-packet have other addresses
+// and another TTL behind every router, in captures and at the host, and are otherwise as their
+// host would have cut them.
+func TestSuperPacket_CrossesRoutersInCorrectPieces(t *testing.T) {
 	for _, size := range []int{1300, 1380} { // fits, or is too long for the middle
 		f := New(parse(t, routed))
 		hosts := inboxes(f)
@@ -379,10 +379,10 @@ func (o observer) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *pac
 	o(p, dir, fate)
 }
 
-// TestModelledPacketsThroughRouters: modelled packets arrive, with the
-// addresses and TTLs of every hop in captures; what expires or is too long is
-// counted, and no error is sent.
-func TestModelledPacketsThroughRouters(t *testing.T) {
+// TestModelledPackets_CrossRoutersWithEachHopsHeaders: modelled packets arrive, with the
+// addresses and TTLs of every hop in captures; what expires or is too long is counted, and no
+// error is sent.
+func TestModelledPackets_CrossRoutersWithEachHopsHeaders(t *testing.T) {
 	f := New(parse(t, routed+`
 workload:
   - {cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 8ms}}
@@ -461,9 +461,9 @@ func drawRouters(t *rapid.T) string {
 	return strings.Replace(text, "events:", nodes+"events:", 1)
 }
 
-// TestWorkersDoNotChangeRouters is TestWorkersDoNotChangeResults with routers
+// TestRouters_AreTheSameWithAnyNumberOfWorkers is TestWorkers_DoNotChangeResults with routers
 // that have to answer, to cut packets and to report what they cannot forward.
-func TestWorkersDoNotChangeRouters(t *testing.T) {
+func TestRouters_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	checkWorkers(t, drawRouters, func(f *Fabric) {
 		if f.routers == nil {
 			return
@@ -486,10 +486,10 @@ func TestWorkersDoNotChangeRouters(t *testing.T) {
 	})
 }
 
-// TestRoutersCountWhatCapturesShow: whatever frames hosts send, each is
-// delivered, consumed or dropped for a reason, and the foreseen fate of an
-// arriving packet, as a capture shows it, is the one that is counted.
-func TestRoutersCountWhatCapturesShow(t *testing.T) {
+// TestRouters_CountWhatCapturesShow: whatever frames hosts send, each is delivered, consumed
+// or dropped for a reason, and the foreseen fate of an arriving packet, as a capture shows it,
+// is the one that is counted.
+func TestRouters_CountWhatCapturesShow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := routed
 		if rapid.Bool().Draw(rt, "cut-through") {
@@ -547,10 +547,9 @@ func TestRoutersCountWhatCapturesShow(t *testing.T) {
 	})
 }
 
-// TestEqualWaysOfRouters: flows between leaves that are routers are spread over
-// all spines, and each keeps to one; two routers behind one switch are two
-// ways.
-func TestEqualWaysOfRouters(t *testing.T) {
+// TestRouters_SpreadFlowsOverEqualPaths: flows between leaves that are routers are spread over
+// all spines, and each keeps to one; two routers behind one switch are two ways.
+func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 	text := "duration: 1ms\ntopology:\n  kinds: {switch: {address: auto}}\n  generate: {leaf-spine: {spines: 4, leaves: 2, hosts-per-leaf: 8, rate: 1Gbps, delay: 1us}}\nworkload:\n" +
 		"  - {cbr: {from: [h1, h2, h3, h4, h5, h6, h7, h8], to: [h9, h10, h11, h12, h13, h14, h15, h16], rate: 1Mbps, size: 100B, for: 1ms}}\n"
 	f := run(t, parse(t, text))
@@ -589,9 +588,9 @@ func TestEqualWaysOfRouters(t *testing.T) {
 	}
 }
 
-// TestARouterDoesNotAllocate: packets of programs and of models cross routers
-// without allocation.
-func TestARouterDoesNotAllocate(t *testing.T) {
+// TestRouterHop_DoesNotAllocate: packets of programs and of models cross routers without
+// allocation.
+func TestRouterHop_DoesNotAllocate(t *testing.T) {
 	f := New(parse(t, routed+"workload:\n  - {cbr: {from: h1, to: h2, rate: 100Mbps, size: 1000B}}\n"))
 	for _, s := range f.Stations {
 		s.Attach(drain{s.pool})
@@ -622,9 +621,9 @@ type drain struct{ pool *packet.Pool }
 
 func (d drain) Deliver(_ units.Time, p *packet.Packet) { d.pool.Free(p) }
 
-// TestOwnPacketsThroughRouters: packets from a congestion point to a host reach
-// it behind routers, whether the switch that sends them is a router or not.
-func TestOwnPacketsThroughRouters(t *testing.T) {
+// TestCongestionPointPackets_CrossRouters: packets from a congestion point to a host reach it
+// behind routers, whether the switch that sends them is a router or not.
+func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 	for _, c := range []struct {
 		from string
 		to   packet.Endpoint

@@ -59,9 +59,9 @@ func rowsOf(t rapid.TB, text string) (rows []series.Row) {
 	return rows
 }
 
-// TestSeriesIsExact: a constant rate into a slower link. Every sample is the
+// TestSeries_IsExactAtEveryInstant: a constant rate into a slower link. Every sample is the
 // calculated value for that instant, including everything that happens at it.
-func TestSeriesIsExact(t *testing.T) {
+func TestSeries_IsExactAtEveryInstant(t *testing.T) {
 	const limit = 5000
 	p := parse(t, `
 duration: 203us
@@ -133,11 +133,10 @@ workload:
 	}
 }
 
-// TestSeriesChangesNothing: whatever the lab, a series is the same with one to
-// four workers, in one run or several, and taken by a run in virtual time or by
-// timers; and the run is the same as without a series. The intervals add up to
-// the counters.
-func TestSeriesChangesNothing(t *testing.T) {
+// TestSeries_ChangesNothingAndAddsUp: whatever the lab, a series is the same with one to four
+// workers, in one run or several, and taken by a run in virtual time or by timers; and the run
+// is the same as without a series. The intervals add up to the counters.
+func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 	check(t, 30, func(rt *rapid.T) {
 		text := ""
 		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
@@ -234,9 +233,9 @@ func checkSums(t rapid.TB, f *Fabric, rows []series.Row) {
 	}
 }
 
-// TestSeriesToTheLastEvent: a run without a duration has its last sample at the
-// last event, and nothing after it.
-func TestSeriesToTheLastEvent(t *testing.T) {
+// TestSeries_EndsAtTheLastEvent: a run without a duration has its last sample at the last
+// event, and nothing after it.
+func TestSeries_EndsAtTheLastEvent(t *testing.T) {
 	p := parse(t, `
 topology: {generate: {dumbbell: {left: 2, right: 2, rate: 1Gbps, delay: 3us}}, kinds: {host: {attach: none}}}
 workload:
@@ -264,8 +263,9 @@ workload:
 	}
 }
 
-// TestSeriesOfAStoppedRun: an interrupted run leaves whole rows of whole instants.
-func TestSeriesOfAStoppedRun(t *testing.T) {
+// TestSeries_OfAStoppedRunHasWholeInstants: an interrupted run leaves whole rows of whole
+// instants.
+func TestSeries_OfAStoppedRunHasWholeInstants(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		p := permutation(t, 4, 900)
 		f, err := newParallel(p, n)
@@ -311,9 +311,9 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSeriesCheck: the size is computed from the run's length, as far as the
-// plan knows it, and the classes of ports count.
-func TestSeriesCheck(t *testing.T) {
+// TestSeriesCheck_ComputesTheNumberOfRows: the size is computed from the run's length, as far
+// as the plan knows it, and the classes of ports count.
+func TestSeriesCheck_ComputesTheNumberOfRows(t *testing.T) {
 	p := parse(t, `
 topology: {generate: {star: {hosts: 10, rate: 1Gbps}}}
 workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s}}]
@@ -349,9 +349,9 @@ func sampler(t testing.TB) (*part, *Recording) {
 	return r.parts[0], r
 }
 
-// TestSamplingDoesNotAllocate: the engine's thread takes samples without
-// leaving work for the garbage collector.
-func TestSamplingDoesNotAllocate(t *testing.T) {
+// TestSampling_DoesNotAllocate: the engine's thread takes samples without leaving work for the
+// garbage collector.
+func TestSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}

@@ -41,11 +41,11 @@ workload:
   - {poisson: {from: h4, to: h3, rate: 100Mbps, size: 1000B}}
 `
 
-// TestSeriesGauges: every gauge of the points and edge services of a series' queues has a
-// column, with the values of the status at that instant and only there. They do not depend
-// on workers, on stops, or on which clock takes the samples, and the run is the same as
-// without a series.
-func TestSeriesGauges(t *testing.T) {
+// TestSeries_HasTheGaugesOfTheStatus: every gauge of the points and edge services of a series'
+// queues has a column, with the values of the status at that instant and only there. They do
+// not depend on workers, on stops, or on which clock takes the samples, and the run is the
+// same as without a series.
+func TestSeries_HasTheGaugesOfTheStatus(t *testing.T) {
 	plain := build4(t, pointsLab, 0)
 	runTo(t, plain, 6*ms)
 	var want string
@@ -128,10 +128,10 @@ func checkGauges(t *testing.T, text string) {
 	}
 }
 
-// TestGaugesOfOneClass: a port with one class has its point's gauges in the port's row,
-// and a series has columns only for its queues, in an order that does not depend on which
-// those are.
-func TestGaugesOfOneClass(t *testing.T) {
+// TestSeries_HasGaugesOnlyOfItsQueues: a port with one class has its point's gauges in the
+// port's row, and a series has columns only for its queues, in an order that does not depend
+// on which those are.
+func TestSeries_HasGaugesOnlyOfItsQueues(t *testing.T) {
 	p := parse(t, `
 duration: 1ms
 topology:
@@ -168,9 +168,9 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 	}
 }
 
-// TestGaugeSamplingDoesNotAllocate: gauges do not leave work for the garbage collector
+// TestGaugeSampling_DoesNotAllocate: gauges do not leave work for the garbage collector
 // either.
-func TestGaugeSamplingDoesNotAllocate(t *testing.T) {
+func TestGaugeSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}

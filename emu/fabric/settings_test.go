@@ -128,10 +128,10 @@ func changed(was, is map[string]outcomeOf) (flows []string) {
 
 const red = "mark: {red: {kmin: 20KB, kmax: 80KB, pmax: 10%}}"
 
-// TestDCQCNParametersReachTheirNIC sets each parameter of DCQCN on one NIC.
+// TestDCQCNParameters_ChangeOnlyTheirNICsFlow sets each parameter of DCQCN on one NIC.
 // Parameters of the reaction point change the flow that this NIC sends, those of the
 // notification point the flow that it receives, and no other.
-func TestDCQCNParametersReachTheirNIC(t *testing.T) {
+func TestDCQCNParameters_ChangeOnlyTheirNICsFlow(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const sender, receiver = "sender", "receiver"
 	// Increases and decreases alternate within this short run. fast has the timer
@@ -189,9 +189,9 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 	}
 }
 
-// TestSwitchSettingsReachTheirClass sets each threshold of ECN and PFC for one class
-// of one switch, or of one of its ports, and checks which flows are affected.
-func TestSwitchSettingsReachTheirClass(t *testing.T) {
+// TestSwitchSettings_ChangeOnlyTheirClass sets each threshold of ECN and PFC for one class of
+// one switch, or of one of its ports, and checks which flows are affected.
+func TestSwitchSettings_ChangeOnlyTheirClass(t *testing.T) {
 	fabrictest.SkipUnderRace(t)
 	const controlled, uncontrolled = "cc: {dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}}", "cc: none"
 	const pfc = "pfc: {xoff: 100KB, xon: 90KB, headroom: 60KB}"
@@ -229,9 +229,9 @@ func TestSwitchSettingsReachTheirClass(t *testing.T) {
 	}
 }
 
-// TestPFCThresholdsHold: what arrives through a port fills up to the xoff of its
+// TestPFC_FillsToXoffThenHeadroom: what arrives through a port fills up to the xoff of its
 // switch and class, and then the headroom.
-func TestPFCThresholdsHold(t *testing.T) {
+func TestPFC_FillsToXoffThenHeadroom(t *testing.T) {
 	set := func(node, class string, xoff units.Bytes) setting {
 		return setting{node, fmt.Sprintf("classes: {%s: {pfc: {xoff: %v, xon: 40KB, headroom: 60KB}}}", class, xoff)}
 	}
@@ -244,11 +244,10 @@ func TestPFCThresholdsHold(t *testing.T) {
 	}
 }
 
-// TestCNPsKeepTheirDistanceAtTheirReceiver: a flow gets no more CNPs than
-// np_min_time_between_cnps of its receiver allows, and nearly as many while
-// congestion lasts. It lasts here, because the sender never goes below the
-// bottleneck.
-func TestCNPsKeepTheirDistanceAtTheirReceiver(t *testing.T) {
+// TestCNPs_KeepTheirReceiversDistance: a flow gets no more CNPs than np_min_time_between_cnps
+// of its receiver allows, and nearly as many while congestion lasts. It lasts here, because
+// the sender never goes below the bottleneck.
+func TestCNPs_KeepTheirReceiversDistance(t *testing.T) {
 	set := func(node, distance string) setting {
 		return setting{node, "nic: {cc: {dcqcn: {np_min_time_between_cnps: " + distance + "}}}"}
 	}

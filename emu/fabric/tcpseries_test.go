@@ -28,9 +28,9 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestTCPSeries: flows over TCP have rows while their connections exist. The rows add up to
-// what was sent and do not depend on workers, and sampling changes nothing.
-func TestTCPSeries(t *testing.T) {
+// TestTCPSeries_AddsUpToWhatWasSent: flows over TCP have rows while their connections exist.
+// The rows add up to what was sent and do not depend on workers, and sampling changes nothing.
+func TestTCPSeries_AddsUpToWhatWasSent(t *testing.T) {
 	var first string
 	var trace uint64
 	for _, workers := range []int{0, 1, 2, 4} {
@@ -99,9 +99,9 @@ func TestTCPSeries(t *testing.T) {
 	}
 }
 
-// TestTCPSeriesChoice: flows over TCP are chosen by host, interface and traffic, and at
-// most the allowed number have rows.
-func TestTCPSeriesChoice(t *testing.T) {
+// TestTCPSeries_ChoosesByHostInterfaceAndTraffic: flows over TCP are chosen by host, interface
+// and traffic, and at most the allowed number have rows.
+func TestTCPSeries_ChoosesByHostInterfaceAndTraffic(t *testing.T) {
 	lab := func() (*plan.Plan, []int) {
 		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
 		h := fabrictest.Hosts(p)
@@ -152,8 +152,9 @@ func TestTCPSeriesChoice(t *testing.T) {
 	}
 }
 
-// TestNDPSeries: flows over NDP have rows, whose acknowledged bytes add up to the flows'.
-func TestNDPSeries(t *testing.T) {
+// TestNDPSeries_AddsUpToWhatWasAcknowledged: flows over NDP have rows, whose acknowledged
+// bytes add up to the flows'.
+func TestNDPSeries_AddsUpToWhatWasAcknowledged(t *testing.T) {
 	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
 	h := fabrictest.Hosts(p)
 	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}

@@ -78,10 +78,10 @@ workload:
   - {write: {from: h1, to: h2, size: 200KB, ip: %d}}
 `
 
-// TestTelemetry: each switch writes the rate, the bytes and the queue of its egress port,
-// the receiver sends them back, and frames with telemetry carry the invariant CRC of the
-// packet without it. This holds with classes and without, and during captures.
-func TestTelemetry(t *testing.T) {
+// TestTelemetry_ComesBackToTheSender: each switch writes the rate, the bytes and the queue of
+// its egress port, the receiver sends them back, and frames with telemetry carry the invariant
+// CRC of the packet without it. This holds with classes and without, and during captures.
+func TestTelemetry_ComesBackToTheSender(t *testing.T) {
 	for _, c := range []struct {
 		sw string
 		ip int
@@ -116,8 +116,8 @@ func TestTelemetry(t *testing.T) {
 	}
 }
 
-// TestTelemetryInWireshark: tshark with the dissector shows what the packets contain.
-func TestTelemetryInWireshark(t *testing.T) {
+// TestTelemetry_IsReadByTshark: tshark with the dissector shows what the packets contain.
+func TestTelemetry_IsReadByTshark(t *testing.T) {
 	lua := filepath.Join(t.TempDir(), "weft.lua")
 	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
 		t.Fatal(err)
@@ -208,9 +208,9 @@ func checkHops(t *testing.T, p *probe) {
 	}
 }
 
-// TestTelemetryHasRoom: hops beyond the room are not written, and a rate that telemetry
-// cannot encode is refused.
-func TestTelemetryHasRoom(t *testing.T) {
+// TestTelemetry_StopsAtItsRoom: hops beyond the room are not written, and a rate that
+// telemetry cannot encode is refused.
+func TestTelemetry_StopsAtItsRoom(t *testing.T) {
 	f := New(parse(t, fmt.Sprintf(telemetryLab, 1, "", 4)))
 	if err := f.Run(context.Background(), units.Never); err != nil {
 		t.Fatal(err)
@@ -227,9 +227,9 @@ func TestTelemetryHasRoom(t *testing.T) {
 	}
 }
 
-// TestFlowPerMessage: with flow-per-message each message has a separate rate control,
-// otherwise all messages of a queue pair share one.
-func TestFlowPerMessage(t *testing.T) {
+// TestFlowPerMessage_GivesEachMessageARateControl: with flow-per-message each message has a
+// separate rate control, otherwise all messages of a queue pair share one.
+func TestFlowPerMessage_GivesEachMessageARateControl(t *testing.T) {
 	for _, c := range []struct {
 		keys string
 		want int

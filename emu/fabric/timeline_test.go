@@ -52,9 +52,9 @@ func at(name, where, peer, text string, t units.Time) Moment {
 	return Moment{At: t, Event: name, Where: where, Peer: peer, By: ByEvent, Text: text}
 }
 
-// TestTimeline: the changes of links and how long flows stood still, exactly; and
-// the same with several workers.
-func TestTimeline(t *testing.T) {
+// TestTimeline_HasLinkChangesAndOutages: the changes of links and how long flows stood still,
+// exactly; and the same with several workers.
+func TestTimeline_HasLinkChangesAndOutages(t *testing.T) {
 	const ms = units.Millisecond
 	flows := "  - {cbr: {name: a, from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 90ms}}\n" + // one each ms
 		"  - {on-off: {name: silent, from: h2, to: h1, rate: 8Mbps, size: 1000B, on: 1ms, off: 8ms, for: 15ms}}\n"
@@ -69,8 +69,8 @@ func TestTimeline(t *testing.T) {
 		events        []Moment
 		lost          uint64
 	}{
-		{"static", "", events, 30},
-		{"rerouted", "reroute: {after: 5ms}", []Moment{events[0], rerouted(25 * ms), events[1], events[2], rerouted(55 * ms), loss}, 5},
+		{"tables that stay", "", events, 30},
+		{"tables that follow", "reroute: {after: 5ms}", []Moment{events[0], rerouted(25 * ms), events[1], events[2], rerouted(55 * ms), loss}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := fmt.Sprintf(twoWays, c.reroute, "", flows)
@@ -99,9 +99,9 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestOutagesOfTransfers: a transfer whose payload stood still reports for how long,
-// and one that waited for its next message does not.
-func TestOutagesOfTransfers(t *testing.T) {
+// TestOutages_OfTransfersLeaveOutIdleTime: a transfer whose payload stood still reports for
+// how long, and one that waited for its next message does not.
+func TestOutages_OfTransfersLeaveOutIdleTime(t *testing.T) {
 	text := fmt.Sprintf(twoWays, "reroute: {after: 5ms}", ", nic: roce", `
   - {write: {name: busy, from: h1, to: h2, size: 4MB}}
   - {write: {name: idle, from: h2, to: h1, size: 1KB, every: 60ms, count: 2}}
@@ -116,8 +116,8 @@ func TestOutagesOfTransfers(t *testing.T) {
 	}
 }
 
-// TestOutageToTheEnd: an outage that lasts to the end of the run is not over.
-func TestOutageToTheEnd(t *testing.T) {
+// TestOutage_ToTheEndIsNotOver: an outage that lasts to the end of the run is not over.
+func TestOutage_ToTheEndIsNotOver(t *testing.T) {
 	_, _, outages := timelineOf(t, `
 duration: 50ms
 topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 3, delay: 1us, rate: 1Gbps}}}
@@ -133,9 +133,9 @@ workload:
 	}
 }
 
-// TestSetIsInTheTimeline: changes from outside are marked as such, and a change that
-// leaves a link's state as it was is no event of it.
-func TestSetIsInTheTimeline(t *testing.T) {
+// TestTimeline_MarksChangesFromOutside: changes from outside are marked as such, and a change
+// that leaves a link's state as it was is no event of it.
+func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
 	down, up := plan.Down, plan.Up
 	rate := units.Gbps

@@ -36,9 +36,10 @@ func superTCP(t *testing.T, from, to *Station, seq uint32, payload, size int) {
 	enterSuper(t, from, frame, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOTCPv4, GSOSize: uint16(size)})
 }
 
-// TestTrains: whether a super-packet passes as a train or as packets makes no difference, and it
-// passes as a train where links have neither rate nor delay and ports do nothing but count.
-func TestTrains(t *testing.T) {
+// TestTrains_EqualSinglePackets: whether a super-packet passes as a train or as packets makes
+// no difference, and it passes as a train where links have neither rate nor delay and ports do
+// nothing but count.
+func TestTrains_EqualSinglePackets(t *testing.T) {
 	nodes := func(kind, link string) string {
 		return "nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch" + kind + "}}, links: [{endpoints: [\"h1:eth0\", \"s1:1\"]}, {endpoints: [\"s1:2\", \"h2:eth0\"]" + link + "}]"
 	}
@@ -48,24 +49,24 @@ func TestTrains(t *testing.T) {
 		plain    bool   // the receiver takes no trains
 		trains   int    // that arrive, of 3
 	}{
-		"direct":           {topology: "nodes: {h1: {kind: host}, h2: {kind: host}}, links: [{endpoints: [\"h1:eth0\", \"h2:eth0\"]}]", trains: 3},
-		"a switch":         {topology: nodes("", ""), trains: 3},
-		"ECMP":             {topology: "generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}", trains: 3},
-		"spraying":         {topology: "kinds: {switch: {forwarding: random}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
-		"turns":            {topology: "kinds: {switch: {forwarding: round-robin}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
-		"a rate":           {topology: nodes("", ", rate: 1Gbps")},
-		"a full queue":     {topology: "kinds: {switch: {queue: {limit: 20KB}}}, " + nodes("", ", rate: 1Gbps")},
-		"a small queue":    {topology: "kinds: {switch: {queue: {limit: 1600B}}}, " + nodes("", ""), trains: 3},
-		"a delay":          {topology: nodes("", ", delay: 10us")},
-		"losses":           {topology: nodes("", ", loss: 20%")},
-		"a smaller MTU":    {topology: nodes("", ", mtu: 1400")},
-		"marks":            {topology: "kinds: {switch: {queue: {limit: 1MB, mark: {step: {k: 1B}}}}}, " + nodes("", "")},
-		"classes":          {topology: "kinds: {switch: {classes: {default: {weight: 1}}}}, " + nodes("", "")},
-		"a router":         {topology: "kinds: {switch: {address: auto}}, " + nodes("", "")},
-		"an edge service":  {topology: "kinds: {host: {edge: {limit: {rate: 1Gbps}}}}, " + nodes("", "")},
-		"a capture":        {topology: nodes("", ""), watch: "h2:eth0"},
-		"a capture before": {topology: nodes("", ""), watch: "s1:1"},
-		"a plain device":   {topology: nodes("", ""), plain: true},
+		"a direct link":      {topology: "nodes: {h1: {kind: host}, h2: {kind: host}}, links: [{endpoints: [\"h1:eth0\", \"h2:eth0\"]}]", trains: 3},
+		"a switch":           {topology: nodes("", ""), trains: 3},
+		"ECMP at leaves":     {topology: "generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}", trains: 3},
+		"random spraying":    {topology: "kinds: {switch: {forwarding: random}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
+		"spraying in turn":   {topology: "kinds: {switch: {forwarding: round-robin}}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}"},
+		"a rate":             {topology: nodes("", ", rate: 1Gbps")},
+		"a full queue":       {topology: "kinds: {switch: {queue: {limit: 20KB}}}, " + nodes("", ", rate: 1Gbps")},
+		"a small queue":      {topology: "kinds: {switch: {queue: {limit: 1600B}}}, " + nodes("", ""), trains: 3},
+		"a delay":            {topology: nodes("", ", delay: 10us")},
+		"a lossy link":       {topology: nodes("", ", loss: 20%")},
+		"a smaller MTU":      {topology: nodes("", ", mtu: 1400")},
+		"a marking queue":    {topology: "kinds: {switch: {queue: {limit: 1MB, mark: {step: {k: 1B}}}}}, " + nodes("", "")},
+		"ports with classes": {topology: "kinds: {switch: {classes: {default: {weight: 1}}}}, " + nodes("", "")},
+		"a router":           {topology: "kinds: {switch: {address: auto}}, " + nodes("", "")},
+		"an edge service":    {topology: "kinds: {host: {edge: {limit: {rate: 1Gbps}}}}, " + nodes("", "")},
+		"a capture":          {topology: nodes("", ""), watch: "h2:eth0"},
+		"a capture before":   {topology: nodes("", ""), watch: "s1:1"},
+		"a plain device":     {topology: nodes("", ""), plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(trains bool) (all []any, passed int) {

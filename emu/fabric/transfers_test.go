@@ -31,9 +31,9 @@ func runTransfers(t *testing.T, lab string, workers int) *Fabric {
 	return f
 }
 
-// TestTransfersOfEveryKind runs each verb over each service that supports it, over
-// both versions of IP, alone on its path: the completion time is the ideal one.
-func TestTransfersOfEveryKind(t *testing.T) {
+// TestTransfers_OfEveryKindTakeTheIdealTime runs each verb over each service that supports it,
+// over both versions of IP, alone on its path: the completion time is the ideal one.
+func TestTransfers_OfEveryKindTakeTheIdealTime(t *testing.T) {
 	for _, v := range []string{"4", "6"} {
 		for _, kind := range []string{"write rc", "write uc", "read rc", "send rc", "send uc", "send ud"} {
 			var verb, service string
@@ -63,8 +63,9 @@ workload:
 	}
 }
 
-// TestNICsFollowTheLine: rate control adopts the rate that an event sets on its link.
-func TestNICsFollowTheLine(t *testing.T) {
+// TestRateControl_AdoptsTheLinksNewRate: rate control adopts the rate that an event sets on
+// its link.
+func TestRateControl_AdoptsTheLinksNewRate(t *testing.T) {
 	f := New(parse(t, `
 duration: 3ms
 topology:
@@ -101,9 +102,9 @@ events:
 	}
 }
 
-// TestTransfersHaveTheirDSCP: transfers use the DSCP of the file, also if it is
-// 0 and the NIC's default differs; their acknowledgements too.
-func TestTransfersHaveTheirDSCP(t *testing.T) {
+// TestTransfers_UseTheFilesDSCP: transfers use the DSCP of the file, also if it is 0 and the
+// NIC's default differs; their acknowledgements too.
+func TestTransfers_UseTheFilesDSCP(t *testing.T) {
 	const lab = `
 topology:
   kinds: {switch: {classes: {lossless: {dscp: 26, priority: 3}, default: {}}}}
@@ -136,8 +137,9 @@ workload:
 	}
 }
 
-// TestTransfersEnd checks when posting ends: by count, by time, by failure.
-func TestTransfersEnd(t *testing.T) {
+// TestTransfers_EndByCountTimeOrFailure checks when posting ends: by count, by time, by
+// failure.
+func TestTransfers_EndByCountTimeOrFailure(t *testing.T) {
 	const lab = `
 topology:
   kinds: {host: {nic: {timeout: 65us, retries: 1}}}
@@ -170,8 +172,8 @@ topology:
 	}
 }
 
-// TestDeepSends has as many SENDs and receives posted as a queue holds.
-func TestDeepSends(t *testing.T) {
+// TestSends_FillTheirQueueWithoutRNR has as many SENDs and receives posted as a queue holds.
+func TestSends_FillTheirQueueWithoutRNR(t *testing.T) {
 	for _, service := range []string{"rc", "uc", "ud"} {
 		f := runTransfers(t, fmt.Sprintf(`
 topology:
@@ -189,10 +191,10 @@ workload:
 	}
 }
 
-// TestPostedOneByOne: a message that is posted alone completes within the ideal
-// time, also where that is before anything else happens: UC and UD complete when
-// the last packet begins to leave.
-func TestPostedOneByOne(t *testing.T) {
+// TestSingleMessages_CompleteInTheIdealTime: a message that is posted alone completes within
+// the ideal time, also where that is before anything else happens: UC and UD complete when the
+// last packet begins to leave.
+func TestSingleMessages_CompleteInTheIdealTime(t *testing.T) {
 	for _, service := range []string{"rc", "uc", "ud"} {
 		f := runTransfers(t, fmt.Sprintf(`
 duration: 1ms
@@ -208,9 +210,9 @@ workload:
 	}
 }
 
-// TestTransfersTakeTime: transfers that would go on for ever in one instant are
-// refused, and those that take some time or come to an end are not.
-func TestTransfersTakeTime(t *testing.T) {
+// TestTransfers_ThatTakeNoTimeAreRefused: transfers that would go on for ever in one instant
+// are refused, and those that take some time or come to an end are not.
+func TestTransfers_ThatTakeNoTimeAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		links, transfer string
 		endless         bool

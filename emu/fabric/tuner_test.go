@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestLooks: the tuner looks in every window that is longer than its period, and in one of 16 that
-// are short, and soon again when that changes.
-func TestLooks(t *testing.T) {
+// TestTunerLooks_AreSpacedByWindowLength: the tuner looks in every window that is longer than
+// its period, and in one of 16 that are short, and soon again when that changes.
+func TestTunerLooks_AreSpacedByWindowLength(t *testing.T) {
 	var l looks
 	var now time.Duration
 	for _, c := range []struct {
@@ -36,9 +36,10 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestTuner: the tuner nearly always stays at the number of workers that runs a fabric
-// fastest, and it follows when that changes. The numbers are events a microsecond.
-func TestTuner(t *testing.T) {
+// TestTuner_StaysAtTheFastestNumberOfWorkers: the tuner nearly always stays at the number of
+// workers that runs a fabric fastest, and it follows when that changes. The numbers are events
+// a microsecond.
+func TestTuner_StaysAtTheFastestNumberOfWorkers(t *testing.T) {
 	alone := map[int]float64{1: 10, 2: 6, 4: 4, 8: 1}    // other programs use the cores
 	idle := map[int]float64{1: 10, 2: 18, 4: 33, 8: 50}  // all are free
 	half := map[int]float64{1: 10, 2: 18, 4: 30, 8: 28}  // some of eight cores are used
@@ -57,7 +58,7 @@ func TestTuner(t *testing.T) {
 		{"eight workers", 8, []map[int]float64{idle}, []int{8}, 0.98},
 		{"some cores used, then all free", 8, []map[int]float64{half, idle}, []int{4, 8}, 0.9},
 		{"nothing is gained", 8, []map[int]float64{equal}, []int{8}, 1},
-		{"three", 3, []map[int]float64{{1: 10, 2: 9, 3: 8}, {1: 10, 2: 18, 3: 25}}, []int{1, 3}, 0.9},
+		{"three workers, too many and then enough", 3, []map[int]float64{{1: 10, 2: 9, 3: 8}, {1: 10, 2: 18, 3: 25}}, []int{1, 3}, 0.9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := newTuner(c.most)

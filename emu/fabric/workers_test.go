@@ -20,13 +20,14 @@ func outcome(f *Fabric) []any {
 	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
 }
 
-// TestWorkersDoNotChangeResults: the same file with one, two, three and four
-// workers, stopped at several times, gives the same trace, counters, queues and
-// flow records. Releasing memory between runs changes nothing.
-func TestWorkersDoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, func(*Fabric) {}) }
+// TestWorkers_DoNotChangeResults: the same file with one, two, three and four workers, stopped
+// at several times, gives the same trace, counters, queues and flow records. Releasing memory
+// between runs changes nothing.
+func TestWorkers_DoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, func(*Fabric) {}) }
 
-// TestWorkersComeAndGo: results are the same if the number of workers keeps changing.
-func TestWorkersComeAndGo(t *testing.T) {
+// TestWorkers_ThatComeAndGoDoNotChangeResults: results are the same if the number of workers
+// keeps changing.
+func TestWorkers_ThatComeAndGoDoNotChangeResults(t *testing.T) {
 	checkWorkers(t, drawAny, func(f *Fabric) {
 		n := 0
 		f.crew.choose = func(time.Duration, uint64) int {
@@ -151,9 +152,9 @@ workload:
 		rapid.IntRange(1, 300).Draw(t, "offered"))
 }
 
-// TestPartition: pods and leaves stay whole, loads are even, and a plan that
-// cannot be cut is refused with the reason.
-func TestPartition(t *testing.T) {
+// TestPartition_KeepsPodsWholeAndLoadsEven: pods and leaves stay whole, loads are even, and a
+// plan that cannot be cut is refused with the reason.
+func TestPartition_KeepsPodsWholeAndLoadsEven(t *testing.T) {
 	p := parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4, rate: 1Gbps, delay: 1us}}}\n")
 	shardOf, err := partition(p, 2)
 	if err != nil {
