@@ -32,9 +32,9 @@ func weft(t *testing.T) Weft {
 	}
 }
 
-// TestBaselines runs the quick form of every experiment: each row of its table is as expected,
-// or differs only as far as its reason explains.
-func TestBaselines(t *testing.T) {
+// TestBaselines_QuickFormsAreAsExpected runs the quick form of every experiment: each row of
+// its table is as expected, or differs only as far as its reason explains.
+func TestBaselines_QuickFormsAreAsExpected(t *testing.T) {
 	for _, e := range experiments {
 		t.Run(e.Name, func(t *testing.T) {
 			if testing.Short() && e.Name != "hpcc-incast" && e.Name != "qcn" {
@@ -60,8 +60,8 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
-// TestTables: README.md has the tables of the results in its directory.
-func TestTables(t *testing.T) {
+// TestREADME_HasTheTablesOfTheResults: README.md has the tables of the results in its directory.
+func TestREADME_HasTheTablesOfTheResults(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +78,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestSound: a row that is off is not sound, unless it is Remembered or its reason explains the
-// difference.
-func TestSound(t *testing.T) {
+// TestRow_IsSoundWithinItsToleranceOrReason: a row that is off is not sound, unless it is
+// Remembered or its reason explains the difference.
+func TestRow_IsSoundWithinItsToleranceOrReason(t *testing.T) {
 	for _, c := range []struct {
 		row   Row
 		sound bool
@@ -101,9 +101,9 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLabs: every lab here is valid and belongs to an experiment, including those for full runs
-// only.
-func TestLabs(t *testing.T) {
+// TestLabs_AreValidAndBelongToAnExperiment: every lab here is valid and belongs to an
+// experiment, including those for full runs only.
+func TestLabs_AreValidAndBelongToAnExperiment(t *testing.T) {
 	used := map[string]bool{}
 	for _, e := range experiments {
 		for _, lab := range slices.Concat(e.Labs, e.Quick) {

@@ -10,11 +10,14 @@ import (
 const sawtooth = "Alizadeh et al., SIGCOMM 2010, §3.3"
 
 var dctcp = Experiment{
-	Name:  "dctcp",
-	Title: "DCTCP's queue at K",
-	Labs:  []string{"n2", "n10", "n40", "n40-small"},
+	Name:     "dctcp",
+	Title:    "DCTCP's queue at K",
+	Labs:     []string{"n2", "n10", "n40", "n40-small"},
+	QuickFor: 150 * ms,
 	Measure: func(runs []*Run) (*Outcome, error) {
 		const k = 43280.0 // B
+		to := runs[0].Report.Emulated
+		from := to / 3
 		flows := []float64{2, 10, 40, 40}
 		p := &chart.Picture{
 			Title: "DCTCP at 10 Gb/s, K = 43 KB", Width: 900, Height: 360,
@@ -33,7 +36,7 @@ var dctcp = Experiment{
 			if i == 3 {
 				name += ", packets of 256 B"
 			}
-			q := r.queue("s1:h1", 100*ms, 300*ms)
+			q := r.queue("s1:h1", from, to)
 			top := Row{
 				What: name + ": top of the queue, p99", Unit: "packets", Relation: About, Expected: high, Tolerance: 0.06,
 				Source: sawtooth + ": K + N", Ours: quantile(q, 0.99) / frame,
@@ -48,11 +51,11 @@ var dctcp = Experiment{
 			}
 			used := Row{
 				What: name + ": use of the link", Relation: About, Expected: 1, Tolerance: 0.01,
-				Source: sawtooth + ": the queue does not run empty", Ours: r.rate("s1:h1", 100*ms, 300*ms) / 10e9,
+				Source: sawtooth + ": the queue does not run empty", Ours: r.rate("s1:h1", from, to) / 10e9,
 			}
 			out.Rows = append(out.Rows, top, bottom, used)
 			if i < 3 {
-				p.Lines = append(p.Lines, chart.Line{Name: name, Points: r.queueLine("s1:h1", 200*ms, 208*ms, ms), Style: &chart.Style{Colour: i}})
+				p.Lines = append(p.Lines, chart.Line{Name: name, Points: r.queueLine("s1:h1", to*2/3, to*2/3+8*ms, ms), Style: &chart.Style{Colour: i}})
 			}
 		}
 		return out, nil

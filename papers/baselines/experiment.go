@@ -6,15 +6,18 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/chart"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Experiment is one figure or claim that a baseline must meet.
 type Experiment struct {
-	Name    string   // of its directory
-	Title   string   // heading of its table
-	Labs    []string // names of lab files, without .yaml
-	Quick   []string // labs of the quick form, in the same order; nil means Labs
-	Measure func(runs []*Run) (*Outcome, error)
+	Name  string   // of its directory
+	Title string   // heading of its table
+	Labs  []string // names of lab files, without .yaml
+	Quick []string // labs of the quick form, in the same order; nil means Labs
+	// QuickFor is how long runs of the quick form last; 0 means as long as their files say.
+	QuickFor units.Time
+	Measure  func(runs []*Run) (*Outcome, error)
 }
 
 // Outcome is the result of an experiment.

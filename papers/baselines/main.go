@@ -85,12 +85,15 @@ func run(weft Weft, dir string, quick bool, which []string) error {
 
 // run runs the labs of an experiment one after the other.
 func (e *Experiment) run(weft Weft, dir string, quick bool) (runs []*Run, out *Outcome, err error) {
-	labs := e.Labs
-	if quick && e.Quick != nil {
-		labs = e.Quick
+	labs, length := e.Labs, units.Time(0)
+	if quick {
+		length = e.QuickFor
+		if e.Quick != nil {
+			labs = e.Quick
+		}
 	}
 	for _, lab := range labs {
-		r, err := weft.simulate(filepath.Join(dir, e.Name, lab+".yaml"))
+		r, err := weft.simulate(filepath.Join(dir, e.Name, lab+".yaml"), length)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -33,8 +33,8 @@ type Run struct {
 // Weft runs the weft command.
 type Weft func(args ...string) *exec.Cmd
 
-// simulate runs a lab file in virtual time.
-func (weft Weft) simulate(file string) (*Run, error) {
+// simulate runs a lab file in virtual time, as long as the file says if length is 0.
+func (weft Weft) simulate(file string, length units.Time) (*Run, error) {
 	work, err := os.MkdirTemp("", "baselines")
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (weft Weft) simulate(file string) (*Run, error) {
 	defer os.RemoveAll(work)
 	samples := filepath.Join(work, "series.csv")
 	var out, failed bytes.Buffer
-	c := weft("sim", file, "--json", "--qp", "--series", samples)
+	c := weft("sim", file, "--json", "--qp", "--series", samples, "--for", length.String())
 	c.Stdout, c.Stderr = &out, &failed
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("weft sim %s: %w\n%s", file, err, failed.Bytes())

@@ -8,8 +8,12 @@ var timely = Experiment{
 	Name:  "timely",
 	Title: "Two flows of TIMELY and of patched TIMELY",
 	Labs:  []string{"even", "late", "uneven", "per-rtt", "bursts", "patched"},
+	// Shares hardly change after 300 ms.
+	QuickFor: 400 * ms,
 	Measure: func(runs []*Run) (*Outcome, error) {
-		const from, to, link = 800 * ms, 1000 * ms, 10e9
+		const link = 10e9
+		to := runs[0].Report.Emulated
+		from := to * 8 / 10
 		var fair, share []float64
 		for _, r := range runs {
 			a, b := r.rate("h1:eth0", from, to), r.rate("h2:eth0", from, to)
