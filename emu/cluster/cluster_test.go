@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftlab/weft/emu/cluster"
 	"github.com/weftlab/weft/emu/cluster/server"
+	"github.com/weftlab/weft/internal/await"
 )
 
 // limit is how long a test may take, far longer than any needs. Nothing else here depends on
@@ -223,7 +224,7 @@ func nothingLeft(ctx context.Context, t *testing.T, c *cluster.Client) {
 	}
 }
 
-func TestEachJobHasOneResult(t *testing.T) {
+func TestJobs_EachHasOneResult(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -251,7 +252,7 @@ func TestEachJobHasOneResult(t *testing.T) {
 	nothingLeft(ctx, t, c)
 }
 
-func TestFailures(t *testing.T) {
+func TestJobs_FailuresSayWhy(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -290,9 +291,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestJobsAreGivenBack checks that a worker that stops hands over its jobs although the ack
+// TestWorker_GivesItsJobsBackWhenItStops checks that a worker that stops hands over its jobs although the ack
 // wait is long, and that this does not count as a death.
-func TestJobsAreGivenBack(t *testing.T) {
+func TestWorker_GivesItsJobsBackWhenItStops(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -320,7 +321,7 @@ func TestJobsAreGivenBack(t *testing.T) {
 	told.await(ctx, t, "worker first has left")
 }
 
-func TestRefusedWorkers(t *testing.T) {
+func TestWorker_OfAnotherKindIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]struct {
 		version string
@@ -359,9 +360,9 @@ func TestRefusedWorkers(t *testing.T) {
 	}
 }
 
-// TestAbandoned checks that an abandoned experiment is listed, can be continued with the same
+// TestExperiment_AbandonedCanBeContinuedOrRemoved checks that an abandoned experiment is listed, can be continued with the same
 // requirement, and can be removed, which ends its running jobs.
-func TestAbandoned(t *testing.T) {
+func TestExperiment_AbandonedCanBeContinuedOrRemoved(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -396,20 +397,15 @@ func TestAbandoned(t *testing.T) {
 	<-began
 
 	// The worker's jobs are visible, to the coordinator and to other clients.
-	for {
+	await.True(t, "a status of the worker with its job, for all", func() bool {
 		w := c.Workers()
 		others, err := client.Workers(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(w) == 1 && len(w[0].Jobs) == 1 && string(w[0].Jobs[0].Progress) == `{"percent":40}` && w[0].Jobs[0].Job == "stuck" &&
-			len(others) == 1 && others[0].Name == "w" && len(others[0].Jobs) == 1 && c.Counts().Running == 1 {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("workers: %+v", w)
-		}
-	}
+		return len(w) == 1 && len(w[0].Jobs) == 1 && string(w[0].Jobs[0].Progress) == `{"percent":40}` && w[0].Jobs[0].Job == "stuck" &&
+			len(others) == 1 && others[0].Name == "w" && len(others[0].Jobs) == 1 && c.Counts().Running == 1
+	})
 
 	if _, second := coordinate(ctx, "1"); true {
 		if err := <-second; !errors.Is(err, cluster.ErrCoordinated) {
@@ -448,9 +444,9 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestUnwantedJobsAreDropped checks that jobs that the next coordinator does not want are not
+// TestJobs_UnwantedAreDropped checks that jobs that the next coordinator does not want are not
 // run, and that results that the first has taken are not passed again.
-func TestUnwantedJobsAreDropped(t *testing.T) {
+func TestJobs_UnwantedAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -484,15 +480,13 @@ func TestUnwantedJobsAreDropped(t *testing.T) {
 	go func() { done <- second.Run(ctx, all[:8], take) }()
 	// Wait until the unwanted jobs are gone. If the first worker was quick, nothing is left to
 	// do: then the experiment ends and is gone as well.
-	for {
+	await.True(t, "the end of the unwanted jobs", func() bool {
 		left, err := client.Experiments(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(left) == 1 && left[0].Jobs == 8 || len(left) == 0 {
-			break
-		}
-	}
+		return len(left) == 1 && left[0].Jobs == 8 || len(left) == 0
+	})
 	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
 		if slices.Contains(unwanted, job.ID) {
 			t.Errorf("job %s is run", job.ID)
@@ -512,9 +506,9 @@ func TestUnwantedJobsAreDropped(t *testing.T) {
 	nothingLeft(ctx, t, client)
 }
 
-// TestFullStorage checks that a client that cannot store anything reports that, and continues
+// TestStorage_FullIsReportedAndWaitedFor checks that a client that cannot store anything reports that, and continues
 // when there is room. A result that has been passed on makes room itself.
-func TestFullStorage(t *testing.T) {
+func TestStorage_FullIsReportedAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{MaxStore: 3 << 20}).URLs()[0]
@@ -562,7 +556,7 @@ func TestFullStorage(t *testing.T) {
 	sameResults(t, got, map[string]string{w.job().ID: digest(w.output())})
 }
 
-func TestBadIDs(t *testing.T) {
+func TestIDs_BadAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	client := dial(ctx, t, cluster.Access{URL: serve(t, server.Options{}).URLs()[0]})

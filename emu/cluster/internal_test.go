@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weftlab/weft/emu/cluster/server"
+	"github.com/weftlab/weft/internal/await"
 )
 
 // pair starts a server and returns two connections to it.
@@ -32,21 +33,9 @@ func pair(t *testing.T) (ctx context.Context, a, b *Client) {
 	return ctx, a, b
 }
 
-// until waits until a condition becomes true.
-func until(ctx context.Context, t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for !is() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// TestAJobUnderWayIsLeft checks that a job delivered to a second worker while the first
+// TestJobs_UnderWayAreLeftAlone checks that a job delivered to a second worker while the first
 // has it is run by the first alone, and does not count as a death.
-func TestAJobUnderWayIsLeft(t *testing.T) {
+func TestJobs_UnderWayAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
 	var runs atomic.Int32
@@ -81,7 +70,7 @@ func TestAJobUnderWayIsLeft(t *testing.T) {
 			return nil
 		})
 	}()
-	until(ctx, t, "the first worker runs the job", func() bool { return runs.Load() == 1 })
+	await.True(t, "the first worker runs the job", func() bool { return runs.Load() == 1 })
 	go func() {
 		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 1}).Run(working, run)
 	}()
@@ -92,7 +81,7 @@ func TestAJobUnderWayIsLeft(t *testing.T) {
 	if err := message.Nak(); err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the job is delivered again", func() bool {
+	await.True(t, "the job is delivered again", func() bool {
 		consumer, err := a.js.Consumer(ctx, streamName("e"), workersConsumer)
 		return err == nil && consumer.CachedInfo().Delivered.Consumer >= 2
 	})
@@ -105,9 +94,9 @@ func TestAJobUnderWayIsLeft(t *testing.T) {
 	}
 }
 
-// TestTheServerForgets checks that jobs, and their consumer, are restored if they vanish
+// TestServer_WhatItForgetsIsRestored checks that jobs, and their consumer, are restored if they vanish
 // from the server.
-func TestTheServerForgets(t *testing.T) {
+func TestServer_WhatItForgetsIsRestored(t *testing.T) {
 	t.Parallel()
 	for what, forget := range map[string]func(ctx context.Context, c *Client) error{
 		"a job": func(ctx context.Context, c *Client) error {
@@ -132,7 +121,7 @@ func TestTheServerForgets(t *testing.T) {
 					return nil
 				})
 			}()
-			until(ctx, t, "the jobs are on the server", func() bool {
+			await.True(t, "the jobs are on the server", func() bool {
 				stream, err := a.js.Stream(ctx, streamName("e"))
 				if err != nil {
 					return false
@@ -162,9 +151,9 @@ func TestTheServerForgets(t *testing.T) {
 	}
 }
 
-// TestASecondCoordinatorIsNoticed checks that a coordinator that was cut off and replaced
+// TestCoordinator_NoticesASecondOne checks that a coordinator that was cut off and replaced
 // by another ends when it tries to take a result that the other has.
-func TestASecondCoordinatorIsNoticed(t *testing.T) {
+func TestCoordinator_NoticesASecondOne(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
 	working, stop := context.WithCancel(ctx)
@@ -183,9 +172,9 @@ func TestASecondCoordinatorIsNoticed(t *testing.T) {
 	<-ended
 }
 
-// TestALateResultIsDropped checks that a second result of a job is neither passed on nor
+// TestResults_LateOneIsDropped checks that a second result of a job is neither passed on nor
 // left on the server.
-func TestALateResultIsDropped(t *testing.T) {
+func TestResults_LateOneIsDropped(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
 	working, stop := context.WithCancel(ctx)
@@ -216,9 +205,9 @@ func TestALateResultIsDropped(t *testing.T) {
 		})
 	}()
 	<-first
-	until(ctx, t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
+	await.True(t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
 	// The coordinator is purging the job, so there may still be a conflict.
-	until(ctx, t, "the late result is stored", func() bool {
+	await.True(t, "the late result is stored", func() bool {
 		err := b.store(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
 		if err != nil && !isConflict(err) {
 			t.Fatal(err)
@@ -229,7 +218,7 @@ func TestALateResultIsDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(ctx, t, "the late result is removed", func() bool {
+	await.True(t, "the late result is removed", func() bool {
 		s, err := census(ctx, stream, "e")
 		return err == nil && !s.done["j"]
 	})
@@ -244,9 +233,9 @@ func TestALateResultIsDropped(t *testing.T) {
 	}
 }
 
-// TestSuspectsRunAlone checks that jobs on their last try have a worker to themselves,
+// TestJobs_SuspectsRunAlone checks that jobs on their last try have a worker to themselves,
 // however many slots it has.
-func TestSuspectsRunAlone(t *testing.T) {
+func TestJobs_SuspectsRunAlone(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
 	jobs := []Job{{ID: "a"}, {ID: "b"}, {ID: "c"}}
@@ -260,7 +249,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 		})
 	}()
 	// Each of them was on a worker that is gone.
-	until(ctx, t, "the jobs are on the server", func() bool {
+	await.True(t, "the jobs are on the server", func() bool {
 		consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
 		return err == nil && consumer.CachedInfo().NumPending == 3
 	})
@@ -285,18 +274,24 @@ func TestSuspectsRunAlone(t *testing.T) {
 		}
 	}
 	var running atomic.Int32
+	var worker *shift
+	worker, err = (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).newShift(func(context.Context, Job, Reporter) ([]byte, error) {
+		if n := running.Add(1); n != 1 {
+			t.Errorf("%d suspects run side by side", n)
+		}
+		if worker.slots.TryAcquire(1) {
+			t.Error("another job could start beside a suspect")
+			worker.slots.Release(1)
+		}
+		running.Add(-1)
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() {
-		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) {
-			if n := running.Add(1); n != 1 {
-				t.Errorf("%d suspects run side by side", n)
-			}
-			time.Sleep(100 * time.Millisecond) // so that others can start, if allowed
-			running.Add(-1)
-			return nil, nil
-		})
-	}()
+	go func() { ended <- worker.work(working) }()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

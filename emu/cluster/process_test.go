@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -89,9 +91,11 @@ func (r role) play() error {
 				held <- struct{}{}
 				<-ctx.Done()
 				return nil, ctx.Err()
-			case w.How == "pause" && r.Hold:
+			case w.How == "pause" && r.Hold: // until the test has stopped and resumed the process
+				resumed := make(chan os.Signal, 1)
+				signal.Notify(resumed, syscall.SIGCONT)
 				fmt.Println("holding", job.ID)
-				time.Sleep(3 * time.Second) // the test stops the process in the meantime
+				<-resumed
 			case w.How == "die":
 				report.Log("about to die")
 				if r.Beside {
@@ -226,6 +230,15 @@ func (p *process) end(ctx context.Context) {
 	}
 }
 
+// ownAddress returns a loopback address, with any port, at which no other test starts a server: one
+// that is restarted finds its port free.
+func ownAddress() string {
+	n := addresses.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff, 1+n)
+}
+
+var addresses atomic.Uint32
+
 // startServer starts a server process, at a free port the first time.
 func startServer(ctx context.Context, t *testing.T, dir, address string) (p *process, url string) {
 	t.Helper()
@@ -265,7 +278,7 @@ func once(t *testing.T, times map[string]int, twice int) {
 	}
 }
 
-func TestKilledWorker(t *testing.T) {
+func TestKilledWorker_LosesNoJob(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -292,7 +305,7 @@ func TestKilledWorker(t *testing.T) {
 	sameResults(t, got, want)
 }
 
-func TestKilledCoordinator(t *testing.T) {
+func TestKilledCoordinator_NextOneContinues(t *testing.T) {
 	t.Parallel()
 	for _, afterwards := range []bool{false, true} {
 		t.Run(fmt.Sprint("stored=", afterwards), func(t *testing.T) {
@@ -320,11 +333,11 @@ func TestKilledCoordinator(t *testing.T) {
 	}
 }
 
-func TestKilledServer(t *testing.T) {
+func TestKilledServer_LosesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	dir := t.TempDir()
-	p, url := startServer(ctx, t, dir, "127.0.0.1:0")
+	p, url := startServer(ctx, t, dir, ownAddress())
 
 	// One job is running while the server is away, and must be stored afterwards.
 	gate, atGate := make(chan struct{}), make(chan struct{}, 1)
@@ -376,15 +389,15 @@ func TestKilledServer(t *testing.T) {
 	sameResults(t, got, want)
 }
 
-// TestEverythingIsKilled kills servers, coordinators and workers, again and again.
-func TestEverythingIsKilled(t *testing.T) {
+// TestKills_OfEverythingLoseNothing kills servers, coordinators and workers, again and again.
+func TestKills_OfEverythingLoseNothing(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes its time; the parts have their own tests")
 	}
 	ctx := bounded(t)
 	files, results := t.TempDir(), t.TempDir()
-	srv, url := startServer(ctx, t, files, "127.0.0.1:0")
+	srv, url := startServer(ctx, t, files, ownAddress())
 	const n, rounds = 60, 4
 	worker := role{Is: "worker", URL: url, Slots: 2}
 	coordinator := role{Is: "coordinator", URL: url, Dir: results, Jobs: n, HoldAt: n / 10, AckWait: time.Second}
@@ -414,9 +427,9 @@ func TestEverythingIsKilled(t *testing.T) {
 	nothingLeft(ctx, t, dial(ctx, t, cluster.Access{URL: url}))
 }
 
-// TestStoppedWorker checks that a stopped worker loses its job to another, and that what it
+// TestStoppedWorker_LosesItsJob checks that a stopped worker loses its job to another, and that what it
 // stores after it continues is dropped.
-func TestStoppedWorker(t *testing.T) {
+func TestStoppedWorker_LosesItsJob(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
@@ -458,9 +471,9 @@ func TestStoppedWorker(t *testing.T) {
 	sameResults(t, got, want)
 }
 
-// TestPoison checks that a job that kills its workers fails, and that those that ran beside
+// TestPoison_FailsAndSparesOthers checks that a job that kills its workers fails, and that those that ran beside
 // it do not.
-func TestPoison(t *testing.T) {
+func TestPoison_FailsAndSparesOthers(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]

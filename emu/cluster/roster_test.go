@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestRoster(t *testing.T) {
+func TestRoster_SaysWhoComesAndGoes(t *testing.T) {
 	var told []string
 	r := &roster{
 		experiment: "e", requirement: Requirement{Version: "1"}, workers: map[string]*heard{},

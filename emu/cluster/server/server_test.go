@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/cluster"
 )
@@ -90,9 +92,9 @@ func (a *authority) leaf(name string) (cert, key string) {
 	})
 }
 
-// TestAccess checks that clients with the right credentials get in, and that others are
+// TestAccess_RightCredentialsGetIn checks that clients with the right credentials get in, and that others are
 // told what is wrong.
-func TestAccess(t *testing.T) {
+func TestAccess_RightCredentialsGetIn(t *testing.T) {
 	ours, others := newAuthority(t), newAuthority(t)
 	cert, key := ours.leaf("server")
 	clientCert, clientKey := ours.leaf("client")
@@ -156,14 +158,22 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestNoServer checks that errors say what is at the other end.
-func TestNoServer(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+// TestDial_SaysWhatIsAtTheOtherEnd checks that errors say what is at the other end.
+func TestDial_SaysWhatIsAtTheOtherEnd(t *testing.T) {
+	// A socket that does not listen keeps the port from others.
+	quiet, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
+	defer unix.Close(quiet)
+	if err := unix.Bind(quiet, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
 	bare, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
@@ -182,10 +192,11 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestPasswordChangesWhileTheServerIsAway checks that a client that is refused on
+// TestWorker_GivesUpWhenItsPasswordChanges checks that a client that is refused on
 // reconnecting gives up, and that its worker says why.
-func TestPasswordChangesWhileTheServerIsAway(t *testing.T) {
-	o := Options{Dir: t.TempDir(), Address: "127.0.0.1:0", User: "u", Password: "p"}
+func TestWorker_GivesUpWhenItsPasswordChanges(t *testing.T) {
+	// At an address of its own it finds its port free again.
+	o := Options{Dir: t.TempDir(), Address: fmt.Sprintf("127.%d.%d.1:0", os.Getpid()>>8&0xff, os.Getpid()&0xff), User: "u", Password: "p"}
 	s, err := Serve(o)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +224,7 @@ func TestPasswordChangesWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestServe_RefusesUnsafeOptions(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Serve(Options{Dir: dir, Address: "127.0.0.1:0"})
 	if err != nil {
@@ -255,9 +266,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestURLs checks that a server that listens on all addresses lists those that other
+// TestURLs_AreThoseThatOthersReach checks that a server that listens on all addresses lists those that other
 // machines can reach.
-func TestURLs(t *testing.T) {
+func TestURLs_AreThoseThatOthersReach(t *testing.T) {
 	for address, check := range map[string]func(urls []string) bool{
 		"127.0.0.1:0": func(urls []string) bool { return len(urls) == 1 && strings.HasPrefix(urls[0], "nats://127.0.0.1:") },
 		"localhost:0": func(urls []string) bool { return len(urls) == 1 && strings.HasPrefix(urls[0], "nats://localhost:") },
