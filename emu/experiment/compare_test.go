@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestCompare checks differences beyond and within the interval, and measures that only one
+// TestCompare_FindsDifferencesBeyondTheInterval checks differences beyond and within the interval, and measures that only one
 // of the two results has.
-func TestCompare(t *testing.T) {
+func TestCompare_FindsDifferencesBeyondTheInterval(t *testing.T) {
 	result := func(shift float64) *Report {
 		e, outcomes := example(t, func(system, load int, seed uint64) float64 {
 			x := float64(10*(system+1)+load) + float64(seed)

@@ -35,8 +35,8 @@ var tables = table.Bundle{{Name: "flows", Columns: []table.Column{
 	{Name: "rate_bps", Numbers: []float64{0, 100, 5, 95, 10, 100, 10, 105}},
 }}}
 
-// TestMeasures checks each way of measuring.
-func TestMeasures(t *testing.T) {
+// TestMeasures_EachWayOfMeasuring checks each way of measuring.
+func TestMeasures_EachWayOfMeasuring(t *testing.T) {
 	mean, sum, count, biggest := statistic(t, "mean"), statistic(t, "sum"), statistic(t, "count"), statistic(t, "max")
 	all := []Measure{
 		{Name: "plain", Of: "flows", Column: "fct_us", Stat: mean},
@@ -118,9 +118,9 @@ func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Exp
 	return e, outcomes
 }
 
-// TestSummaries checks means, intervals by Student's t, the paper's values and ratios.
+// TestSummaries_HaveMeansAndIntervals checks means, intervals by Student's t, the paper's values and ratios.
 // Cells that failed or did not run are left out.
-func TestSummaries(t *testing.T) {
+func TestSummaries_HaveMeansAndIntervals(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*system + load + int(seed)) })
 	e.Paper = []PaperValue{
 		{Measure: "fct", Value: 100, Source: "all"},
@@ -149,9 +149,9 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestCenters checks the median of the seeds and its interval against tables of order
+// TestCenters_MedianHasItsInterval checks the median of the seeds and its interval against tables of order
 // statistics: for 15 values it is from the fourth to the twelfth.
-func TestCenters(t *testing.T) {
+func TestCenters_MedianHasItsInterval(t *testing.T) {
 	for n, rank := range map[int]int{1: -1, 5: -1, 6: 0, 8: 0, 9: 1, 15: 3, 20: 5, 50: 17, 100: 39} {
 		if got := medianRank(n); got != rank {
 			t.Errorf("of %d values %d are below the interval, want %d", n, got, rank)
@@ -166,9 +166,9 @@ func TestCenters(t *testing.T) {
 	}
 }
 
-// TestExpectations checks expectations that hold, those that do not and why, and invalid
+// TestExpectations_HoldOrSayWhyNot checks expectations that hold, those that do not and why, and invalid
 // ones.
-func TestExpectations(t *testing.T) {
+func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1) + load) })
 	e.Paper = []PaperValue{
 		{Measure: "fct", At: map[string]string{"system": "a", "load": "50%"}, Value: 11, Origin: Printed},
@@ -241,8 +241,8 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestCombinations checks all combinations, and zip.
-func TestCombinations(t *testing.T) {
+// TestCombinations_AllOrTogether checks all combinations, and zip.
+func TestCombinations_AllOrTogether(t *testing.T) {
 	f := []Factor{{"x", []string{"1", "2"}}, {"y", []string{"a", "b"}}}
 	if got := Combinations(f, false); !cmp.Equal(got, [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
 		t.Error("each with each:", got)
@@ -255,9 +255,9 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestReport checks the text and the JSON; both report failures and expectations that did
+// TestReport_HasFailures checks the text and the JSON; both report failures and expectations that did
 // not hold.
-func TestReport(t *testing.T) {
+func TestReport_HasFailures(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1)+load) + float64(seed)/10 })
 	e.Paper = []PaperValue{{Measure: "fct", At: map[string]string{"system": "a"}, Value: 10, Source: "Fig. 3", Origin: ReadOff}}
 	x := Expectation{Text: `fct({system: "a"}) > fct({system: "b"})`}

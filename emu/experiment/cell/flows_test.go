@@ -39,9 +39,9 @@ func tableOf(t *testing.T, b table.Bundle, name string) *table.Table {
 	return b[i]
 }
 
-// TestTablesOfFlows checks that the columns are those of the files, whether or not there
+// TestFlowTables_HaveTheFilesColumns checks that the columns are those of the files, whether or not there
 // are flows, and that groups last from the first start to the last end.
-func TestTablesOfFlows(t *testing.T) {
+func TestFlowTables_HaveTheFilesColumns(t *testing.T) {
 	const lab = `topology:
   generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
   kinds: {host: {nic: roce}}
@@ -92,9 +92,9 @@ workload:
 	}
 }
 
-// TestLoad checks that the load that hosts offer, and that their links carry, is what the
+// TestLoad_IsWhatTheLabAsksFor checks that the load that hosts offer, and that their links carry, is what the
 // lab asks for, within two percent.
-func TestLoad(t *testing.T) {
+func TestLoad_IsWhatTheLabAsksFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		entry string
 		rates [4]float64 // payload rate that each host offers, in bits per second

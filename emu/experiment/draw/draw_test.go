@@ -69,8 +69,8 @@ func names(p *figure.Panel) (all []string) {
 	return all
 }
 
-// TestFigures checks what each kind of picture draws.
-func TestFigures(t *testing.T) {
+// TestFigures_DrawTheirKind checks what each kind of picture draws.
+func TestFigures_DrawTheirKind(t *testing.T) {
 	e, r, jobs, store := example(t)
 	d := &drawer{e, r, jobs, store}
 	draw := func(p experiment.Plot) *figure.Figure {
@@ -134,9 +134,9 @@ func near(got figure.Values, want ...float64) bool {
 	return true
 }
 
-// TestAll checks that each picture is drawn in each format, and that one that cannot be drawn
+// TestPictures_AreDrawnInEachFormat checks that each picture is drawn in each format, and that one that cannot be drawn
 // is named without affecting the others.
-func TestAll(t *testing.T) {
+func TestPictures_AreDrawnInEachFormat(t *testing.T) {
 	e, r, jobs, store := example(t)
 	e.Plots = []experiment.Plot{
 		{Name: "line", Title: "a title", Kind: experiment.Line, Measure: "fct", X: "load"},

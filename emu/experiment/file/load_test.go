@@ -41,8 +41,8 @@ limit: {time: 10s, memory: 1GB}
 quick: {seeds: 1, vary: {queue: shallow}, set: {duration: 1ms}, expect: ['loss() >= 0']}
 `
 
-// TestParse checks the result of parsing a file, in its full and in its quick form.
-func TestParse(t *testing.T) {
+// TestParse_FullAndQuickForm checks the result of parsing a file, in its full and in its quick form.
+func TestParse_FullAndQuickForm(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(whole), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +73,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLabFile checks that the lab's path is relative to the experiment, and that errors
+// TestLabFile_ErrorsReferToIt checks that the lab's path is relative to the experiment, and that errors
 // in the lab refer to its own file.
-func TestLabFile(t *testing.T) {
+func TestLabFile_ErrorsReferToIt(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -99,8 +99,8 @@ func TestLabFile(t *testing.T) {
 	}
 }
 
-// TestErrors checks that each fault is reported with its place, and that nothing else is.
-func TestErrors(t *testing.T) {
+// TestErrors_HaveTheirPlace checks that each fault is reported with its place, and that nothing else is.
+func TestErrors_HaveTheirPlace(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"values: [10Mbps, 20Mbps]", "values: [10Mbps, 10Mbps]", `rate has the level "10Mbps" twice`},
 		{"values: [10Mbps, 20Mbps]", "values: [10Mbps, [1]]", "name the levels"},
@@ -168,8 +168,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSchemaHasTheKeys checks that all keys of a file are in the schema.
-func TestSchemaHasTheKeys(t *testing.T) {
+// TestSchema_HasTheKeys checks that all keys of a file are in the schema.
+func TestSchema_HasTheKeys(t *testing.T) {
 	schema, err := Schema()
 	if err != nil {
 		t.Fatal(err)

@@ -27,9 +27,9 @@ const testLab = `lab:
       - {endpoints: ["h3:eth0", "s1:3"]}
 `
 
-// TestProgramErrors compares the errors for wrong files with testdata/programs: each file
+// TestProgramErrors_AreThoseExpected compares the errors for wrong files with testdata/programs: each file
 // there continues testLab, and the expected errors are beside it.
-func TestProgramErrors(t *testing.T) {
+func TestProgramErrors_AreThoseExpected(t *testing.T) {
 	files, err := filepath.Glob("testdata/programs/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -80,9 +80,9 @@ plot:
   clocks: {kind: bars, measure: goodput, x: clock}
 `
 
-// TestPrograms checks that jobs of cells in wall-clock time contain the file's real
+// TestPrograms_AreInWallClockJobsOnly checks that jobs of cells in wall-clock time contain the file's real
 // programs, and that jobs in virtual time do not depend on them.
-func TestPrograms(t *testing.T) {
+func TestPrograms_AreInWallClockJobsOnly(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(good), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestQuickClock checks that the quick form may leave out a clock.
-func TestQuickClock(t *testing.T) {
+// TestQuickForm_MayLeaveOutAClock checks that the quick form may leave out a clock.
+func TestQuickForm_MayLeaveOutAClock(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(good+"quick: {seeds: 1, vary: {clock: virtual, streams: 1}}\n"), Options{Quick: true})
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestQuickClock(t *testing.T) {
 	}
 }
 
-// TestProgramSchema checks that the schema has the keys of real programs.
-func TestProgramSchema(t *testing.T) {
+// TestSchema_HasTheKeysOfPrograms checks that the schema has the keys of real programs.
+func TestSchema_HasTheKeysOfPrograms(t *testing.T) {
 	schema, err := Schema()
 	if err != nil {
 		t.Fatal(err)

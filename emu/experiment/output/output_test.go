@@ -52,8 +52,8 @@ func near(a, b []float64) bool {
 	})
 }
 
-// TestNumbers checks that the programs' output is in the tables, in the columns' units.
-func TestNumbers(t *testing.T) {
+// TestOutput_NumbersAreInTheColumnsUnits checks that the programs' output is in the tables, in the columns' units.
+func TestOutput_NumbersAreInTheColumnsUnits(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		file, table, column string
@@ -148,8 +148,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestPing checks replies by their sequence numbers, with one lost in the middle.
-func TestPing(t *testing.T) {
+// TestPing_CountsRepliesBySequence checks replies by their sequence numbers, with one lost in the middle.
+func TestPing_CountsRepliesBySequence(t *testing.T) {
 	b, err := read(t, experiment.Ping, "ping.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +178,8 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestNotRead checks that output without numbers is an error that says why.
-func TestNotRead(t *testing.T) {
+// TestOutput_WithoutNumbersIsAnError checks that output without numbers is an error that says why.
+func TestOutput_WithoutNumbersIsAnError(t *testing.T) {
 	for file, c := range map[string]struct {
 		format experiment.Format
 		want   string
@@ -197,8 +197,8 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// TestRegexp checks that there is a row for each match and a column for each group.
-func TestRegexp(t *testing.T) {
+// TestRegexp_MakesRowsAndColumns checks that there is a row for each match and a column for each group.
+func TestRegexp_MakesRowsAndColumns(t *testing.T) {
 	text := []byte("size 10 took 1.5 ms\nnoise\nsize 20 took 3e2 ms, 7 lost\n")
 	p := experiment.Program{Name: "p", Host: "h1", Read: experiment.Reading{
 		Format: experiment.Regexp, Table: "custom", Expr: `^size (?P<size_bytes>\d+) took (?P<time_ms>\S+) ms(?:, (?P<lost>\d+) lost)?$`,

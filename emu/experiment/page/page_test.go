@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// TestPage checks that the page contains the whole result, refers to nothing outside, and
+// TestPage_HasTheWholeResult checks that the page contains the whole result, refers to nothing outside, and
 // escapes text from files.
-func TestPage(t *testing.T) {
+func TestPage_HasTheWholeResult(t *testing.T) {
 	unknown := table.Number(table.Unknown)
 	r := &experiment.Report{
 		Name: "fct", Title: "FCT <b>of flows</b>", File: "fct.yaml", Text: "lab: <script>alert(1)</script>", LabName: "lab.yaml", LabText: "topology: {}",

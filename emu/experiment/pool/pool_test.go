@@ -84,9 +84,9 @@ func job(lab string, seed uint64) experiment.Job {
 	return experiment.Job{Work: experiment.Work{Lab: lab, Seed: seed}}
 }
 
-// TestPool checks that each job returns its tables, that failing jobs say why, and that
+// TestPool_FailingJobsSpareOthers checks that each job returns its tables, that failing jobs say why, and that
 // the others continue.
-func TestPool(t *testing.T) {
+func TestPool_FailingJobsSpareOthers(t *testing.T) {
 	slow, big := job("slow", 5), job("big", 6)
 	slow.Timeout, big.Memory = time.Millisecond, 100<<20
 	jobs := []experiment.Job{job("good", 1), job("bad", 2), job("crash", 3), job("good", 4), slow, big, job("good", 7)}
@@ -111,9 +111,9 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestWallAlone checks that jobs in wall-clock time run one by one after all others have
+// TestPool_WallClockJobsRunAloneAtTheEnd checks that jobs in wall-clock time run one by one after all others have
 // ended.
-func TestWallAlone(t *testing.T) {
+func TestPool_WallClockJobsRunAloneAtTheEnd(t *testing.T) {
 	var jobs []experiment.Job
 	for seed := range uint64(6) {
 		jobs = append(jobs, job("good", seed))
@@ -137,38 +137,29 @@ func TestWallAlone(t *testing.T) {
 	}
 }
 
-// TestRunOneAlone checks that, if jobs are run individually, as by a worker of a cluster,
+// TestPool_SingleWallClockJobsRunAlone checks that, if jobs are run individually, as by a worker of a cluster,
 // those in wall-clock time run alone as well.
-func TestRunOneAlone(t *testing.T) {
+func TestPool_SingleWallClockJobsRunAlone(t *testing.T) {
 	p := testPool(t)
-	inside, most := 0, 0
-	var mu sync.Mutex
-	count := func(by int) {
-		mu.Lock()
-		defer mu.Unlock()
-		inside += by
-		most = max(most, inside)
-	}
 	var all sync.WaitGroup
 	for seed := range uint64(6) {
 		all.Go(func() {
 			j := job("good", seed)
 			j.Clock = experiment.Wall
-			// Between its first report and its end no other job reports anything.
+			reported := false
 			r, ended := p.RunOne(t.Context(), &j, func(experiment.Progress) {
-				count(1)
-				time.Sleep(20 * time.Millisecond)
-				count(-1)
+				reported = true
+				if p.alone.TryRLock() {
+					t.Error("another job could start while this one runs")
+					p.alone.RUnlock()
+				}
 			})
-			if r.Err != nil || !ended {
-				t.Errorf("%v, %v", r.Err, ended)
+			if r.Err != nil || !ended || !reported {
+				t.Errorf("%v, %v, %v", r.Err, ended, reported)
 			}
 		})
 	}
 	all.Wait()
-	if most != 1 {
-		t.Errorf("%d jobs in wall-clock time at once", most)
-	}
 }
 
 // order records which jobs start and end.
@@ -187,8 +178,8 @@ func (o *order) Ended(job int, r experiment.Result) {
 	o.watcher.Ended(job, r)
 }
 
-// TestPoolInterrupted checks that jobs that did not end are not reported.
-func TestPoolInterrupted(t *testing.T) {
+// TestPool_InterruptedJobsAreNotReported checks that jobs that did not end are not reported.
+func TestPool_InterruptedJobsAreNotReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWatcher()
 	w.onStart = cancel
@@ -198,8 +189,8 @@ func TestPoolInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoProgram checks that each job fails if the program does not exist.
-func TestNoProgram(t *testing.T) {
+// TestPool_MissingProgramFailsEachJob checks that each job fails if the program does not exist.
+func TestPool_MissingProgramFailsEachJob(t *testing.T) {
 	w := newWatcher()
 	p := &Pool{Size: 1, Command: []string{"/nowhere/weft"}}
 	if err := p.Run(t.Context(), []experiment.Job{job("good", 1)}, w); err != nil || w.results[0].Err == nil {

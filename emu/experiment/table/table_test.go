@@ -17,8 +17,8 @@ var flows = &Table{Name: "flows", Columns: []Column{
 	{Name: "fct_us", Numbers: []float64{10, 20, Unknown, 40}},
 }}
 
-// TestOf checks that the fields of records become columns.
-func TestOf(t *testing.T) {
+// TestOf_FieldsBecomeColumns checks that the fields of records become columns.
+func TestOf_FieldsBecomeColumns(t *testing.T) {
 	type inner struct {
 		Bytes uint64 `json:"sent_bytes"`
 	}
@@ -43,9 +43,9 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestZip checks that tables are read back exactly as written, and that the same
+// TestZip_IsReadBackExactly checks that tables are read back exactly as written, and that the same
 // tables give the same bytes.
-func TestZip(t *testing.T) {
+func TestZip_IsReadBackExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 5).Draw(t, "rows")
 		want := Bundle{{Name: "a", Columns: []Column{
@@ -70,8 +70,8 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestRows checks each form of a condition.
-func TestRows(t *testing.T) {
+// TestRows_EachFormOfCondition checks each form of a condition.
+func TestRows_EachFormOfCondition(t *testing.T) {
 	for _, c := range []struct {
 		column string
 		any    []string
@@ -110,8 +110,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestStatistics checks examples; the quantiles are numpy's.
-func TestStatistics(t *testing.T) {
+// TestStatistics_AreThoseOfNumpy checks examples; the quantiles are numpy's.
+func TestStatistics_AreThoseOfNumpy(t *testing.T) {
 	for name, want := range map[string]float64{
 		"count": 4, "sum": 100, "mean": 25, "min": 10, "max": 40, "median": 25, "stddev": 12.909944487358056,
 		"jain": 100. * 100 / (4 * 3000), "p25": 17.5, "p50": 25, "p99": 39.7, "p99.9": 39.97,
@@ -135,9 +135,9 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestSettling checks the time from the first row to the last one that enters the
+// TestSettling_IsTheTimeToTheBounds checks the time from the first row to the last one that enters the
 // bounds, for rows in any order.
-func TestSettling(t *testing.T) {
+func TestSettling_IsTheTimeToTheBounds(t *testing.T) {
 	for _, c := range []struct {
 		what           string
 		of             Settling
@@ -161,8 +161,8 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// TestFormat checks that values are formatted in their units.
-func TestFormat(t *testing.T) {
+// TestFormat_UsesUnits checks that values are formatted in their units.
+func TestFormat_UsesUnits(t *testing.T) {
 	for _, c := range []struct {
 		column string
 		x      float64
@@ -181,8 +181,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestParse checks that values are parsed in the units of their columns.
-func TestParse(t *testing.T) {
+// TestParse_UsesUnits checks that values are parsed in the units of their columns.
+func TestParse_UsesUnits(t *testing.T) {
 	for _, c := range []struct {
 		column, text string
 		want         float64
