@@ -10,7 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-func TestProgressLine(t *testing.T) {
+// TestProgressLine_ShowsPaceAndRest of a run.
+func TestProgressLine_ShowsPaceAndRest(t *testing.T) {
 	for _, c := range []struct {
 		now, until units.Time
 		pace       pace
@@ -30,9 +31,9 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// TestWatchProgress: each tick shows the progress since the last one; lines do
-// not wrap, and the last one is erased.
-func TestWatchProgress(t *testing.T) {
+// TestProgress_IsShownAtEachTick: the progress since the last one; lines do not wrap, and the last
+// one is erased.
+func TestProgress_IsShownAtEachTick(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var seen strings.Builder
 	tick := make(chan time.Time)

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// TestRecordFlags: what cannot be written is refused, with the flag's name.
-func TestRecordFlags(t *testing.T) {
+// TestRecordFlags_RefuseWhatCannotBeWritten, with the flag's name.
+func TestRecordFlags_RefuseWhatCannotBeWritten(t *testing.T) {
 	for _, c := range []struct {
 		flags            recordFlags
 		flows, transfers int
@@ -37,8 +37,8 @@ func TestRecordFlags(t *testing.T) {
 	}
 }
 
-// TestWriteRecords: each kind goes to its file, in the format given by the file name.
-func TestWriteRecords(t *testing.T) {
+// TestRecords_EachKindGoesToItsFile, in the format given by the file name.
+func TestRecords_EachKindGoesToItsFile(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	r := &report.Report{Flows: []workload.Result{{Flow: "f", Sent: 3, Received: 2}}}
