@@ -3,7 +3,6 @@ package netnslab
 import (
 	"fmt"
 	"os/exec"
-	"runtime"
 	"syscall"
 )
 
@@ -17,11 +16,10 @@ func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 		return nil, fmt.Errorf("lab %s has no host %s", l.info.Name, host)
 	}
 	started, end := make(chan error), make(chan error, 1)
-	go func() {
+	go notMainThread(func() {
 		// A separate thread, in the namespace until the program ends: the signal
 		// comes when the thread that started it has ended (prctl(2),
-		// PR_SET_PDEATHSIG). It is not unlocked, so it ends with the goroutine.
-		runtime.LockOSThread()
+		// PR_SET_PDEATHSIG).
 		err := joinNamespace(h.Namespace)
 		if err == nil {
 			if c.SysProcAttr == nil {
@@ -34,6 +32,6 @@ func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 		if err == nil {
 			end <- c.Wait()
 		}
-	}()
+	})
 	return end, <-started
 }

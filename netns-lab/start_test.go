@@ -8,15 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
 // virtualHost returns a host whose interface is provided by a program.
 func virtualHost() Host { return hostN(1, Virtual, 0) }
 
-func TestVirtualHost(t *testing.T) {
+func TestVirtualHost_HasNoDevice(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, virtualHost(), hostN(2, TAP, 0))
 	if d := l.Devices(); len(d) != 1 || d[0].Host != "h2" {
 		t.Errorf("devices %+v, want that of h2 only", d)
@@ -35,7 +37,8 @@ func TestVirtualHost(t *testing.T) {
 	}
 }
 
-func TestStartedProgramsEndWithTheLab(t *testing.T) {
+func TestStart_ProgramsEndWithTheLab(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, virtualHost())
 	c := exec.Command("sleep", "1000")
 	ended, err := l.Start("h1", c)
@@ -62,15 +65,12 @@ func TestStartedProgramsEndWithTheLab(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-ended:
-	case <-time.After(30 * time.Second):
-		t.Error("the program outlives the lab")
-	}
+	_ = await.Receive(t, "the program ends with the lab", ended)
 }
 
-// TestStartedProgramsDieWithTheOwner: even if the lab is never removed.
-func TestStartedProgramsDieWithTheOwner(t *testing.T) {
+// Even if the lab is never removed.
+func TestStart_ProgramsDieWithTheOwner(t *testing.T) {
+	t.Parallel()
 	name := labName(t)
 	c := helper("start", name)
 	out, err := c.StdoutPipe()
@@ -86,17 +86,17 @@ func TestStartedProgramsDieWithTheOwner(t *testing.T) {
 	if err != nil || pid == "" {
 		t.Fatalf("%q, %v", b[:n], err)
 	}
+	own, err1 := os.Readlink("/proc/self/ns/net")
+	its, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", c.Process.Pid))
+	if err1 != nil || err2 != nil || own != its {
+		t.Errorf("the owner is in %s, %v, and this test in %s, %v", its, err2, own, err1)
+	}
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	await.True(t, "the program dies with the owner", func() bool {
 		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			break
-		}
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("the program outlives the owner")
-		}
-	}
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
 	if err := Sweep(name); err != nil {
 		t.Error(err)
 	}
