@@ -17,7 +17,7 @@ const (
 
 	// killWait is how long a killed process may take to disappear. Only one that
 	// hangs in the kernel takes longer.
-	killWait = 5 * time.Second
+	killWait = 30 * time.Second
 )
 
 // endProcesses ends the processes in these network namespaces, except the PIDs in
