@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // ownLab makes the lab args[0] with a host for each further argument and holds it;
@@ -74,7 +72,8 @@ func kill(t *testing.T, p *exec.Cmd) {
 	_ = p.Wait()
 }
 
-func TestSweepAfterCrash(t *testing.T) {
+func TestSweep_RemovesALabWhoseOwnerCrashed(t *testing.T) {
+	t.Parallel()
 	name := labName(t)
 	owner := startOwner(t, name, "a", "b")
 	if info, err := Find(name); err != nil || !info.Running || info.PID != owner.Process.Pid {
@@ -83,13 +82,7 @@ func TestSweepAfterCrash(t *testing.T) {
 	if err := Sweep(name); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(owner.Process.Pid)) {
 		t.Errorf("Sweep while the owner lives: %v", err)
 	}
-	program := helper("exec", name, "b", "sleep", "100")
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- program.Wait() }()
-	time.Sleep(100 * time.Millisecond)
+	program, _ := startReady(t, name, "b", "echo ready; exec sleep 100")
 	kill(t, owner)
 
 	if info, err := Find(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
@@ -99,7 +92,7 @@ func TestSweepAfterCrash(t *testing.T) {
 		t.Errorf("Exec after the crash: %v", err)
 	}
 	// The host's programs end with the owner.
-	if err := <-ended; err == nil || err.Error() != "signal: killed" {
+	if err := program.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the program in the host ended with %v, want SIGKILL", err)
 	}
 	if err := Sweep(name); err != nil {
@@ -110,7 +103,8 @@ func TestSweepAfterCrash(t *testing.T) {
 	}
 }
 
-func TestCreateAfterCrash(t *testing.T) {
+func TestCreate_ReplacesALabWhoseOwnerCrashed(t *testing.T) {
+	t.Parallel()
 	name := labName(t)
 	kill(t, startOwner(t, name, "a", "b"))
 	left := filepath.Join(stateDir, name, "left", "behind")
@@ -134,9 +128,10 @@ func TestCreateAfterCrash(t *testing.T) {
 
 // An owner that was killed holds its lock until the kernel has closed its devices:
 // others wait for that in the meantime.
-func TestCreateWhileTheOwnerDies(t *testing.T) {
+func TestCreate_WaitsForADyingOwner(t *testing.T) {
+	t.Parallel()
 	name := labName(t)
-	for i := range 20 {
+	for i := range 10 {
 		owner := startOwner(t, name, "a", "b")
 		if err := owner.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -166,7 +161,8 @@ func TestCreateWhileTheOwnerDies(t *testing.T) {
 	}
 }
 
-func TestIsDying(t *testing.T) {
+func TestIsDying_TellsKilledFromRunning(t *testing.T) {
+	t.Parallel()
 	if isDying(os.Getpid()) {
 		t.Error("this process is said to be dying")
 	}
@@ -185,19 +181,24 @@ func TestIsDying(t *testing.T) {
 	}
 }
 
-// An owner that makes and closes its lab without pause is killed at times that cover
-// all stages.
-func TestKilledAtAnyMoment(t *testing.T) {
+// An owner that makes and closes its lab without pause is killed as soon as each of the lab's
+// files has been made, or removed.
+func TestSweep_RemovesALabKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	name := labName(t)
 	if err := Sweep(name); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Sweep of nothing: %v", err)
 	}
-	places := map[int]int{}
-	for range 40 {
-		owner := startOwner(t, name, "churn", "a", "b", "c")
-		time.Sleep(rand.N(60 * time.Millisecond))
+	const files = 5 // each host has two
+	for i := range 2 * files {
+		owner := startOwner(t, name, "churn", "a", "b")
+		n, made := i/2+1, i%2 == 1
+		there := func() bool { return len(residue(name)) >= n }
+		for there() == made {
+		}
+		for there() != made {
+		}
 		kill(t, owner)
-		places[len(residue(name))]++
 		if err := Sweep(name); err != nil && !errors.Is(err, ErrUnknown) {
 			t.Fatal(err)
 		}
@@ -205,5 +206,4 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Fatalf("left behind: %v", left)
 		}
 	}
-	t.Logf("files there at the kill, and how often: %v", places)
 }

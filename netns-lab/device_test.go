@@ -1,7 +1,7 @@
 package netnslab
 
 import (
-	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/sim/units"
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/internal/await"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // frameTo returns an Ethernet frame of an experimental type (RFC 5342) to d's host.
@@ -19,7 +21,8 @@ func frameTo(d *Device) []byte {
 	return append(frame, make([]byte, 46)...)
 }
 
-func TestCountersAgreeWithTheDevice(t *testing.T) {
+func TestCounters_AgreeWithTheDevice(t *testing.T) {
+	t.Parallel()
 	h := hostN(1, TAP, 0)
 	h.Interfaces[0].TxQueueLen = 50
 	l := makeLab(t, h, hostN(2, TAP, 0))
@@ -31,7 +34,7 @@ func TestCountersAgreeWithTheDevice(t *testing.T) {
 		}
 	}
 	// The device is not read, so that its ring fills up and drops.
-	inside(t, l, "h1", "ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "eth0")
+	inNetwork(t, l, "h1", "ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "eth0")
 	conn := listenIn(t, l, "h1", 0)
 	const sent = 200
 	for range sent {
@@ -65,44 +68,62 @@ func TestCountersAgreeWithTheDevice(t *testing.T) {
 	}
 }
 
-func TestCarrier(t *testing.T) {
-	l, w := shapedPair(t, TAP, 1500, units.Gbps)
-	d := l.Devices()[0]
-	sender := listenIn(t, l, "h1", 0)
-	for _, c := range []struct {
-		up   bool
-		want string
-	}{{false, "<NO-CARRIER,"}, {true, "UP,LOWER_UP>"}} {
-		if err := d.SetCarrier(c.up); err != nil {
-			t.Fatal(err)
-		}
-		if out := inside(t, l, "h1", "ip", "-o", "link", "show", "eth0"); !strings.Contains(out, c.want) {
-			t.Errorf("with carrier %v: %s", c.up, out)
-		}
-		before := w.frames.Load()
-		if err := send(sender, nil); err != nil {
-			t.Fatal(err)
-		}
-		if !c.up {
-			time.Sleep(20 * time.Millisecond)
-			if n := w.frames.Load() - before; n > 0 {
-				t.Errorf("%d frames without a carrier", n)
-			}
-			continue
-		}
-		waitFor(t, "a frame from the host", func() bool { return w.frames.Load() > before })
+// plug sets the carrier of h1 and waits until the host's kernel has acted on it.
+func plug(t *testing.T, l *Lab, up bool) {
+	t.Helper()
+	flags, state := "<NO-CARRIER,", "state DOWN"
+	if up {
+		flags, state = "UP,LOWER_UP>", "state UP"
 	}
-	if out := inside(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(out, "tbf") {
+	if err := l.Devices()[0].SetCarrier(up); err != nil {
+		t.Fatal(err)
+	}
+	show := func() string { return inNetwork(t, l, "h1", "ip", "-o", "link", "show", "dev", "eth0") }
+	if out := show(); !strings.Contains(out, flags) {
+		t.Errorf("with carrier %v: %s", up, out)
+	}
+	await.True(t, state, func() bool { return strings.Contains(show(), state) })
+}
+
+func TestCarrier_LossStopsTheHost(t *testing.T) {
+	t.Parallel()
+	l, _ := shapedPair(t, TAP, 1500, units.Gbps)
+	sender, receiver := listenIn(t, l, "h1", 0), listenIn(t, l, "h2", blastPort)
+	for _, up := range []bool{false, true} {
+		plug(t, l, up)
+		if err := send(sender, fmt.Append(nil, up)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := receive(t, receiver); got != "true" {
+		t.Errorf("with carrier %s a datagram was sent", got)
+	}
+	if out := inNetwork(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(out, "tbf") {
 		t.Errorf("the shaper went with the carrier: %s", out)
 	}
 }
 
-func TestSetMTU(t *testing.T) {
+// receive returns the next datagram and its sender.
+func receive(t *testing.T, at *net.UDPConn) (text string, from net.IP) {
+	t.Helper()
+	if err := at.SetReadDeadline(time.Now().Add(await.Limit)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	n, sender, err := at.ReadFromUDP(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(buf[:n]), sender.IP
+}
+
+func TestSetMTU_ChangesTheInterface(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
 	if err := l.Devices()[0].SetMTU(4000); err != nil {
 		t.Fatal(err)
 	}
-	if out := inside(t, l, "h1", "ip", "-o", "link", "show", "eth0"); !strings.Contains(out, "mtu 4000 ") {
+	if out := inNetwork(t, l, "h1", "ip", "-o", "link", "show", "eth0"); !strings.Contains(out, "mtu 4000 ") {
 		t.Error(out)
 	}
 	if err := l.Devices()[0].SetMTU(70000); err == nil || !strings.Contains(err.Error(), "68 to 65521") {
@@ -112,7 +133,8 @@ func TestSetMTU(t *testing.T) {
 
 // Programs started on the emulator's machine must not inherit the devices: these
 // would outlive the lab.
-func TestDevicesAreNotInherited(t *testing.T) {
+func TestDevices_AreNotInherited(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(2)...)
 	for _, d := range l.Devices() {
 		flags, err := unix.FcntlInt(uintptr(d.FD), unix.F_GETFD, 0)
@@ -123,12 +145,12 @@ func TestDevicesAreNotInherited(t *testing.T) {
 }
 
 // A thread that worked in a host must not run other goroutines there.
-func TestThreadsComeBack(t *testing.T) {
+func TestThreads_ReturnToTheirNamespace(t *testing.T) {
 	home, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
-	makeLab(t, hostsN(20)...)
+	makeLab(t, hostsN(8)...)
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		t.Fatal(err)
@@ -140,19 +162,15 @@ func TestThreadsComeBack(t *testing.T) {
 	}
 }
 
-func TestFramesReachTheHost(t *testing.T) {
+func TestFrames_ReachTheHost(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostN(1, TUN, 0), hostN(2, TUN, 0))
 	join(t, l.Devices()[0], l.Devices()[1])
 	at := listenIn(t, l, "h2", blastPort)
 	if err := send(listenIn(t, l, "h1", 0), []byte("over the wire")); err != nil {
 		t.Fatal(err)
 	}
-	buf := make([]byte, 100)
-	if err := at.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	n, from, err := at.ReadFrom(buf)
-	if err != nil || !bytes.Equal(buf[:n], []byte("over the wire")) || !from.(*net.UDPAddr).IP.Equal(net.IPv4(10, 0, 0, 1)) {
-		t.Errorf("got %q from %v, %v", buf[:n], from, err)
+	if got, from := receive(t, at); got != "over the wire" || !from.Equal(net.IPv4(10, 0, 0, 1)) {
+		t.Errorf("got %q from %v", got, from)
 	}
 }

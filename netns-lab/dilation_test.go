@@ -7,24 +7,25 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDilatedHost: in a host that is 100 times slower than real time, devices are 100
-// times slower and the kernel's timers take 100 times as long.
-func TestDilatedHost(t *testing.T) {
+// In a host that is 100 times slower than real time, devices are 100 times slower and the
+// kernel's timers take 100 times as long.
+func TestDilatedHost_HasSlowDevicesAndTimers(t *testing.T) {
+	t.Parallel()
 	h := hostN(1, TAP, 10*units.Gbps)
 	h.Interfaces[0].Offload = true
 	h.Dilation = 100
 	l := makeLab(t, h)
 	name := h.Interfaces[0].Name
-	tc := inside(t, l, h.Name, "tc", "qdisc", "show", "dev", name)
+	tc := inNetwork(t, l, h.Name, "tc", "qdisc", "show", "dev", name)
 	if !strings.Contains(tc, "rate 99900Kbit") { // 100 Mb/s, less a thousandth
 		t.Errorf("a device of 10 Gb/s has the shaper %s", tc)
 	}
 	// Super-packets are sized for 10 Gb/s: 64 KB, not the 8 packets of 100 Mb/s.
-	if got := inside(t, l, h.Name, "ip", "-d", "link", "show", name); !strings.Contains(got, "gso_max_segs 43") {
+	if got := inNetwork(t, l, h.Name, "ip", "-d", "link", "show", name); !strings.Contains(got, "gso_max_segs 43") {
 		t.Errorf("gso_max_segs is not that of 10 Gb/s: %s", got)
 	}
 	for _, family := range []string{"-4", "-6"} {
-		routes := inside(t, l, h.Name, "ip", family, "route", "show", "dev", name)
+		routes := inNetwork(t, l, h.Name, "ip", family, "route", "show", "dev", name)
 		slow := 0
 		for line := range strings.Lines(routes) {
 			if strings.Contains(line, "rto_min lock 20s") {
@@ -46,7 +47,7 @@ func TestDilatedHost(t *testing.T) {
 			t.Logf("this kernel has no %s", key)
 			continue
 		}
-		if got := strings.TrimSpace(inside(t, l, h.Name, "cat", "/proc/sys/"+key)); got != want {
+		if got := strings.TrimSpace(inNetwork(t, l, h.Name, "cat", "/proc/sys/"+key)); got != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
 	}
@@ -54,13 +55,13 @@ func TestDilatedHost(t *testing.T) {
 	if err := l.Devices()[0].SetRate(units.Gbps); err != nil {
 		t.Fatal(err)
 	}
-	if tc := inside(t, l, h.Name, "tc", "qdisc", "show", "dev", name); !strings.Contains(tc, "rate 9990Kbit") {
+	if tc := inNetwork(t, l, h.Name, "tc", "qdisc", "show", "dev", name); !strings.Contains(tc, "rate 9990Kbit") {
 		t.Errorf("a device of 1 Gb/s has the shaper %s", tc)
 	}
 }
 
-// TestSlowedSysctls: there are none at dilation 1, and no values that overflow in the kernel.
-func TestSlowedSysctls(t *testing.T) {
+// There are none at dilation 1, and no values that overflow in the kernel.
+func TestSlowedSysctls_FitTheKernel(t *testing.T) {
 	if got := append(slowedSysctls(1), slowedNeighbours(1, "lo")...); got != nil {
 		t.Errorf("at dilation 1: %v", got)
 	}

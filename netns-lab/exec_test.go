@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestExec(t *testing.T) {
+func TestExec_RunsAProgramInItsHost(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	lab := l.Info().Name
 
@@ -49,7 +49,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-func TestExecErrors(t *testing.T) {
+func TestExec_ExplainsWhatItCannotRun(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(2)...)
 	lab := l.Info().Name
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestValidate(t *testing.T) {
+func TestValidate_NamesTheFault(t *testing.T) {
 	if err := validate("leaf-spine_2.x", hostsN(3)); err != nil {
 		t.Error(err)
 	}

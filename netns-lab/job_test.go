@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
 // terminal is a terminal with a program in its own session.
@@ -62,7 +64,16 @@ func openTerminal(t *testing.T, argv ...string) *terminal {
 			x.mu.Unlock()
 		}
 	}()
-	t.Cleanup(func() { _ = x.c.Process.Kill(); _ = x.c.Wait(); side.Close() })
+	t.Cleanup(func() {
+		_ = x.c.Process.Kill()
+		_ = x.c.Wait()
+		side.Close()
+		if t.Failed() {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			t.Logf("last the terminal showed %q", x.said.String())
+		}
+	})
 	return x
 }
 
@@ -76,31 +87,35 @@ func (x *terminal) types(text string) {
 // shows waits until the terminal has shown a text, and discards the output before it.
 func (x *terminal) shows(text string) {
 	x.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	await.True(x.t, fmt.Sprintf("the terminal shows %q", text), func() bool {
 		x.mu.Lock()
+		defer x.mu.Unlock()
 		_, rest, ok := bytes.Cut(x.said.Bytes(), []byte(text))
 		if ok {
 			rest = bytes.Clone(rest)
 			x.said.Reset()
 			x.said.Write(rest)
 		}
-		said := x.said.String()
-		x.mu.Unlock()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			x.t.Fatalf("the terminal does not show %q but %q", text, said)
-		}
-	}
+		return ok
+	})
 }
 
-// settles waits for a job to come to the foreground, which has no visible sign:
-// input typed while the foreground group changes may get lost, as with any job.
-func (x *terminal) settles() { time.Sleep(500 * time.Millisecond) }
+// awaitInFront waits until a program is in the foreground: input typed while the foreground
+// group changes may get lost, as with any job.
+func (x *terminal) awaitInFront(program string) {
+	x.t.Helper()
+	await.True(x.t, program+" in the foreground", func() bool {
+		group, err := unix.IoctlGetInt(int(x.side.Fd()), unix.TIOCGPGRP)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		leader, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", group))
+		return string(leader) == program+"\n"
+	})
+}
 
-// TestJobControl: for its shell outside, a program in a host is a job like any other.
-func TestJobControl(t *testing.T) {
+// For its shell outside, a program in a host is a job like any other.
+func TestJob_IsControlledByTheShell(t *testing.T) {
 	l := makeLab(t, hostsN(2)...)
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("SKIPPED: this test needs bash")
@@ -122,7 +137,7 @@ func TestJobControl(t *testing.T) {
 	x.shows("Stopped")
 	x.types("fg\n")
 	x.shows("exec cat'\r\n")
-	x.settles()
+	x.awaitInFront("cat")
 	x.types("two\n")
 	x.shows("two\r\ntwo\r\n")
 	x.types("\x03") // Ctrl-C
@@ -160,7 +175,7 @@ func TestJobControl(t *testing.T) {
 		x.shows("ready")
 		x.types("\x1a")
 		x.shows("Stopped")
-		x.types("kill -KILL %1; sleep 0.3; jobs\n")
+		x.types("kill -KILL %1; while kill -0 %1 2>/dev/null; do sleep 0.02; done\n")
 		x.shows("in> ")
 		x.types("exit 5\n")
 		x.shows("code 5.")
@@ -173,7 +188,7 @@ func TestJobControl(t *testing.T) {
 	x.shows("Stopped")
 	x.types("fg\n")
 	x.shows("exec cat'\r\n")
-	x.settles()
+	x.awaitInFront("cat")
 	x.types("four\n")
 	x.shows("four\r\nfour\r\n")
 	x.types("\x04") // end of file
@@ -193,27 +208,16 @@ func TestJobControl(t *testing.T) {
 	}
 }
 
-// TestSignals: signals to a process that runs a program in a host are forwarded to
-// the program.
-func TestSignals(t *testing.T) {
+// Signals to a process that runs a program in a host are forwarded to the program.
+func TestSignals_ReachTheProgram(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
 	lab := l.Info().Name
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, 40} {
 		if ignored(t, s) {
 			continue
 		}
-		c := helper("exec", lab, "h1", "sh", "-c", fmt.Sprintf("trap 'echo caught; exit 7' %d; echo ready; while :; do sleep 0.02; done", s))
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		b := make([]byte, 100)
-		if n, err := out.Read(b); err != nil || string(b[:n]) != "ready\n" {
-			t.Fatalf("%q, %v", b[:n], err)
-		}
+		c, out := startReady(t, lab, "h1", fmt.Sprintf("trap 'echo caught; exit 7' %d; echo ready; while :; do sleep 0.02; done", s))
 		_ = c.Process.Signal(s)
 		var rest bytes.Buffer
 		_, _ = rest.ReadFrom(out)
@@ -232,13 +236,18 @@ func TestSignals(t *testing.T) {
 			t.Errorf("a program's end by %v came back as %v", s, c.ProcessState)
 		}
 	}
-	// The program also ignores a signal that nohup(1) has made this process ignore.
-	if signal.Ignored(unix.SIGHUP) {
-		t.Skip("SKIPPED: this test itself ignores SIGHUP")
+}
+
+// The program also ignores a signal that weft exec ignores, as under nohup(1).
+func TestSignals_StayIgnored(t *testing.T) {
+	t.Parallel()
+	l := makeLab(t, hostsN(1)...)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	signal.Ignore(unix.SIGHUP)
-	defer signal.Reset(unix.SIGHUP)
-	c := helper("exec", lab, "h1", "sh", "-c", "kill -HUP $$; echo alive")
+	c := exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", self, l.Info().Name, "h1", "sh", "-c", "kill -HUP $$; echo alive")
+	c.Env = append(os.Environ(), helperEnv+"=exec")
 	if out, err := c.Output(); err != nil || string(out) != "alive\n" {
 		t.Errorf("with SIGHUP ignored: %q, %v", out, err)
 	}
@@ -255,18 +264,18 @@ func ignored(t *testing.T, s syscall.Signal) bool {
 	return true
 }
 
-// TestKilledExec: the program ends with the process that runs it.
-func TestKilledExec(t *testing.T) {
+// The program ends with the process that runs it.
+func TestExec_KilledEndsItsProgram(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
 	c := program(t, l, "h1", "sleep", "1004")
 	_ = c.Process.Kill()
-	waitFor(t, "the end of the program", func() bool {
-		return !strings.Contains(inside(t, l, "h1", "ps", "-eo", "args"), "sleep 1004")
-	})
+	await.True(t, "the end of the program", func() bool { return len(commandsIn(t, l, "h1")) == 0 })
 }
 
-// TestExecKilledAtAnyMoment: the same holds while the program is about to start.
-func TestExecKilledAtAnyMoment(t *testing.T) {
+// The same holds while the program is about to start.
+func TestExec_KilledAtAnyMomentLeavesNoProgram(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
 	for range 60 {
 		c := helper("exec", l.Info().Name, "h1", "sleep", "1005")
@@ -277,15 +286,13 @@ func TestExecKilledAtAnyMoment(t *testing.T) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
-	waitFor(t, "the end of the programs", func() bool {
-		out := inside(t, l, "h1", "ps", "-eo", "args")
-		return !strings.Contains(out, "sleep 1005") && !strings.Contains(out, enterName)
-	})
+	await.True(t, "the end of the programs", func() bool { return len(commandsIn(t, l, "h1")) == 0 })
 }
 
-// TestInheritedFiles: a program has the open files, the directory and the environment
-// of the process that runs it.
-func TestInheritedFiles(t *testing.T) {
+// A program has the open files, the directory and the environment of the process that
+// runs it.
+func TestExec_PassesOnFilesDirectoryAndEnvironment(t *testing.T) {
+	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -1,7 +1,9 @@
 package netnslab
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -69,7 +71,7 @@ var labs atomic.Int32
 // end of the test that nothing of the lab is left.
 func labName(t testing.TB) string {
 	needRoot(t)
-	name := fmt.Sprintf("t%d-%d", os.Getpid(), labs.Add(1))
+	name := fmt.Sprintf("n%d-%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
 		if left := residue(name); len(left) > 0 {
 			t.Errorf("left behind: %s", strings.Join(left, ", "))
@@ -121,6 +123,42 @@ func hostsN(n int) (hosts []Host) {
 		hosts = append(hosts, hostN(i+1, TAP, units.Gbps))
 	}
 	return hosts
+}
+
+// startReady starts a shell script in a host and returns, with its output, when it has printed
+// "ready".
+func startReady(t testing.TB, lab, host, script string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	c := helper("exec", lab, host, "sh", "-c", script)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, len("ready\n"))
+	if _, err := io.ReadFull(out, b); err != nil || string(b) != "ready\n" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	return c, out
+}
+
+// inNetwork runs a program of the machine in the network of a host of l and returns what it
+// printed. It is much cheaper than inside.
+func inNetwork(t testing.TB, l *Lab, host string, argv ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Stdout, c.Stderr = &out, &out
+	ended, err := l.Start(host, c)
+	if err == nil {
+		err = <-ended
+	}
+	if err != nil {
+		t.Fatalf("%v in the network of %s: %v\n%s", argv, host, err, out.String())
+	}
+	return out.String()
 }
 
 // inside runs a program in a host of l and returns what it printed.

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -38,12 +39,9 @@ func heldPair(t *testing.T, kind DeviceKind, offload bool, r units.Rate) (*Lab, 
 // knowEachOther spares h1 and h2 neighbour resolution, which may cost packets.
 func knowEachOther(t *testing.T, l *Lab) {
 	for i, d := range l.Devices() {
-		inside(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
+		inNetwork(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
 	}
 }
-
-// stillFor is how long a queue must be silent to count as held.
-const stillFor = 100 * time.Millisecond
 
 // numbered is a numbered stream of datagrams from h1 to h2.
 type numbered struct {
@@ -52,7 +50,7 @@ type numbered struct {
 }
 
 // number sends n datagrams of size bytes in a class. The sender blocks when its
-// socket's buffer is full.
+// socket's buffer is full, which has room for some hundred of 1000 bytes.
 func number(t *testing.T, l *Lab, dscp, port, n, size int) (*numbered, *sync.WaitGroup) {
 	at := listenIn(t, l, "h2", port)
 	setOption(t, at, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 100_000_000)
@@ -75,6 +73,7 @@ func number(t *testing.T, l *Lab, dscp, port, n, size int) (*numbered, *sync.Wai
 		}
 	}()
 	from := dscpSocket(t, l, "h1", dscp)
+	setOption(t, from, unix.SOL_SOCKET, unix.SO_SNDBUF, 100_000)
 	var done sync.WaitGroup
 	done.Go(func() {
 		payload := make([]byte, size)
@@ -89,33 +88,36 @@ func number(t *testing.T, l *Lab, dscp, port, n, size int) (*numbered, *sync.Wai
 	t.Cleanup(func() {
 		from.Close()
 		done.Wait()
+		if t.Failed() {
+			t.Logf("DSCP %d: %d of %d sent and %d received, %d twice", dscp, s.sent.Load(), n, s.received.Load(), s.again.Load())
+		}
 	})
 	return s, &done
-}
-
-// waitStill waits until nothing more is received.
-func (s *numbered) waitStill(t *testing.T) {
-	t.Helper()
-	waitFor(t, "a class that is held to stand still", func() bool {
-		before := s.received.Load()
-		time.Sleep(stillFor)
-		return s.received.Load() == before
-	})
 }
 
 // waitAll waits until n are received.
 func (s *numbered) waitAll(t *testing.T, what string, n int64) {
 	t.Helper()
-	for start := time.Now(); s.received.Load() != n; time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > 20*time.Second {
-			t.Fatalf("%s: %d of %d sent and %d received, %d twice", what, s.sent.Load(), n, s.received.Load(), s.again.Load())
-		}
+	await.True(t, what, func() bool { return s.received.Load() == n })
+}
+
+// checkHeld checks that the sender of more packets was stopped when its queue was held, at start
+// or later, and that only the content of the bucket has come, and what may trickle.
+func (s *numbered) checkHeld(t *testing.T, d *Device, n int64, start time.Time) {
+	t.Helper()
+	if s.sent.Load() == n {
+		t.Error("a sender was not stopped")
+	}
+	got := 1000 * s.received.Load() // bytes
+	if most := int64(d.shaper.tallest) + int64(trickle*time.Since(start).Seconds()); got > most {
+		t.Errorf("%d bytes came from a queue that is held, more than %d", got, most)
 	}
 }
 
 // One class stops, with its senders, and no other; after a resume all its packets arrive.
-func TestHoldOneClass(t *testing.T) {
+func TestHold_StopsOneClassOnly(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	for _, c := range []struct {
 		kind    DeviceKind
 		offload bool
@@ -124,34 +126,27 @@ func TestHoldOneClass(t *testing.T) {
 		{TAP, false, 200 * units.Mbps}, {TAP, true, 200 * units.Mbps}, {TUN, true, 200 * units.Mbps}, {TUN, false, 0}, {TAP, true, 0},
 	} {
 		t.Run(fmt.Sprintf("%v offload %v %s", c.kind, c.offload, c.rate), func(t *testing.T) {
+			t.Parallel()
 			l, w := heldPair(t, c.kind, c.offload, c.rate)
 			d := l.Devices()[0]
 			queue, _ := d.Queues(3)
+			start := time.Now()
 			if err := d.Hold(queue); err != nil {
 				t.Fatal(err)
 			}
 			const n = 3000
 			held, heldDone := number(t, l, 26, 7001, n, 1000)
-			held.waitStill(t)
-			if sent := held.sent.Load(); sent == n {
-				t.Error("the sender of a class that is held was not stopped")
-			}
-			// Only the bucket's content has come, and the packets that the wire holds.
-			if got := held.received.Load(); got > int64(d.shaper.tallest)/1000 {
-				t.Errorf("%d packets came from a class that is held, more than a bucket of %d bytes", got, d.shaper.tallest)
-			}
-			counters, err := d.Counters()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if q := counters.Queues[queue]; q.Packets == 0 || q.Bytes < 1000 || q.Drops != 0 || counters.QueuePackets < q.Packets {
-				t.Errorf("%+v of %+v waits in the host", q, counters)
-			}
+			await.True(t, "packets that wait in the queue", func() bool { return countersOf(t, d).Queues[queue].Packets > 0 })
 			free, freeDone := number(t, l, 0, 7002, n, 1000)
 			freeDone.Wait()
-			free.waitAll(t, "another class to arrive", n)
+			free.waitAll(t, "all packets of another class", n)
 			if free.again.Load() != 0 {
 				t.Error("packets of another class came twice")
+			}
+			held.checkHeld(t, d, n, start)
+			counters := countersOf(t, d)
+			if q := counters.Queues[queue]; q.Packets == 0 || q.Bytes < 1000 || q.Drops != 0 || counters.QueuePackets < q.Packets {
+				t.Errorf("%+v of %+v waits in the host", q, counters)
 			}
 			before := held.received.Load()
 			if err := d.Resume(queue); err != nil {
@@ -162,15 +157,16 @@ func TestHoldOneClass(t *testing.T) {
 			if before == n || held.again.Load() != 0 {
 				t.Errorf("%d came before the end of the hold, %d twice", before, held.again.Load())
 			}
-			waitFor(t, "the frame that wakes the queue", func() bool { return w.kicks.Load() == 1 })
+			await.True(t, "the frame that wakes the queue", func() bool { return w.kicks.Load() == 1 })
 			checkNothingDropped(t, d)
 		})
 	}
 }
 
 // A non-blocking sender gets an error.
-func TestHeldSenderIsTold(t *testing.T) {
+func TestHold_TellsNonBlockingSenders(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
 	if err := d.Hold(2); err != nil {
@@ -192,9 +188,29 @@ func TestHeldSenderIsTold(t *testing.T) {
 	checkNothingDropped(t, d)
 }
 
+// transferred is a transfer by TCP.
+type transferred struct {
+	size     int64
+	received atomic.Int64
+	checked  sync.WaitGroup
+}
+
+// Write counts received bytes.
+func (x *transferred) Write(b []byte) (int, error) {
+	x.received.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// waitMore waits until some more bytes have been received, or all.
+func (x *transferred) waitMore(t *testing.T, n int64) {
+	t.Helper()
+	want := min(x.received.Load()+n, x.size)
+	await.True(t, "more bytes of TCP", func() bool { return x.received.Load() >= want })
+}
+
 // transfer sends size random bytes over TCP (reno) in a class, from h1 to h2, and
 // checks the received bytes.
-func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.WaitGroup {
+func transfer(t *testing.T, l *Lab, dscp, size int) *transferred {
 	listener := socketIn(t, l, "h2", func() (net.Listener, error) { return net.Listen("tcp4", "10.0.0.2:0") })
 	t.Cleanup(func() { listener.Close() })
 	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -207,8 +223,8 @@ func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.Wai
 	conn := socketIn(t, l, "h1", func() (net.Conn, error) { return dialer.Dial("tcp4", listener.Addr().String()) })
 	t.Cleanup(func() { conn.Close() })
 	random := rand.NewChaCha8([32]byte{1})
+	x := &transferred{size: int64(size)}
 	var sent, received [sha256.Size]byte
-	var n int64
 	var all sync.WaitGroup
 	all.Go(func() {
 		defer conn.Close()
@@ -219,7 +235,6 @@ func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.Wai
 		sent = [sha256.Size]byte(h.Sum(nil))
 	})
 	all.Go(func() {
-		defer done.Store(true)
 		in, err := listener.Accept()
 		if err != nil {
 			t.Error(err)
@@ -227,57 +242,54 @@ func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.Wai
 		}
 		defer in.Close()
 		h := sha256.New()
-		if n, err = io.Copy(h, in); err != nil {
+		if _, err = io.Copy(io.MultiWriter(h, x), in); err != nil {
 			t.Error(err)
 		}
 		received = [sha256.Size]byte(h.Sum(nil))
 	})
-	var checked sync.WaitGroup
-	checked.Go(func() {
+	x.checked.Go(func() {
 		all.Wait()
-		if n != int64(size) || sent != received {
+		if n := x.received.Load(); n != x.size || sent != received {
 			t.Errorf("%d bytes came of %d, or others", n, size)
 		}
 	})
-	return &checked
+	return x
 }
 
-// TCP continues after every hold and loses nothing.
-func TestHoldTCP(t *testing.T) {
+// TCP continues after every hold and loses nothing. A hold lasts while another class goes on.
+func TestHold_LosesNothingOfTCP(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	for _, rate := range []units.Rate{500 * units.Mbps, 0} {
 		t.Run(rate.String(), func(t *testing.T) {
+			t.Parallel()
 			l, _ := heldPair(t, TAP, true, rate)
 			d := l.Devices()[0]
-			var done, other atomic.Bool
-			const size = 50_000_000
-			ends := []*sync.WaitGroup{transfer(t, l, 46, size, &done), transfer(t, l, 0, size, &other)}
-			holds := 0
-			for !done.Load() {
+			const size, some = 20_000_000, 200_000
+			held, other := transfer(t, l, 46, size), transfer(t, l, 0, size)
+			for held.received.Load() < size && other.received.Load() < size {
 				if err := d.Hold(2); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(2 * time.Millisecond)
+				other.waitMore(t, some)
 				if err := d.Resume(2); err != nil {
 					t.Fatal(err)
 				}
-				holds++
-				time.Sleep(2 * time.Millisecond)
+				held.waitMore(t, some)
 			}
-			for _, e := range ends {
-				e.Wait()
-			}
+			held.checked.Wait()
+			other.checked.Wait()
 			checkNothingDropped(t, d)
-			t.Logf("held %d times", holds)
 		})
 	}
 }
 
 // If classes cannot be kept apart, all are held together.
-func TestHoldTheWholeHost(t *testing.T) {
+func TestHold_WithoutSteeringStopsAllClasses(t *testing.T) {
 	refuseSteering(t)
 	l, _ := heldPair(t, TAP, true, 200*units.Mbps)
 	d := l.Devices()[0]
+	start := time.Now()
 	if err := d.Hold(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +299,17 @@ func TestHoldTheWholeHost(t *testing.T) {
 		s, _ := number(t, l, dscp, 7001+i, n, 1000)
 		streams = append(streams, s)
 	}
-	for _, s := range streams {
-		s.waitStill(t)
-		if s.sent.Load() == n {
-			t.Error("a sender was not stopped")
+	await.True(t, "packets that wait in the host", func() bool { return countersOf(t, d).QueuePackets > 0 })
+	// Packets in the other direction pass meanwhile.
+	from, at := listenIn(t, l, "h2", 0), listenIn(t, l, "h1", blastPort)
+	for range 200 {
+		if _, err := from.WriteTo(make([]byte, 100), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: blastPort}); err != nil {
+			t.Fatal(err)
 		}
+		receive(t, at)
+	}
+	for _, s := range streams {
+		s.checkHeld(t, d, n, start)
 	}
 	if err := d.Resume(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
@@ -303,12 +321,13 @@ func TestHoldTheWholeHost(t *testing.T) {
 }
 
 // Rates and MTUs apply to all queues. A held queue adopts them when it is resumed.
-func TestQueuesFollow(t *testing.T) {
+func TestQueues_FollowRateAndMTU(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	l, w := heldPair(t, TAP, false, 100*units.Mbps)
 	d := l.Devices()[0]
 	buckets := func() (rates []string) {
-		for line := range strings.Lines(inside(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0")) {
+		for line := range strings.Lines(inNetwork(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0")) {
 			if f := strings.Fields(line); f[1] == "tbf" {
 				rates = append(rates, f[2]+f[6])
 			}
@@ -353,38 +372,37 @@ func TestQueuesFollow(t *testing.T) {
 	if err := d.SetRate(0); err != nil {
 		t.Fatal(err)
 	}
-	if got := buckets(); len(got) != 3 || strings.Contains(strings.Join(got, " "), "Mbit") {
-		t.Errorf("without a limit: %v", got)
+	unlimited := buckets()
+	if len(unlimited) != 3 || strings.Contains(strings.Join(unlimited, " "), "Mbit") {
+		t.Errorf("without a limit: %v", unlimited)
 	}
-	if out := inside(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); strings.Count(out, "qdisc") != 4 {
+	if out := inNetwork(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); strings.Count(out, "qdisc") != 4 {
 		t.Errorf("mq and three token buckets, and no more, are to be there:\n%s", out)
 	}
-	for _, up := range []bool{false, true} {
-		if err := d.SetCarrier(up); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(buckets()...)
+	plug(t, l, false)
+	plug(t, l, true)
+	check(unlimited...)
 	s, _ = number(t, l, 46, 7002, 20, 1000)
 	s.waitAll(t, "packets after the cable was pulled", 20)
 }
 
 // In a device that is down there is nothing to wake.
-func TestResumeWhileDown(t *testing.T) {
+func TestResume_WorksWhileTheDeviceIsDown(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
 	if err := d.Hold(1); err != nil {
 		t.Fatal(err)
 	}
-	inside(t, l, "h1", "ip", "link", "set", "eth0", "down")
+	inNetwork(t, l, "h1", "ip", "link", "set", "eth0", "down")
 	if err := d.Resume(1); err != nil {
 		t.Fatal(err)
 	}
-	inside(t, l, "h1", "ip", "link", "set", "eth0", "up")
+	inNetwork(t, l, "h1", "ip", "link", "set", "eth0", "up")
 	s, _ := number(t, l, 26, 7001, 20, 1000)
 	s.waitAll(t, "packets of a device that is up again", 20)
-	if out := inside(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); strings.Count(out, "tbf") != 3 {
+	if out := inNetwork(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); strings.Count(out, "tbf") != 3 {
 		t.Errorf("the shapers went with the link:\n%s", out)
 	}
 }

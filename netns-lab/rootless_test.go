@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMend(t *testing.T) {
+func TestRemedy_NamesTheFix(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		knobs map[string]string
@@ -29,7 +29,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-func TestStateDir(t *testing.T) {
+func TestStateDir_IsOwnedByTheUser(t *testing.T) {
 	own, uid := t.TempDir(), os.Geteuid()
 	file := filepath.Join(own, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestStateDir(t *testing.T) {
 	}
 }
 
-func TestCheckOwn(t *testing.T) {
+func TestCheckOwn_RefusesWhatOthersCanChange(t *testing.T) {
 	dir := t.TempDir()
 	sub, link := filepath.Join(dir, "sub"), filepath.Join(dir, "link")
 	for _, err := range []error{os.Mkdir(sub, 0o700), os.Symlink(sub, link)} {

@@ -2,9 +2,9 @@ package netnslab
 
 import "testing"
 
-// TestSizeTable: a super-packet is charged the wire size of its packets, and a
-// single packet its own wire size, to the entry's width.
-func TestSizeTable(t *testing.T) {
+// A super-packet is charged the wire size of its packets, and a single packet its own
+// wire size, to the entry's width.
+func TestSizeTable_ChargesWireSizes(t *testing.T) {
 	lookup := func(tab *sizeTable, length int) int { return int(tab[length>>tableCell]) << tableUnit }
 	for _, kind := range []DeviceKind{TAP, TUN} {
 		for _, mtu := range []int{1500, 9000} {

@@ -2,7 +2,7 @@ package netnslab
 
 import "testing"
 
-func TestParseSockets(t *testing.T) {
+func TestParseSockets_AddsUpBothVersionsOfIP(t *testing.T) {
 	const snmp = `Ip: Forwarding DefaultTTL InReceives
 Ip: 1 64 500
 Tcp: RtoAlgorithm InCsumErrors

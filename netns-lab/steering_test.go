@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/switches/class"
 )
 
@@ -28,7 +30,7 @@ func threeClasses() *Classes {
 	return c
 }
 
-func TestClassesAreChecked(t *testing.T) {
+func TestClasses_AreValidated(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Classes)
 		want   string
@@ -107,7 +109,7 @@ func frameWith(tags []uint8, ether uint16, payload []byte) []byte {
 }
 
 // The program and gopacket agree about any packet, for any classes.
-func TestSteering(t *testing.T) {
+func TestSteering_AgreesWithGopacket(t *testing.T) {
 	needSteering(t)
 	rapid.Check(t, func(t *rapid.T) {
 		priority := rapid.Uint8Range(0, class.Count-1)
@@ -161,7 +163,7 @@ func anyFrame(t *rapid.T, kind DeviceKind) []byte {
 }
 
 // Packets of a flow use one queue, and flows are distributed over the queues of their class.
-func TestFlowsAreSharedOut(t *testing.T) {
+func TestSteering_SpreadsFlowsOverQueues(t *testing.T) {
 	needSteering(t)
 	const n = 16
 	c := threeClasses()
@@ -236,11 +238,12 @@ func TestFlowsAreSharedOut(t *testing.T) {
 }
 
 // A device of each kind with classes sorts the packets that its host really sends.
-func TestDevicesSteer(t *testing.T) {
+func TestDevices_SortWhatTheirHostSends(t *testing.T) {
 	needSteering(t)
 	for _, kind := range []DeviceKind{TAP, TUN} {
 		for _, offload := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v offload %v", kind, offload), func(t *testing.T) {
+				t.Parallel()
 				h := hostN(1, kind, 0)
 				h.Interfaces[0].Classes, h.Interfaces[0].Offload = threeClasses(), offload
 				l := makeLab(t, h)
@@ -303,15 +306,16 @@ func steered(kind DeviceKind) (frames [][]byte) {
 
 // A tag beside the frame, not in it, counts: a bridge forwards tagged frames like
 // this, and a VLAN device its own tags.
-func TestTagsBesideTheFrame(t *testing.T) {
+func TestSteering_SeesTagsBesideTheFrame(t *testing.T) {
 	needSteering(t)
+	t.Parallel()
 	h := hostN(1, TAP, 0)
 	h.Interfaces = append(h.Interfaces, Interface{Name: "eth1", Kind: TAP})
 	h.Interfaces[0].Classes = threeClasses()
 	h.Interfaces[0].Classes.Map.Untagged = 3
 	l := makeLab(t, h)
 	for _, args := range []string{"add br0 type bridge", "set eth0 master br0", "set eth1 master br0", "set br0 up"} {
-		inside(t, l, "h1", append([]string{"ip", "link"}, strings.Fields(args)...)...)
+		inNetwork(t, l, "h1", append([]string{"ip", "link"}, strings.Fields(args)...)...)
 	}
 	out, in := l.Devices()[0], l.Devices()[1]
 	for i, c := range []struct {
@@ -330,7 +334,7 @@ func TestTagsBesideTheFrame(t *testing.T) {
 	} {
 		f := append(frameWith(c.tags, c.ether, c.payload), fmt.Sprintf("frame %2d%20s", i, "")...)
 		want := out.classes.want(f, TAP)
-		waitFor(t, "the bridge to forward", func() bool { // it is learning first
+		await.True(t, "the bridge forwards", func() bool { // it is learning first
 			if _, err := unix.Write(in.FD, f); err != nil {
 				t.Fatal(err)
 			}
@@ -376,7 +380,7 @@ func findQueue(d *Device, with []byte) int {
 
 func queueOf(t testing.TB, d *Device, with []byte) (queue int) {
 	t.Helper()
-	waitFor(t, "a packet from the device", func() bool {
+	await.True(t, "a packet from the device", func() bool {
 		queue = findQueue(d, with)
 		return queue >= 0
 	})
@@ -386,7 +390,7 @@ func queueOf(t testing.TB, d *Device, with []byte) (queue int) {
 // knowNeighbour spares h1 resolving an address.
 func knowNeighbour(t testing.TB, l *Lab, kind DeviceKind, address string) {
 	if kind == TAP {
-		inside(t, l, "h1", "ip", "neigh", "replace", address, "lladdr", "02:00:00:00:00:09", "dev", "eth0")
+		inNetwork(t, l, "h1", "ip", "neigh", "replace", address, "lladdr", "02:00:00:00:00:09", "dev", "eth0")
 	}
 }
 
@@ -401,7 +405,7 @@ func dscpSocket(t testing.TB, l *Lab, host string, dscp int) *net.UDPConn {
 }
 
 // Without the right to load programs a device has one queue, and says why.
-func TestNoSteering(t *testing.T) {
+func TestDevice_WithoutSteeringHasOneQueue(t *testing.T) {
 	refuseSteering(t)
 	h := hostN(1, TAP, 0)
 	h.Interfaces[0].Classes = threeClasses()
@@ -435,16 +439,17 @@ func needSteering(t testing.TB) {
 }
 
 // The check agrees with what a lab finds, and leaves nothing behind.
-func TestCheckSteering(t *testing.T) {
+func TestCheckSteering_AgreesWithWhatALabFinds(t *testing.T) {
 	needRoot(t)
-	if err := CheckSteering("weft-check0"); err != nil && !errors.Is(err, ErrNoSteering) {
+	name := fmt.Sprintf("weft%d", os.Getpid()) // at most 15 characters
+	if err := CheckSteering(name); err != nil && !errors.Is(err, ErrNoSteering) {
 		t.Error(err)
 	}
-	if _, err := net.InterfaceByName("weft-check0"); err == nil {
+	if _, err := net.InterfaceByName(name); err == nil {
 		t.Error("the device is still there")
 	}
 	refuseSteering(t)
-	if err := CheckSteering("weft-check0"); !errors.Is(err, ErrNoSteering) {
+	if err := CheckSteering(name); !errors.Is(err, ErrNoSteering) {
 		t.Error(err)
 	}
 }
