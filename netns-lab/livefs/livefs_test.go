@@ -51,9 +51,9 @@ func readFile(path string) (string, error) {
 	return string(b[:max(n, 0)]), err
 }
 
-// TestRead: content is from the time of reading, even if the file stays open, and content
+// Content is from the time of reading, even if the file stays open, and content
 // read in pieces is from one point in time.
-func TestRead(t *testing.T) {
+func TestRead_GivesTheContentOfThatMoment(t *testing.T) {
 	var n atomic.Int64
 	n.Store(7)
 	broken := errors.New("broken")
@@ -115,8 +115,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestUnmounted: serving ends when the file system is no longer mounted anywhere.
-func TestUnmounted(t *testing.T) {
+// Serving ends when the file system is no longer mounted anywhere.
+func TestServe_EndsWhenUnmounted(t *testing.T) {
 	dir, f := mounted(t, Files{"a": func() (string, error) { return "a", nil }})
 	if _, err := readFile(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestUnmounted(t *testing.T) {
 	<-f.Done()
 }
 
-// TestClosed: readers of a file system that is no longer served do not block.
-func TestClosed(t *testing.T) {
+// Readers of a file system that is no longer served do not block.
+func TestClose_DoesNotBlockReaders(t *testing.T) {
 	dir, f := mounted(t, Files{"a": func() (string, error) { return "a", nil }})
 	f.Close()
 	if _, err := readFile(filepath.Join(dir, "a")); err != unix.ENOTCONN {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -34,7 +35,7 @@ func newGuest(t *testing.T) *guest {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = Serve(its) }()
 	t.Cleanup(func() { g.link.Close(); its.Close(); <-g.link.Over(); <-served })
-	await.Receive(t, "the agent's greeting", g.link.Ready())
+	await.Receive(t, "the agent answers", g.link.Ready())
 	return g
 }
 
@@ -56,9 +57,7 @@ func (g *guest) output(in string, argv ...string) (stdout, stderr string, r Resu
 	return o.String(), e.String(), r
 }
 
-// TestPrograms_RunWithInputOutputAndExitCode: a program's streams, exit code, directory and
-// environment are its own, and one that cannot be run has a reason.
-func TestPrograms_RunWithInputOutputAndExitCode(t *testing.T) {
+func TestRun_ReturnsOutputAndExitCode(t *testing.T) {
 	g := newGuest(t)
 	for _, c := range []struct {
 		argv   []string
@@ -92,9 +91,9 @@ func TestPrograms_RunWithInputOutputAndExitCode(t *testing.T) {
 	}
 }
 
-// TestTerminal_HasTheSizeOfItsUsers: a program with a terminal sees one with the current size of
-// its user's terminal.
-func TestTerminal_HasTheSizeOfItsUsers(t *testing.T) {
+// A program with a terminal sees one with the current size of its
+// user's terminal.
+func TestTerminal_HasTheSizeOfTheUsers(t *testing.T) {
 	g := newGuest(t)
 	resize := make(chan Terminal)
 	in, keys := io.Pipe()
@@ -135,9 +134,9 @@ func TestTerminal_HasTheSizeOfItsUsers(t *testing.T) {
 	keys.Close()
 }
 
-// TestManyPrograms_DoNotAffectOneAnother: with a lot of input and output, even if one reader is
-// stuck.
-func TestManyPrograms_DoNotAffectOneAnother(t *testing.T) {
+// Programs with a lot of input and output do not affect one another,
+// even if one reader is stuck.
+func TestRun_ManyProgramsDoNotAffectEachOther(t *testing.T) {
 	g := newGuest(t)
 	stuck, release := io.Pipe()
 	defer stuck.Close()
@@ -169,8 +168,9 @@ func TestManyPrograms_DoNotAffectOneAnother(t *testing.T) {
 	}
 }
 
-// TestSignals_ReachAProgramAndItsChildren: and when a client goes away, its program ends.
-func TestSignals_ReachAProgramAndItsChildren(t *testing.T) {
+// A signal reaches the program and its children; when a client goes
+// away, its program ends.
+func TestSignals_ReachTheProgram(t *testing.T) {
 	g := newGuest(t)
 	signals := make(chan syscall.Signal)
 	screen, out := io.Pipe()
@@ -192,7 +192,7 @@ func TestSignals_ReachAProgramAndItsChildren(t *testing.T) {
 
 	ours, its := net.Pipe()
 	go g.link.Relay(its)
-	name := fmt.Sprintf("abandoned-%d-%d", os.Getpid(), rand.Uint64())
+	name := fmt.Sprintf("abandoned-%d-%d", os.Getpid(), time.Now().UnixNano())
 	b, _ := json.Marshal(request{Argv: []string{"sh", "-c", "echo begun; sleep 1000", name}})
 	if err := writeFrame(ours, frame{kind: open, payload: b}); err != nil {
 		t.Fatal(err)
@@ -207,9 +207,9 @@ func TestSignals_ReachAProgramAndItsChildren(t *testing.T) {
 	})
 }
 
-// TestRestart_FindsTheGuestAgain: a guest that restarts at any point in a frame is found again, and
-// the programs that ran in it end.
-func TestRestart_FindsTheGuestAgain(t *testing.T) {
+// A guest that restarts at any point in a frame is found again, and the
+// programs that ran in it end.
+func TestLink_FindsARestartedGuest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rest := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "rest of a frame")
 		ours, its := net.Pipe()
@@ -256,7 +256,7 @@ func TestRestart_FindsTheGuestAgain(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) {
 			t.Errorf("the program of the first guest ended with %v", err)
 		}
-		<-l.Ready() // of the second guest
+		<-l.Ready()
 		l.Close()
 		its.Close()
 		<-l.Over()
@@ -264,8 +264,8 @@ func TestRestart_FindsTheGuestAgain(t *testing.T) {
 	})
 }
 
-// TestOlderGuest_IsToldTheFix: the error for an agent of another version names the fix.
-func TestOlderGuest_IsToldTheFix(t *testing.T) {
+// The error for an agent of another version names the fix.
+func TestLink_RefusesAnotherVersion(t *testing.T) {
 	ours, its := net.Pipe()
 	l := NewLink(ours)
 	go func() {
