@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRingIsAQueue compares the ring with a plain list under any sequence of
-// puts and gets.
-func TestRingIsAQueue(t *testing.T) {
+// The ring is compared with a plain list under any sequence of puts and gets.
+func TestRing_IsAQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const largest = 200
 		r := newRing(rapid.IntRange(1, 2000).Draw(t, "size"), largest)
@@ -54,9 +53,8 @@ func TestRingIsAQueue(t *testing.T) {
 	})
 }
 
-// TestRingBetweenGoroutines moves numbered records of varying sizes through a
-// small ring, for the race detector.
-func TestRingBetweenGoroutines(t *testing.T) {
+// Numbered records of varying sizes pass a small ring, for the race detector.
+func TestRing_PassesRecordsBetweenGoroutines(t *testing.T) {
 	const records, largest = 100_000, 120
 	size := func(i uint64) int { return 8 + int(i*7919%(largest-8)) }
 	r := newRing(512, largest)

@@ -7,16 +7,16 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTshark checks a capture with tshark: names, exact times, directions,
-// comments, FCS errors and where packets were lost.
-func TestTshark(t *testing.T) {
+// tshark finds names, exact times, directions, comments, FCS errors and where packets were
+// lost.
+func TestCapture_IsReadByTshark(t *testing.T) {
 	if _, err := exec.LookPath("tshark"); err != nil {
 		t.Skip("tshark is missing, nothing was judged: apt-get install tshark")
 	}
@@ -42,9 +42,7 @@ func TestTshark(t *testing.T) {
 		}
 		ended <- sum
 	}()
-	for c.tap.ring.tail.Load() < c.tap.ring.head.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "an empty ring", func() bool { return c.tap.ring.tail.Load() == c.tap.ring.head.Load() })
 	tap.Put(Packet{At: 3 * units.Hour, Port: 1, Dir: In, Data: data, FCSError: true})
 	c.Close()
 	if sum, want := <-ended, (Summary{Seen: 3, Written: 3, Overrun: 4}); sum != want {

@@ -23,9 +23,9 @@ func sampleOf(at, interval units.Time, order int32, f Flow, r FlowReading) FlowS
 	return FlowSample{At: at, Interval: interval, Order: order, Flow: f, FlowReading: r}
 }
 
-// TestFlowCSV: two producers, one of which has nothing at an instant, write one file
+// Two producers, one of which has nothing at an instant, write one file
 // in order of time and of NICs, with unknown values empty.
-func TestFlowCSV(t *testing.T) {
+func TestFlows_AreWrittenInOrder(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 8})
 	a, b := r.NewTap(), r.NewTap()
 	one, two := Flow{NIC: "h1:eth0", QPN: 17, Transfer: "h1-h2"}, Flow{NIC: "h2:eth0", QPN: 4711}
@@ -82,9 +82,9 @@ func TestFlowCSV(t *testing.T) {
 	}
 }
 
-// TestFlowAmbiguous: two gauges with the same name and different units are
+// Two gauges with the same name and different units are
 // distinguished by their columns.
-func TestFlowAmbiguous(t *testing.T) {
+func TestFlows_TellGaugesOfOneNameApart(t *testing.T) {
 	var out bytes.Buffer
 	r := NewFlows(FlowOptions{Gauges: []Gauge{{OfControl, gauge.Gauge{Name: "cwnd", Unit: gauge.Bytes}}, {OfControl, gauge.Gauge{Name: "cwnd"}}}})
 	r.Close()
@@ -103,9 +103,9 @@ func TestFlowAmbiguous(t *testing.T) {
 	}
 }
 
-// TestFlowOverrun: a producer whose ring is full is told that an instant was left out,
+// A producer whose ring is full is told that an instant was left out,
 // and with Wait it waits even if an instant has more flows than the ring has slots.
-func TestFlowOverrun(t *testing.T) {
+func TestFlows_OverrunsLoseWholeInstants(t *testing.T) {
 	r := NewFlows(FlowOptions{Ring: 4})
 	tap := r.NewTap()
 	three := make([]FlowSample, 3)
@@ -135,8 +135,8 @@ func TestFlowOverrun(t *testing.T) {
 	}
 }
 
-// TestFlowPutDoesNotAllocate: Put does not allocate on the engine's thread.
-func TestFlowPutDoesNotAllocate(t *testing.T) {
+// Put does not allocate on the engine's thread.
+func TestFlows_PutDoesNotAllocate(t *testing.T) {
 	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 1024})
 	tap, samples, at := r.NewTap(), []FlowSample{sampleOf(us, us, 0, Flow{NIC: "a"}, FlowReading{})}, us
 	if n := testing.AllocsPerRun(2000, func() { tap.Put(at, samples); at += us }); n != 0 {
@@ -147,9 +147,9 @@ func TestFlowPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFlowBadFiles: a file that is not a series of flows is refused with the position.
+// A file that is not a series of flows is refused with the position.
 // The columns of flows of edge services are optional.
-func TestFlowBadFiles(t *testing.T) {
+func TestReadFlows_SaysWhereAFileIsWrong(t *testing.T) {
 	header := strings.Join(slices.DeleteFunc(slices.Clone(FlowColumns[:]), func(c string) bool { return slices.Index(FlowColumns[:], c) >= flowWaiting || c == "flow" }), ",") + "\n"
 	x, err := NewFlowReader(strings.NewReader(header + "1,1,a,17,x,,,5,,,,,\n"))
 	if err != nil {

@@ -20,10 +20,10 @@ var ofQueues = []Gauge{
 
 var no = gauge.None
 
-// TestGaugeCSV: gauges follow the other columns, with their current values, each in the
+// Gauges follow the other columns, with their current values, each in the
 // row of its queue. A gauge that a queue does not have, or that has no meaning now, is
 // empty, even if the ring slot had a value before.
-func TestGaugeCSV(t *testing.T) {
+func TestGauges_FollowTheOtherColumns(t *testing.T) {
 	r := New(Options{Sources: []Source{{"s1:1", ""}, {"s1:1", "bulk"}}, Gauges: ofQueues, Ring: 2})
 	tap := r.NewTap([]int32{0, 1})
 	var out bytes.Buffer
@@ -53,9 +53,9 @@ func TestGaugeCSV(t *testing.T) {
 	}
 }
 
-// TestGaugeQuantities: a reader finds gauges by their names, or by their columns if two
+// A reader finds gauges by their names, or by their columns if two
 // have the same name, and returns their values.
-func TestGaugeQuantities(t *testing.T) {
+func TestGauges_AreFoundByNameOrColumn(t *testing.T) {
 	x, err := NewReader(strings.NewReader(strings.Join(append(columnsOf(ofQueues), Columns[:]...), ",") +
 		"\n0.5,7,8,,0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0\n"))
 	if err != nil {
@@ -86,10 +86,10 @@ func TestGaugeQuantities(t *testing.T) {
 	}
 }
 
-// TestGaugeThinning: merged rows have the gauges of the last moment, which do not change
+// Merged rows have the gauges of the last moment, which do not change
 // when the reader continues; statistics are means over time, of the rows that have the
 // gauge.
-func TestGaugeThinning(t *testing.T) {
+func TestGauges_OfMergedRowsAreTheLast(t *testing.T) {
 	m := NewMerger(2 * us)
 	s := NewStatistician(Quantity{kind: gaugeKind, gauge: 0}, 0, ofQueues[:2]...)
 	row := Row{Source: Source{Port: "s1:1"}, Interval: us, Reading: Reading{Gauges: make([]float64, 2)}}

@@ -25,8 +25,8 @@ func rows(t rapid.TB, text string) (rows []Row, err error) {
 	return rows, err
 }
 
-// TestReadWrite: rows are read back as they were written.
-func TestReadWrite(t *testing.T) {
+// Rows are read back as they were written.
+func TestRead_GivesBackWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := []Source{{"s1:1", ""}, {"leaf1:spine2", ""}, {"leaf1:spine2", "lossless"}}
 		var out bytes.Buffer
@@ -62,9 +62,9 @@ func TestReadWrite(t *testing.T) {
 	})
 }
 
-// TestReadErrors: a file that is not a series is refused, with the line and
+// A file that is not a series is refused, with the line and
 // what is wrong.
-func TestReadErrors(t *testing.T) {
+func TestRead_SaysWhereAFileIsWrong(t *testing.T) {
 	head := strings.Join(Columns[:], ",") + "\n"
 	const good = "0.1,0.1,s1:1,,0,0,1,1,80,80,0,0,0,0\n"
 	for text, want := range map[string]string{
@@ -90,8 +90,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestStatistics: sums, quantiles and peaks of a known queue.
-func TestStatistics(t *testing.T) {
+// Sums, quantiles and peaks of a known queue.
+func TestStatistics_OfAKnownQueueAreExact(t *testing.T) {
 	s := NewStatistician(Rate, 2*us)
 	for i := range units.Time(100) {
 		s.Add(&Row{Source: Source{Port: "s1:1"}, At: (i + 1) * us, Interval: us, Reading: Reading{
@@ -114,9 +114,9 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestEnvelope: in every column of pixels the first, the last, the lowest and
+// In every column of pixels the first, the last, the lowest and
 // the highest value are kept, and the points stay in order.
-func TestEnvelope(t *testing.T) {
+func TestEnvelope_KeepsExtremes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 20).Draw(t, "columns")
 		const to = 1000
@@ -152,8 +152,8 @@ func TestEnvelope(t *testing.T) {
 	})
 }
 
-// TestQuantities: each quantity has its name, and rows that do not have it report this.
-func TestQuantities(t *testing.T) {
+// Each quantity has its name, and rows that do not have it report this.
+func TestQuantities_ReportMissingValues(t *testing.T) {
 	row := &Row{At: ms, Interval: ms, Reading: Reading{Queue: 1, QueueMax: 2, TxBytes: 3, RxBytes: 4, Dropped: 5, Marked: 6, Trimmed: 7, Paused: ms / 2}}
 	class := &Row{Source: Source{Class: "a"}, At: ms, Interval: ms, Reading: Reading{QueueMax: Unknown}}
 	file, err := NewReader(strings.NewReader(strings.Join(Columns[:], ",") + "\n"))

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -16,9 +16,9 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-// TestCSV: two producers, of a port with a class and of a plain port, write one
+// Two producers, of a port with a class and of a plain port, write one
 // file in order of time and of the sources.
-func TestCSV(t *testing.T) {
+func TestRecorder_WritesInOrder(t *testing.T) {
 	r := New(Options{Sources: []Source{{"s1:1", ""}, {"s1:2", ""}, {"s1:2", "lossless"}, {"s2:1", ""}}, Ring: 64})
 	a, b := r.NewTap([]int32{0, 3}), r.NewTap([]int32{1, 2})
 	a.Put(100*us, []Reading{{Queue: 1514, QueueMax: 3028, TxBytes: 125000, RxBytes: 60}, {}})
@@ -49,10 +49,10 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestOverrun: a producer whose ring is full loses instants, not time; its next
+// A producer whose ring is full loses instants, not time; its next
 // samples include the missing ones, so that sums and maxima stay right, and
 // missing samples are counted.
-func TestOverrun(t *testing.T) {
+func TestOverrun_LosesInstantsAndNoTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Ring: 8})
 		tap := r.NewTap([]int32{0, 1})
@@ -98,26 +98,24 @@ func TestOverrun(t *testing.T) {
 	})
 }
 
-// TestTwoThreads: producers and the consumer run in parallel; with Wait nothing
+// Producers and the consumer run in parallel; with Wait nothing
 // is lost although the rings are small, and the rows are in order.
-func TestTwoThreads(t *testing.T) {
+func TestWait_LosesNothingInSmallRings(t *testing.T) {
 	const instants = 3000
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"b:1", ""}}, Ring: 4, Wait: true})
+	var producers sync.WaitGroup
 	for i := range int32(2) {
 		tap := r.NewTap([]int32{i})
-		go func() {
+		producers.Go(func() {
 			for k := range units.Time(instants) {
 				tap.Put((k+1)*us, []Reading{{TxBytes: uint64(k + 1)}})
 			}
-			if i == 0 {
-				return
-			}
-			for r.taps[0].head.Load() < instants {
-				time.Sleep(time.Millisecond)
-			}
-			r.Close()
-		}()
+		})
 	}
+	go func() {
+		producers.Wait()
+		r.Close()
+	}()
 	var out bytes.Buffer
 	sum, err := r.Run(&out)
 	if err != nil || sum != (Summary{Rows: 2 * instants}) {
@@ -144,9 +142,9 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestBrokenWriter: when the disk is full the recording ends, and a producer
+// When the disk is full the recording ends, and a producer
 // that waits for room does not wait forever.
-func TestBrokenWriter(t *testing.T) {
+func TestRecorder_EndsWhenTheDiskIsFull(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}}, Ring: 16, Wait: true})
 	tap := r.NewTap([]int32{0})
 	done := make(chan error)
@@ -162,9 +160,9 @@ func TestBrokenWriter(t *testing.T) {
 	}
 }
 
-// TestFull: a file does not exceed the maximum number of rows, all its instants
+// A file does not exceed the maximum number of rows, all its instants
 // are complete, and the summary says where it ends.
-func TestFull(t *testing.T) {
+func TestMaxRows_EndsWithAWholeInstant(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, MaxRows: 5, Ring: 64})
 	tap := r.NewTap([]int32{0, 1})
 	for k := units.Time(1); k < 10; k++ {
@@ -177,8 +175,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestPutDoesNotAllocate: Put does not allocate on the engine's thread.
-func TestPutDoesNotAllocate(t *testing.T) {
+// Put does not allocate on the engine's thread.
+func TestPut_DoesNotAllocate(t *testing.T) {
 	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Gauges: ofQueues, Ring: 1024})
 	tap, readings, at := r.NewTap([]int32{0, 1}), make([]Reading, 2), us
 	readings[0].Gauges = make([]float64, len(ofQueues))
@@ -190,8 +188,8 @@ func TestPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCheck: recordings that are not possible are refused, with the fix.
-func TestCheck(t *testing.T) {
+// Recordings that are not possible are refused, with the fix.
+func TestCheck_RefusesImpossibleRecordings(t *testing.T) {
 	for _, c := range []struct {
 		queues        int
 		every, length units.Time
@@ -219,8 +217,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckMends: the span that an error suggests is accepted.
-func TestCheckMends(t *testing.T) {
+// The span that an error suggests is accepted.
+func TestCheck_SuggestsWhatItAccepts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queues := rapid.IntRange(1, 1e6).Draw(t, "queues")
 		length := units.Time(rapid.Int64Range(0, int64(MaxEvery)).Draw(t, "length"))
@@ -242,8 +240,8 @@ func TestCheckMends(t *testing.T) {
 	})
 }
 
-// TestSeconds: times are exact, and read back unchanged.
-func TestSeconds(t *testing.T) {
+// Times are exact, and read back unchanged.
+func TestSeconds_AreExact(t *testing.T) {
 	for at, want := range map[units.Time]string{0: "0", 1: "0.000000000001", units.Second: "1", 1500 * ms: "1.5", 86400*units.Second + 10*us: "86400.00001"} {
 		if got := string(appendSeconds(nil, at)); got != want {
 			t.Errorf("%d is %s, want %s", at, got, want)
@@ -267,8 +265,8 @@ func TestSeconds(t *testing.T) {
 	})
 }
 
-// TestRate: bytes over a time are converted to bits per second, to the nearest.
-func TestRate(t *testing.T) {
+// Bytes over a time are converted to bits per second, to the nearest.
+func TestRate_IsRoundedToTheNearest(t *testing.T) {
 	for _, c := range []struct {
 		n    uint64
 		t    units.Time
@@ -291,8 +289,8 @@ func (w *rowWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWholeRows: a file that is still growing ends with a whole row.
-func TestWholeRows(t *testing.T) {
+// A file that is still growing ends with a whole row.
+func TestWriter_WritesWholeRows(t *testing.T) {
 	var out rowWriter
 	w := newWriter(&out, []Source{{Port: "s1:1"}}, nil)
 	for i := range units.Time(10_000) {
