@@ -59,7 +59,7 @@ func send(t testing.TB, fd int, b []byte) {
 	}
 }
 
-func TestFramesEnter(t *testing.T) {
+func TestNIC_FramesEnterTheFabric(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
 	var want [][]byte
@@ -89,7 +89,7 @@ func TestFramesEnter(t *testing.T) {
 	}
 }
 
-func TestManyFramesInBatches(t *testing.T) {
+func TestNIC_ReadsManyFramesInOrder(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
 	total := 0
@@ -117,9 +117,9 @@ func readable(t *testing.T, n *NIC) bool {
 	return got == 1
 }
 
-// TestLongQueueHoldsTheGuest: while the port's queue is long, frames stay in the
+// While the port's queue is long, frames stay in the
 // socket, which is not polled; when the queue has drained they are read.
-func TestLongQueueHoldsTheGuest(t *testing.T) {
+func TestNIC_HoldsTheGuestWhileTheQueueIsLong(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
 	if readable(t, n) {
@@ -157,7 +157,7 @@ func TestLongQueueHoldsTheGuest(t *testing.T) {
 	}
 }
 
-func TestDelivery(t *testing.T) {
+func TestNIC_DeliversWhatTheGuestReads(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
 	writes := 0
@@ -205,7 +205,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-func TestPacketsDoNotAllocate(t *testing.T) {
+func TestNIC_PacketsDoNotAllocate(t *testing.T) {
 	f := &fabric{}
 	n, guest := newNIC(t, f)
 	b := frame(1514, 1)

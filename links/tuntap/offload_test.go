@@ -319,9 +319,9 @@ func (s *super) wrote(what string, want ...[]byte) {
 	}
 }
 
-// TestOffloadSingle: the checksum of a single packet is computed only when needed,
+// The checksum of a single packet is computed only when needed,
 // and the packet goes out as it came.
-func TestOffloadSingle(t *testing.T) {
+func TestOffload_PassesASinglePacketUnchanged(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		for name, g := range map[string]segment{
 			"SYN":      {syn: true, noAck: true},
@@ -362,8 +362,8 @@ func TestOffloadSingle(t *testing.T) {
 	})
 }
 
-// TestOffloadMarked: the host gets the fabric's changes to a packet, with matching checksums.
-func TestOffloadMarked(t *testing.T) {
+// The host gets the fabric's changes to a packet, with matching checksums.
+func TestOffload_KeepsTheFabricsMarks(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		g := s.stream(0, 3*1000)
 		ps := s.enter(s.message(g, 1000))
@@ -381,9 +381,9 @@ func TestOffloadMarked(t *testing.T) {
 	})
 }
 
-// TestOffloadTrains: a train goes out as it came, as packets from a device without offload, and not
+// A train goes out as it came, as packets from a device without offload, and not
 // at all from a TUN with another address.
-func TestOffloadTrains(t *testing.T) {
+func TestOffload_PassesTrains(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		s.trains = true
 		m := s.message(s.stream(0, 3*1000), 1000)
@@ -414,9 +414,9 @@ func TestOffloadTrains(t *testing.T) {
 	})
 }
 
-// TestOffloadSplits: a super-packet enters as the packets that the kernel
+// A super-packet enters as the packets that the kernel
 // would have sent, and goes out as it came.
-func TestOffloadSplits(t *testing.T) {
+func TestOffload_SplitsLikeTheKernel(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		var supers, pieces uint64
 		for name, c := range map[string]struct {
@@ -473,9 +473,9 @@ func TestOffloadSplits(t *testing.T) {
 	})
 }
 
-// TestOffloadMalformed: input that is not a packet is reported as malformed, and
+// Input that is not a packet is reported as malformed, and
 // neither leaks nor affects later packets.
-func TestOffloadMalformed(t *testing.T) {
+func TestOffload_ReportsMalformedInput(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		g := s.stream(0, 3000)
 		whole := s.message(g, 1000)
@@ -538,9 +538,9 @@ func TestOffloadMalformed(t *testing.T) {
 	})
 }
 
-// TestOffloadNonsense sends random messages with random headers: each is
-// split, malformed or, at a TUN, unroutable, and nothing leaks.
-func TestOffloadNonsense(t *testing.T) {
+// Of random messages with random headers each is split, malformed or, at a TUN,
+// unroutable, and nothing leaks.
+func TestOffload_SurvivesNonsense(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		r := rand.New(rand.NewPCG(1, 2))
 		whole := [][]byte{s.message(s.stream(0, 5000), 1000), s.message(segment{v6: s.v6, udp: true, payload: noise(0, 5000)}, 1000), s.message(s.stream(0, 900), 0)}
@@ -572,9 +572,9 @@ func TestOffloadNonsense(t *testing.T) {
 	})
 }
 
-// TestOffloadUnroutable: packets and super-packets to unknown addresses, and input
+// Packets and super-packets to unknown addresses, and input
 // that is not an IP packet, do not enter from a TUN and are counted.
-func TestOffloadUnroutable(t *testing.T) {
+func TestOffload_CountsUnroutablePackets(t *testing.T) {
 	s := newSuper(t, "TUN", false, window)
 	g := s.stream(0, 3000)
 	nobody := s.message(g, 1000)
@@ -594,9 +594,9 @@ func TestOffloadUnroutable(t *testing.T) {
 	}
 }
 
-// TestOffloadPollTakesSeveral: a long super-packet counts as superCost packets, so that
+// A long super-packet counts as superCost packets, so that
 // a turn takes several.
-func TestOffloadPollTakesSeveral(t *testing.T) {
+func TestOffload_PollCountsALongSuperPacketAsFew(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		const packets = superCost + 4
 		for i := range 6 {
@@ -608,9 +608,9 @@ func TestOffloadPollTakesSeveral(t *testing.T) {
 	})
 }
 
-// TestOffloadPollStops: reading ends at max packets, counted as pieces, and the rest
+// Reading ends at max packets, counted as pieces, and the rest
 // wait for the next turn.
-func TestOffloadPollStops(t *testing.T) {
+func TestOffload_PollStopsAtItsLimit(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		var want [][]byte
 		for i := range 4 {
@@ -637,9 +637,9 @@ func TestOffloadPollStops(t *testing.T) {
 	})
 }
 
-// TestOffloadWaits: a run is written in one write when its first packet has waited
+// A run is written in one write when its first packet has waited
 // for the window, whenever the others came.
-func TestOffloadWaits(t *testing.T) {
+func TestOffload_WritesARunAfterItsWindow(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		// Two super-packets and a single packet of one stream.
 		a, b, c := s.stream(0, 5000), s.stream(5000, 3000), s.stream(8000, 1000)
@@ -671,9 +671,9 @@ func TestOffloadWaits(t *testing.T) {
 	})
 }
 
-// TestOffloadWindowFollows: the timer of a run that was written early does not
+// The timer of a run that was written early does not
 // shorten the window of the next one, and each flow has its own run.
-func TestOffloadWindowFollows(t *testing.T) {
+func TestOffload_EachRunHasAWholeWindow(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		const us = units.Microsecond
 		early := s.stream(0, 1500)
@@ -701,8 +701,8 @@ func TestOffloadWindowFollows(t *testing.T) {
 	})
 }
 
-// TestOffloadFull: a full run is written at once.
-func TestOffloadFull(t *testing.T) {
+// A full run is written at once.
+func TestOffload_WritesAFullRunAtOnce(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		// 65 KB and more: the 46th packet does not fit.
 		a, b := s.stream(0, 40*1000), s.stream(40_000, 40*1000)
@@ -728,8 +728,8 @@ func TestOffloadFull(t *testing.T) {
 	})
 }
 
-// TestOffloadGap: a lost packet ends a run; order is kept.
-func TestOffloadGap(t *testing.T) {
+// A lost packet ends a run; order is kept.
+func TestOffload_ALossEndsARun(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		ps := s.enter(s.message(s.stream(0, 10_000), 1000))
 		s.pool.Free(ps[4])
@@ -741,8 +741,8 @@ func TestOffloadGap(t *testing.T) {
 	})
 }
 
-// TestOffloadWithoutWindow: only packets that come at the same instant are joined.
-func TestOffloadWithoutWindow(t *testing.T) {
+// Only packets that come at the same instant are joined.
+func TestOffload_WithoutAWindowJoinsOneInstant(t *testing.T) {
 	each(t, 0, func(t *testing.T, s *super) {
 		ps := s.enter(s.message(s.stream(0, 5000), 1000))
 		s.deliver(7, ps[:3]...)
@@ -759,8 +759,8 @@ func TestOffloadWithoutWindow(t *testing.T) {
 	})
 }
 
-// TestOffloadFlush: Flush writes waiting packets, and the timer then finds none.
-func TestOffloadFlush(t *testing.T) {
+// Flush writes waiting packets, and the timer then finds none.
+func TestOffload_FlushWritesWhatWaits(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		s.deliver(3, s.enter(s.message(s.stream(0, 3000), 1000))...)
 		s.out.Flush(5)
@@ -774,8 +774,8 @@ func TestOffloadFlush(t *testing.T) {
 	})
 }
 
-// TestOffloadHeld: the figures are the waiting times of each run's first packet.
-func TestOffloadHeld(t *testing.T) {
+// The figures are the waiting times of each run's first packet.
+func TestOffload_ReportsWaitingTimes(t *testing.T) {
 	s := newSuper(t, "TAP", false, window)
 	for i := range 100 { // runs that PSH ends after 1, 2 ... 100 tenths of a microsecond
 		g := s.stream(0, 2000)
@@ -804,9 +804,9 @@ func TestOffloadHeld(t *testing.T) {
 	}
 }
 
-// TestOffloadRefused: when the host is gone each packet of a run is refused,
+// When the host is gone each packet of a run is refused,
 // and none is counted as written.
-func TestOffloadRefused(t *testing.T) {
+func TestOffload_CountsRefusedPacketsOfARun(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		ps := s.enter(s.message(s.stream(0, 5000), 1000), s.message(segment{v6: s.v6, syn: true}, 0))
 		s.close()
@@ -831,9 +831,9 @@ func TestOffloadRefused(t *testing.T) {
 	})
 }
 
-// TestOffloadedWithout: a device without offload has nothing to count, and
+// A device without offload has nothing to count, and
 // Flush does nothing.
-func TestOffloadedWithout(t *testing.T) {
+func TestOffloaded_IsZeroWithoutOffload(t *testing.T) {
 	tun, k := newTestTUN(t)
 	k.send(ipTo(t, "10.0.0.2"))
 	tun.Poll(0, 10)

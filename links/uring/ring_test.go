@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -25,10 +26,16 @@ func (l *log) take() []string {
 }
 
 // newRing makes a ring on the test's thread, or skips the test if the kernel does
-// not allow it.
+// not allow it. The thread, which ends with the test, does not get the signals by which
+// Go's runtime stops goroutines: they would end a wait early.
 func newRing(t *testing.T, n, files int) *Ring {
 	t.Helper()
 	runtime.LockOSThread()
+	var stops unix.Sigset_t
+	stops.Val[0] = 1 << (unix.SIGURG - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &stops, nil); err != nil {
+		t.Fatal(err)
+	}
 	r, err := New(n, files)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		t.Skip(err)
@@ -56,9 +63,9 @@ func check(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestReadMultishot: a read continues until the buffers are used up, and again when
+// A read continues until the buffers are used up, and again when
 // there are new ones; an empty buffer may be replaced.
-func TestReadMultishot(t *testing.T) {
+func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 	near, far := socketpair(t)
 	r := newRing(t, 8, 1)
 	defer r.Close()
@@ -99,9 +106,9 @@ func TestReadMultishot(t *testing.T) {
 	}
 }
 
-// TestWrite: when Submit returns, writes have been done in order, and AfterSubmit's
+// When Submit returns, writes have been done in order, and AfterSubmit's
 // functions are called once.
-func TestWrite(t *testing.T) {
+func TestWrite_IsDoneInOrderBySubmit(t *testing.T) {
 	near, far := socketpair(t)
 	full, _ := socketpair(t)
 	for { // until it is full
@@ -161,8 +168,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestEnterWaits: Enter waits for the given time, or until there is something to report.
-func TestEnterWaits(t *testing.T) {
+// Enter waits for the given time, or until there is something to report.
+func TestEnter_WaitsForTimeOrEvents(t *testing.T) {
 	near, far := socketpair(t)
 	r := newRing(t, 4, 0)
 	defer r.Close()
@@ -174,18 +181,26 @@ func TestEnterWaits(t *testing.T) {
 		t.Errorf("waited %v", took)
 	}
 	check(t, "nothing", l.take())
-	time.AfterFunc(10*time.Millisecond, func() { _, _ = unix.Write(far, []byte("x")) })
-	// Signals of the Go runtime end a wait early.
-	var told []string
-	for tries := 0; len(told) == 0 && tries < 1000; tries++ {
-		r.Enter(int64(time.Hour))
-		told = l.take()
-	}
-	check(t, "something", told, fmt.Sprintf("0: %d in 0, more true", unix.POLLIN))
+	thread := unix.Gettid()
+	go func() {
+		for !isAsleep(thread) {
+			runtime.Gosched()
+		}
+		_, _ = unix.Write(far, []byte("x"))
+	}()
+	r.Enter(int64(time.Hour))
+	check(t, "something", l.take(), fmt.Sprintf("0: %d in 0, more true", unix.POLLIN))
 }
 
-// TestCloseEndsReads: the file is no longer in use when Close returns.
-func TestCloseEndsReads(t *testing.T) {
+// isAsleep reports whether a thread waits for something (proc_pid_stat(5)).
+func isAsleep(thread int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", thread))
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return bytes.HasPrefix(state, []byte("S"))
+}
+
+// The file is no longer in use when Close returns.
+func TestClose_EndsReads(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe(p[:]); err != nil {
 		t.Fatal(err)
