@@ -48,9 +48,9 @@ func readDashboard(t *testing.T) (d dashboard) {
 
 var metricName = regexp.MustCompile(`weft_[a-z0-9_]+`)
 
-// TestDashboardAsksForWhatThereIs: every metric in a query exists, and every
+// Every metric in a query exists, and every
 // metric is on a panel, except those for the variables.
-func TestDashboardAsksForWhatThereIs(t *testing.T) {
+func TestDashboard_AsksForExistingMetrics(t *testing.T) {
 	d := readDashboard(t)
 	all := names(t)
 	onPanels := map[string]bool{}
@@ -87,10 +87,10 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestDashboardIsWhole: it has the variables, every panel takes its data from
+// It has the variables, every panel takes its data from
 // the selected source and has its own place and number, and every counter is
 // queried as a rate.
-func TestDashboardIsWhole(t *testing.T) {
+func TestDashboard_IsComplete(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || d.SchemaVersion < 38 { // 38: Grafana 10
 		t.Errorf("title %q, uid %q, schema %d", d.Title, d.UID, d.SchemaVersion)

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -119,10 +121,10 @@ func scrape(t *testing.T, s *report.Sample) string {
 	return b.String()
 }
 
-var update = flag.Bool("update", false, "rewrite the file that TestScrape compares with")
+var update = flag.Bool("update", false, "rewrite the file that a scrape is compared with")
 
-// TestScrape: every number of a sample is in the right metric, in base units.
-func TestScrape(t *testing.T) {
+// Every number of a sample is in the right metric, in base units.
+func TestScrape_HasEveryNumberOfASample(t *testing.T) {
 	const file = "testdata/scrape.txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(scrape(t, sample())), 0o644); err != nil {
@@ -138,9 +140,9 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestGaugesOfALab: the gauges of congestion points, edge services and their flows in a
+// The gauges of congestion points, edge services and their flows in a
 // lab are in its metrics, and flows beyond the first are counted.
-func TestGaugesOfALab(t *testing.T) {
+func TestScrape_HasTheGaugesOfALab(t *testing.T) {
 	p, err := spec.Parse("lab.yaml", []byte(`
 name: lab
 duration: 20ms
@@ -196,16 +198,16 @@ workload:
 	}
 }
 
-// TestEveryReasonFromTheBeginning: a rate sees the first drop of the lab.
-func TestEveryReasonFromTheBeginning(t *testing.T) {
+// A rate sees the first drop of the lab.
+func TestScrape_HasEveryReasonFromTheBeginning(t *testing.T) {
 	if n := testutil.CollectAndCount(New(&report.Sample{Lab: "new"}), "weft_lab_dropped_packets_total"); n != len(reasons) || n == 0 {
 		t.Errorf("%d of %d reasons", n, len(reasons))
 	}
 }
 
-// TestRules: the names follow Prometheus's rules, and the collected metrics are
+// The names follow Prometheus's rules, and the collected metrics are
 // those described.
-func TestRules(t *testing.T) {
+func TestMetrics_FollowPrometheusRules(t *testing.T) {
 	problems, err := testutil.CollectAndLint(New(sample()))
 	if err != nil {
 		t.Fatal(err)
@@ -232,8 +234,8 @@ func names(t *testing.T) (list []string) {
 	return list
 }
 
-// TestAllAreCollected: every described metric can occur in a sample.
-func TestAllAreCollected(t *testing.T) {
+// Every described metric can occur in a sample.
+func TestMetrics_AreAllCollected(t *testing.T) {
 	text := scrape(t, sample())
 	for _, n := range names(t) {
 		if !strings.Contains(text, "\n"+n+"{") && !strings.HasPrefix(text, n+"{") {
@@ -242,8 +244,8 @@ func TestAllAreCollected(t *testing.T) {
 	}
 }
 
-// TestDocumented: docs/metrics.md names every metric and no other.
-func TestDocumented(t *testing.T) {
+// Docs/metrics.md names every metric and no other.
+func TestMetrics_AreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -271,9 +273,9 @@ func counterRow(c nicemu.CounterInfo) string {
 	return fmt.Sprintf("| `%s` | `weft_nic_%s_total` | %s | %s |", c.Name, name, c.Meaning, c.Origin)
 }
 
-// TestNICCountersAreDocumented: docs/metrics.md describes every counter of a NIC as
+// Docs/metrics.md describes every counter of a NIC as
 // the NIC does.
-func TestNICCountersAreDocumented(t *testing.T) {
+func TestNICCounters_AreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -285,8 +287,8 @@ func TestNICCountersAreDocumented(t *testing.T) {
 	}
 }
 
-// TestEndedLab: a lab that is ending has no metrics, and says why.
-func TestEndedLab(t *testing.T) {
+// A lab that is ending has no metrics, and says why.
+func TestHandler_SaysThatTheLabHasEnded(t *testing.T) {
 	r := httptest.NewRecorder()
 	Handler(func() (*report.Sample, error) { return nil, errors.New("the lab has stopped") }).ServeHTTP(r, httptest.NewRequest("GET", Path, nil))
 	if body, _ := io.ReadAll(r.Body); r.Code != http.StatusServiceUnavailable || !strings.Contains(string(body), "the lab has stopped") {
@@ -294,16 +296,21 @@ func TestEndedLab(t *testing.T) {
 	}
 }
 
-// TestEagerScrapers: scrapes in quick succession share a sample.
-func TestEagerScrapers(t *testing.T) {
-	taken := 0
-	h := Handler(func() (*report.Sample, error) { taken++; return sample(), nil })
-	for range 5 {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", Path, nil))
-	}
-	if taken == 5 {
-		t.Error("each of five scrapes at once took a sample of its own")
-	}
+// Scrapes in quick succession share a sample. Time is virtual.
+func TestHandler_SharesASampleAmongScrapers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taken := 0
+		h := Handler(func() (*report.Sample, error) { taken++; return sample(), nil })
+		for want := 1; want <= 2; want++ {
+			for range 5 {
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", Path, nil))
+			}
+			if taken != want {
+				t.Errorf("%d samples were taken, want %d", taken, want)
+			}
+			time.Sleep(freshness)
+		}
+	})
 }
 
 // BenchmarkSnapshot measures how long a scrape stops the engine of a lab with

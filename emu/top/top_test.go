@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -139,7 +140,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestViews(t *testing.T) {
+func TestView_IsAsInItsGoldenFile(t *testing.T) {
 	before, now := samples()
 	busy := *now
 	busy.Trouble = "the machine does not keep up: 27.9% of 4680 deliveries in the last 1s were later than 1ms. The engine is full at 110k packets/s (1Gbps). It could carry about 88k packets/s (800Mbps at this packet size) on time: lower the rates, send larger packets, or give it more --workers."
@@ -174,9 +175,9 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestFits: for any terminal size and any keys, no line is wider than the
+// For any terminal size and any keys, no line is wider than the
 // terminal, there are not too many lines, and the selected line is visible.
-func TestFits(t *testing.T) {
+func TestView_FitsAnyTerminal(t *testing.T) {
 	before, now := samples()
 	for i := range now.Ports {
 		if now.Ports[i].Name == "s1:2" {
@@ -220,9 +221,9 @@ func TestFits(t *testing.T) {
 	})
 }
 
-// TestEssentials: 80 by 24 cells show all that matters, even with long names;
+// 80 by 24 cells show all that matters, even with long names;
 // more cells show more.
-func TestEssentials(t *testing.T) {
+func TestView_Shows80CellsOfEssentials(t *testing.T) {
 	before, now := samples()
 	long := strings.Repeat("x", 30) + ":leaf12"
 	before.Ports[5].Name, now.Ports[5].Name = long, long
@@ -247,8 +248,8 @@ func TestEssentials(t *testing.T) {
 	}
 }
 
-// TestRates: rates are over emulated time, shares over the link's rate.
-func TestRates(t *testing.T) {
+// Rates are over emulated time, shares over the link's rate.
+func TestRates_AreOverEmulatedTime(t *testing.T) {
 	before := &report.Sample{Emulated: units.Second, Ports: []fabric.PortStatus{
 		{Name: "a:1", Peer: "b:1", Link: &fabric.LinkStatus{Rate: 100 * units.Mbps}, RxBytes: 1000, TxBytes: 1000, TxPackets: 10, Dropped: 4, Drops: map[string]uint64{"queue-full": 3, "bad-fcs": 1}},
 		{Name: "b:1", Peer: "a:1", Link: &fabric.LinkStatus{Rate: 50 * units.Mbps}},
@@ -289,9 +290,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestSort: every column sorts, the largest or alphabetically first row first,
+// Every column sorts, the largest or alphabetically first row first,
 // rows without a value last, and classes stay with their ports.
-func TestSort(t *testing.T) {
+func TestSort_OrdersByEveryColumn(t *testing.T) {
 	before, now := samples()
 	rows := rowsOf(before, now)
 	all := func(*row) bool { return true }
@@ -340,8 +341,8 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestLife: the lab has trouble, ends, and starts again.
-func TestLife(t *testing.T) {
+// The lab has trouble, ends, and starts again.
+func TestView_FollowsTheLifeOfALab(t *testing.T) {
 	before, now := samples()
 	m := viewOf(80, 24, before, now)
 	says := func(want string, rates bool) {
@@ -371,8 +372,8 @@ func TestLife(t *testing.T) {
 	says("the lab has ended", false)
 }
 
-// TestStill: a frozen view takes no samples, and can continue.
-func TestStill(t *testing.T) {
+// A frozen view takes no samples, and can continue.
+func TestView_TakesNoSamplesWhileFrozen(t *testing.T) {
 	taken := 0
 	_, now := samples()
 	m := newModel(func(context.Context) (*report.Sample, error) { taken++; return now, nil }, time.Nanosecond)
@@ -403,7 +404,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-func TestQuit(t *testing.T) {
+func TestView_QuitsOnItsKeys(t *testing.T) {
 	quits := func(cmd tea.Cmd) bool {
 		if cmd == nil {
 			return false
@@ -423,8 +424,12 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// TestOnce: the table for programs.
-func TestOnce(t *testing.T) {
+// The table for programs. Time is virtual.
+func TestOnce_PrintsATableForPrograms(t *testing.T) {
+	synctest.Test(t, checkOnce)
+}
+
+func checkOnce(t *testing.T) {
 	before, now := samples()
 	list := []*report.Sample{before, now}
 	take := func(context.Context) (*report.Sample, error) {
@@ -436,8 +441,12 @@ func TestOnce(t *testing.T) {
 		return s, nil
 	}
 	var b strings.Builder
-	if err := Once(t.Context(), take, time.Millisecond, &b); err != nil {
+	start := time.Now()
+	if err := Once(t.Context(), take, time.Second, &b); err != nil {
 		t.Fatal(err)
+	}
+	if took := time.Since(start); took != time.Second {
+		t.Errorf("two samples a second apart took %v", took)
 	}
 	golden(t, "once", b.String())
 	for line := range strings.Lines(b.String()) {
@@ -450,8 +459,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestFormats: numbers fit their columns.
-func TestFormats(t *testing.T) {
+// Numbers fit their columns.
+func TestNumbers_FitTheirColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := math.Pow(10, rapid.Float64Range(-9, 18).Draw(t, "exponent"))
 		if s := amount(v); len(s) > 4 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestStarts(t *testing.T) {
+func TestStarts_FindsConcurrency(t *testing.T) {
 	for text, want := range map[string]bool{
 		"func f() { go g() }":                                    true,
 		"func f() { for { go func() {}() } }":                    true,
@@ -36,9 +36,9 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestFind: the packages that a package uses count, directly or indirectly, and those
+// The packages that a package uses count, directly or indirectly, and those
 // that its tests use; packages that use it do not.
-func TestFind(t *testing.T) {
+func TestFind_FollowsImports(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.go": "package x\nfunc f() { go f() }\n", "plain.go": "package x\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
