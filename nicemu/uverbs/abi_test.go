@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestABI compares the structs and operations of abi.h and of abi.go: sizes, offsets and numbers,
-// as a C compiler sees them.
-func TestABI(t *testing.T) {
+// Structs and operations of abi.h and of abi.go are compared: sizes, offsets and numbers, as a C
+// compiler sees them.
+func TestABI_IsTheSameInCAndGo(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED: this test needs gcc: run scripts/test.sh, which installs it")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// TestClass: the files of the NIC, and the place of each counter among them.
-func TestClass(t *testing.T) {
+// The files of the NIC, and the place of each counter among them.
+func TestClass_HasTheFilesOfTheNIC(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	if err := w.server.WriteClass(dir, "h1"); err != nil {
@@ -39,9 +39,9 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestCounters: a file has the NIC's current number, and returns an error once the engine has
+// A file has the NIC's current number, and returns an error once the engine has
 // ended.
-func TestCounters(t *testing.T) {
+func TestCounters_AreCurrent(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := c.greet()
@@ -70,9 +70,9 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestLocate: memory to be prefetched must belong to a region, and its place may differ from its
+// Memory to be prefetched must belong to a region, and its place may differ from its
 // address.
-func TestLocate(t *testing.T) {
+func TestLocate_FindsMemoryOfARegion(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := c.greet()
@@ -99,8 +99,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestOnDemand: memory registered on demand need not be there.
-func TestOnDemand(t *testing.T) {
+// Memory registered on demand need not be there.
+func TestOnDemand_MemoryNeedNotExist(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := c.greet()

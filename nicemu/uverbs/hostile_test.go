@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// TestRingsChangeWhileRead: another thread writes to all memory that a process shares, without a
+// Another thread writes to all memory that a process shares, without a
 // pause, while the server reads it: it reads nothing twice, so no other process is affected.
-func TestRingsChangeWhileRead(t *testing.T) {
+func TestRings_ChangedWhileReadHarmNobody(t *testing.T) {
 	w, v, c, k := attacked(t)
 	// Separate mappings, as another process has them: the doorbell page and the memory handed over
 	// with queues (channels and asynchronous events are in between).
@@ -79,9 +79,9 @@ func TestRingsChangeWhileRead(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestSealed: the memory that a process shares cannot be made shorter than the server's mapping,
+// The memory that a process shares cannot be made shorter than the server's mapping,
 // which would end the lab with SIGBUS, and holes in it read as zeros.
-func TestSealed(t *testing.T) {
+func TestSharedMemory_CannotBeTruncated(t *testing.T) {
 	w, v, c, k := attacked(t)
 	c.write(k.rc, k.mr.Key, base, base+0x1000, 100)
 	n := 0
@@ -110,9 +110,9 @@ func TestSealed(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestOthersHandles: handles mean nothing in another process, and keys nothing in
+// Handles mean nothing in another process, and keys nothing in
 // another protection domain.
-func TestOthersHandles(t *testing.T) {
+func TestHandles_MeanNothingToOthers(t *testing.T) {
 	w, v, c, k := attacked(t)
 	for range 40 { // so that its own handles differ from the victim's
 		must[handleMsg](c, opAllocPD, handleMsg{Handle: k.context})
@@ -174,9 +174,9 @@ func (c *client) nonsense(q qpAnswer) {
 	c.ring(q.Number)
 }
 
-// TestReleasedPipe: the rest of a context that was closed, or of a channel, does not write to a
+// The rest of a context that was closed, or of a channel, does not write to a
 // file that has since reused its descriptor.
-func TestReleasedPipe(t *testing.T) {
+func TestPipe_IsNotWrittenAfterItsRelease(t *testing.T) {
 	w, v, c, k := attacked(t)
 	context := must[deviceAnswer](c, opOpen, handleMsg{}).Handle
 	fd := c.objects[context].it.(*opened).fd
@@ -204,9 +204,9 @@ func TestReleasedPipe(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestMigratedListener: a listener that moves to another channel takes along its pending requests;
+// A listener that moves to another channel takes along its pending requests;
 // in whatever order the IDs are destroyed, every channel counts its IDs correctly.
-func TestMigratedListener(t *testing.T) {
+func TestListener_MigratesWithItsRequests(t *testing.T) {
 	w, v, c, _ := attacked(t)
 	channels := [2]uint32{}
 	for i := range channels {
@@ -245,9 +245,9 @@ func TestMigratedListener(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestTurns: however much a process has posted, a turn takes a limited amount of it, the others
+// However much a process has posted, a turn takes a limited amount of it, the others
 // have their turns, and the rest follows.
-func TestTurns(t *testing.T) {
+func TestTurn_TakesALimitedAmountOfWork(t *testing.T) {
 	w, v, c, k := attacked(t)
 	const depth, pairs = 4096, 8
 	var all []qpAnswer
@@ -302,9 +302,9 @@ func TestTurns(t *testing.T) {
 	w.sound()
 }
 
-// TestRequestsATurn: however many programs ask at once, a turn answers a limited number of requests,
+// However many programs ask at once, a turn answers a limited number of requests,
 // and the rest follows.
-func TestRequestsATurn(t *testing.T) {
+func TestTurn_AnswersALimitedNumberOfRequests(t *testing.T) {
 	w := newWorld(t)
 	const programs = 40
 	all := make([]*client, programs)
@@ -331,9 +331,9 @@ func TestRequestsATurn(t *testing.T) {
 	}
 }
 
-// TestBells: a process that rings all the time, that has a full eventfd, or that makes it block,
+// A process that rings all the time, that has a full eventfd, or that makes it block,
 // breaks its own bell and no other.
-func TestBells(t *testing.T) {
+func TestBell_OfAHostileProcessBreaksNoOther(t *testing.T) {
 	w, v, c, k := attacked(t)
 	if err := unix.SetNonblock(c.bell, false); err != nil {
 		t.Fatal(err)
@@ -354,9 +354,9 @@ func TestBells(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestNeverPolled: if a process takes no completion and no event, its own queue overruns, and no
+// If a process takes no completion and no event, its own queue overruns, and no
 // other.
-func TestNeverPolled(t *testing.T) {
+func TestQueue_NeverPolledOverrunsAlone(t *testing.T) {
 	w, v, c, k := attacked(t)
 	for i := range 200 { // of a queue of 127
 		c.write(k.rc, k.mr.Key, base, base+0x1000, 1)
@@ -375,9 +375,9 @@ func TestNeverPolled(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestBudget: a process that makes as many objects as it can is refused before the others are left
+// A process that makes as many objects as it can is refused before the others are left
 // with nothing; when it ends everything is given back.
-func TestBudget(t *testing.T) {
+func TestBudget_LeavesRoomForOthers(t *testing.T) {
 	w := newWorld(t)
 	have := cost{memory: 1 << 20, mappings: 60, descriptors: 30}
 	w.server.budget = newBudget(have)
@@ -446,8 +446,8 @@ func (w *world) left() cost {
 	return cost{b.memory.left.Load(), b.mappings.left.Load(), b.descriptors.left.Load()}
 }
 
-// TestUntakenEvents: events that a process does not take are limited, and so are its ports.
-func TestUntakenEvents(t *testing.T) {
+// Events that a process does not take are limited, and so are its ports.
+func TestEvents_UntakenAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.server.budget = newBudget(cost{memory: 1 << 20, mappings: 60, descriptors: 30})
 	v := w.victim()
@@ -490,9 +490,9 @@ func TestUntakenEvents(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestResizeOfNonsense: the process writes how many entries wait, and they are copied: only up to a
+// The process writes how many entries wait, and they are copied: only up to a
 // limit.
-func TestResizeOfNonsense(t *testing.T) {
+func TestResize_CopiesNoMoreThanThereIs(t *testing.T) {
 	w, v, c, k := attacked(t)
 	big := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 1 << 20})
 	c.completions(big.Handle).mem.word(cqTaken).Store(^uint32(0) - 500_000)

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 )
@@ -32,6 +33,7 @@ type live struct {
 	engine  sync.Mutex
 	stop    atomic.Bool // polling
 	polling sync.WaitGroup
+	warned  atomic.Bool
 	ended   chan struct{}
 	once    sync.Once
 }
@@ -51,7 +53,10 @@ func newLive(t *testing.T, b *budget) *live {
 		t.Fatal(err)
 	}
 	go func() {
-		l.server.Serve(func(err error) { t.Log(err) })
+		l.server.Serve(func(err error) {
+			t.Log(err)
+			l.warned.Store(true)
+		})
 		close(l.ended)
 	}()
 	l.polling.Go(l.poll)
@@ -84,16 +89,11 @@ func (l *live) end() {
 // sessions waits until n programs are connected.
 func (l *live) sessions(n int) {
 	l.t.Helper()
-	for range 6000 {
+	await.True(l.t, fmt.Sprintf("%d sessions", n), func() bool {
 		l.server.mu.Lock()
-		have := l.server.admitted
-		l.server.mu.Unlock()
-		if have == n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	l.t.Fatalf("there are not %d sessions", n)
+		defer l.server.mu.Unlock()
+		return l.server.admitted == n
+	})
 }
 
 // dial is a program's end of a connection.
@@ -164,12 +164,12 @@ func (l *live) served(c *net.UnixConn) {
 	}
 }
 
-// TestNeverReads: a program that sends requests without end and reads no answer ends only its own
+// A program that sends requests without end and reads no answer ends only its own
 // session.
-func TestNeverReads(t *testing.T) {
+func TestSession_EndsIfAnswersAreNeverRead(t *testing.T) {
 	l := newLive(t, nil)
 	v, c := l.hello(), l.hello()
-	if err := c.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(await.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -184,8 +184,8 @@ func TestNeverReads(t *testing.T) {
 	l.served(v)
 }
 
-// TestRequestsOfMany: requests of many programs at once are all answered, each to who asked.
-func TestRequestsOfMany(t *testing.T) {
+// Requests of many programs at once are all answered, each to who asked.
+func TestRequests_OfManyProgramsAreAnswered(t *testing.T) {
 	l := newLive(t, nil)
 	var wg sync.WaitGroup
 	for i := range 40 { // more than epoll reports at once
@@ -206,9 +206,9 @@ func TestRequestsOfMany(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRequestAfterWork: a request is answered a turn after the work that was posted before it has
+// A request is answered a turn after the work that was posted before it has
 // been taken.
-func TestRequestAfterWork(t *testing.T) {
+func TestRequest_IsAnsweredAfterEarlierWork(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	defer c.close()
@@ -229,9 +229,9 @@ func TestRequestAfterWork(t *testing.T) {
 	}
 }
 
-// TestRequestOfSeveralTurns: a request that modifies a queue waits until all of the queue's work has
+// A request that modifies a queue waits until all of the queue's work has
 // been taken, and others have turns meanwhile.
-func TestRequestOfSeveralTurns(t *testing.T) {
+func TestRequest_WaitsForAllWorkOfItsQueue(t *testing.T) {
 	const depth = 4096
 	w, v, c, k := attacked(t)
 	q := must[qpAnswer](c, opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: uint32(qp.RC), MaxSendWR: depth, MaxSendSGE: 1})
@@ -264,8 +264,8 @@ func TestRequestOfSeveralTurns(t *testing.T) {
 	v.unharmed(t)
 }
 
-// TestDescriptors: descriptors sent with a request, which needs none, are closed.
-func TestDescriptors(t *testing.T) {
+// Descriptors sent with a request, which needs none, are closed.
+func TestDescriptors_OfRequestsAreClosed(t *testing.T) {
 	l := newLive(t, nil)
 	v, c := l.hello(), l.hello()
 	var pipe [2]int
@@ -294,8 +294,8 @@ func TestDescriptors(t *testing.T) {
 	l.served(v)
 }
 
-// TestGarbage: an invalid request ends its session.
-func TestGarbage(t *testing.T) {
+// An invalid request ends its session.
+func TestRequest_InvalidEndsItsSession(t *testing.T) {
 	l := newLive(t, nil)
 	v := l.hello()
 	for _, b := range [][]byte{{1}, make([]byte, headLen-1), make([]byte, maxMessage+1)} {
@@ -311,9 +311,9 @@ func TestGarbage(t *testing.T) {
 	l.served(v)
 }
 
-// TestManyPrograms: when there are as many programs as the host's share of descriptors allows, more
+// When there are as many programs as the host's share of descriptors allows, more
 // are refused and the existing ones are served; when some have ended others are accepted.
-func TestManyPrograms(t *testing.T) {
+func TestSessions_AreLimitedByDescriptors(t *testing.T) {
 	have := cost{memory: 1 << 30, mappings: 1000, descriptors: 20 * ofSession.descriptors}
 	l := newLive(t, newBudget(have))
 	v := l.hello()
@@ -344,9 +344,9 @@ func TestManyPrograms(t *testing.T) {
 	}
 }
 
-// TestAcceptGoesOn: connections that could not be accepted, for lack of descriptors, do not end the
+// Connections that could not be accepted, for lack of descriptors, do not end the
 // server.
-func TestAcceptGoesOn(t *testing.T) {
+func TestServe_GoesOnAfterFailedAccepts(t *testing.T) {
 	l := newLive(t, nil)
 	l.hello()
 	var limit unix.Rlimit
@@ -364,7 +364,7 @@ func TestAcceptGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = unix.Connect(c, &unix.SockaddrUnix{Name: l.path})
-	time.Sleep(2 * acceptAgain)
+	await.True(t, "a connection that cannot be accepted", l.warned.Load)
 	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); e != nil {
 		t.Fatal(e)
 	}
@@ -501,9 +501,9 @@ func peer(t *testing.T, l *net.UnixListener) (*process, func()) {
 	return p, func() { p.close(); f.Close(); c.Close() }
 }
 
-// TestProcessMemory: a process's memory is accessible as long as it is the process that connected,
+// A process's memory is accessible as long as it is the process that connected,
 // and no longer, even if another process has its end of the socket.
-func TestProcessMemory(t *testing.T) {
+func TestProcess_IsReachedOnlyWhileItIsTheOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -586,9 +586,9 @@ func TestProcessMemory(t *testing.T) {
 	})
 }
 
-// TestRealMemory: NIC accesses to a process's memory while that is unmapped, is read-only or lies
+// NIC accesses to a process's memory while that is unmapped, is read-only or lies
 // beyond all addresses.
-func TestRealMemory(t *testing.T) {
+func TestMemory_ThatIsNotMappedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	v := w.victim()
 	defer v.close()

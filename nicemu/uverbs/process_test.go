@@ -4,15 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// TestDeadProcess: the memory of a process that has ended is gone, not unmapped.
-func TestDeadProcess(t *testing.T) {
+// The memory of a process that has ended is gone, not unmapped.
+func TestProcess_DeadHasItsMemoryGone(t *testing.T) {
 	c := exec.Command("sleep", "600")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -33,20 +33,15 @@ func TestDeadProcess(t *testing.T) {
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	var f memory.Fault
-	for range 1000 { // it is not waited for, so its number stays
-		if f = p.Store(8, []byte{1}); f == memory.Gone {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if _, g := p.Load(nil, 8, 1); f != memory.Gone || g != memory.Gone {
-		t.Errorf("memory of a process that has ended: %v, %v", f, g)
+	// It is not waited for, so its number stays.
+	await.True(t, "memory that is gone", func() bool { return p.Store(8, []byte{1}) == memory.Gone })
+	if _, f := p.Load(nil, 8, 1); f != memory.Gone {
+		t.Errorf("memory of a process that has ended: %v", f)
 	}
 }
 
-// TestSignals: a process is found even while signals arrive, as Go's runtime sends them.
-func TestSignals(t *testing.T) {
+// A process is found even while signals arrive, as Go's runtime sends them.
+func TestProcess_IsFoundWhileSignalsArrive(t *testing.T) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWrite: a request that a process posts in shared memory is executed, and completes there.
-func TestWrite(t *testing.T) {
+// A request that a process posts in shared memory is executed, and completes there.
+func TestWrite_CompletesInSharedMemory(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	defer c.close()
@@ -35,8 +35,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestEvents: a requested completion makes one event in its channel.
-func TestEvents(t *testing.T) {
+// A requested completion makes one event in its channel.
+func TestEvents_AreMadeOncePerRequest(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	defer c.close()
@@ -60,9 +60,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRateLimit: a process sees the limits that the NIC takes, and can set them, as many as there
+// A process sees the limits that the NIC takes, and can set them, as many as there
 // are.
-func TestRateLimit(t *testing.T) {
+func TestRateLimit_IsThatOfTheNIC(t *testing.T) {
 	w := newWorld(t, func(s *nicemu.Settings) {
 		s.RateLimiter = nicemu.RateLimiter{Limiters: 1, Min: 2500, Max: 4 * units.Gbps}
 	})
@@ -100,9 +100,9 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestTimesOfEntries: an entry has the time at which the NIC made it, though it arrives later, and
+// An entry has the time at which the NIC made it, though it arrives later, and
 // a queue with the epoch has the time of day of the clock's zero.
-func TestTimesOfEntries(t *testing.T) {
+func TestCompletion_HasTheTimeOfTheNIC(t *testing.T) {
 	const late = 30 * units.Microsecond
 	w := newWorld(t, func(s *nicemu.Settings) { s.Delays.Completion = late })
 	start := time.Unix(1234, 567)
@@ -138,8 +138,8 @@ func TestTimesOfEntries(t *testing.T) {
 	}
 }
 
-// TestErrors tests the errors of control requests.
-func TestErrors(t *testing.T) {
+// Control requests that fail say why.
+func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	defer c.close()
@@ -198,9 +198,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestInline: a queue pair takes as many inline bytes as its entries have room for, like those of
+// A queue pair takes as many inline bytes as its entries have room for, like those of
 // NICs, and no more than the device takes.
-func TestInline(t *testing.T) {
+func TestInline_FillsTheEntry(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := c.greet()
@@ -216,8 +216,8 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestEnd: the objects of a process end with it.
-func TestEnd(t *testing.T) {
+// The objects of a process end with it.
+func TestProcess_EndsWithItsObjects(t *testing.T) {
 	w := newWorld(t)
 	before, files := w.device.InUse(), openFiles(t)
 	c := w.connect()
