@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -440,16 +439,24 @@ func needSteering(t testing.TB) {
 
 // The check agrees with what a lab finds, and leaves nothing behind.
 func TestCheckSteering_AgreesWithWhatALabFinds(t *testing.T) {
-	needRoot(t)
-	name := fmt.Sprintf("weft%d", os.Getpid()) // at most 15 characters
-	if err := CheckSteering(name); err != nil && !errors.Is(err, ErrNoSteering) {
+	l := makeLab(t, Host{Name: "h1"})
+	check := func() error {
+		return onSparedThread(func() error {
+			if err := joinNamespace(l.Info().Hosts[0].Namespace); err != nil {
+				t.Error(err)
+			}
+			err := CheckSteering("check0")
+			if _, err := net.InterfaceByName("check0"); err == nil {
+				t.Error("the device is still there")
+			}
+			return err
+		})
+	}
+	if err := check(); err != nil && !errors.Is(err, ErrNoSteering) {
 		t.Error(err)
 	}
-	if _, err := net.InterfaceByName(name); err == nil {
-		t.Error("the device is still there")
-	}
 	refuseSteering(t)
-	if err := CheckSteering(name); !errors.Is(err, ErrNoSteering) {
+	if err := check(); !errors.Is(err, ErrNoSteering) {
 		t.Error(err)
 	}
 }
