@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -123,7 +122,7 @@ func TestJob_IsControlledByTheShell(t *testing.T) {
 	t.Setenv("PS1", "$ ")
 	t.Setenv("W", fmt.Sprintf("env %s=exec /proc/%d/exe %s h1", helperEnv, os.Getpid(), l.Info().Name))
 	t.Setenv("HISTFILE", "")
-	x := openTerminal(t, "bash", "--norc", "--noprofile", "-i")
+	x := openTerminal(t, "env", "--default-signal", "bash", "--norc", "--noprofile", "-i") // see helper
 	x.types("echo be''gun\n")
 	x.shows("begun")
 
@@ -214,9 +213,6 @@ func TestSignals_ReachTheProgram(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	lab := l.Info().Name
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, 40} {
-		if ignored(t, s) {
-			continue
-		}
 		c, out := startReady(t, lab, "h1", fmt.Sprintf("trap 'echo caught; exit 7' %d; echo ready; while :; do sleep 0.02; done", s))
 		_ = c.Process.Signal(s)
 		var rest bytes.Buffer
@@ -227,9 +223,6 @@ func TestSignals_ReachTheProgram(t *testing.T) {
 	}
 	// Without a handler the signal ends the process, and no core is written here.
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGSEGV, unix.SIGABRT, unix.SIGQUIT, unix.SIGKILL, unix.SIGPIPE} {
-		if ignored(t, s) {
-			continue
-		}
 		c := helper("exec", lab, "h1", "sh", "-c", fmt.Sprintf("kill -%d $$", s))
 		_ = c.Run()
 		if w := c.ProcessState.Sys().(syscall.WaitStatus); !w.Signaled() || w.Signal() != s {
@@ -242,26 +235,11 @@ func TestSignals_ReachTheProgram(t *testing.T) {
 func TestSignals_StayIgnored(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", self, l.Info().Name, "h1", "sh", "-c", "kill -HUP $$; echo alive")
+	c := exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", ownPath(), l.Info().Name, "h1", "sh", "-c", "kill -HUP $$; echo alive")
 	c.Env = append(os.Environ(), helperEnv+"=exec")
 	if out, err := c.Output(); err != nil || string(out) != "alive\n" {
 		t.Errorf("with SIGHUP ignored: %q, %v", out, err)
 	}
-}
-
-// ignored reports whether this test ignores a signal, as when nohup(1), or a shell
-// without job control, has started it in the background. Its programs then ignore it too,
-// and a shell cannot trap it.
-func ignored(t *testing.T, s syscall.Signal) bool {
-	if !signal.Ignored(s) {
-		return false
-	}
-	t.Logf("NOT TESTED: %v, which this test itself ignores", s)
-	return true
 }
 
 // The program ends with the process that runs it.

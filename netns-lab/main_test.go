@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -51,11 +52,22 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// helper returns the command of a helper. A shell may have started this test in the background,
+// with some signals ignored: they have their default actions again.
 func helper(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := exec.Command("env", append([]string{"--default-signal", ownPath()}, args...)...)
 	cmd.Env = append(os.Environ(), helperEnv+"="+name)
 	return cmd
 }
+
+// ownPath is the path of this test's binary.
+var ownPath = sync.OnceValue(func() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+})
 
 // needRoot skips a test that makes namespaces if that is not possible.
 func needRoot(t testing.TB) {

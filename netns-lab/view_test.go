@@ -201,12 +201,8 @@ func TestHost_CannotReadTheMemoryOfOthers(t *testing.T) {
 	pidInside := strings.TrimSpace(inside(t, l, "h1", "pgrep", "-x", "sleep"))
 	maps, _, _ := strings.Cut(inside(t, l, "h1", "cat", "/proc/"+pidInside+"/maps"), "-")
 	at := "0x" + maps
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	peekFrom := func(host, pid string) string {
-		c := helper("exec", l.Info().Name, host, "env", helperEnv+"=peek", self, pid, at)
+		c := helper("exec", l.Info().Name, host, "env", helperEnv+"=peek", ownPath(), pid, at)
 		out, _ := c.CombinedOutput()
 		return strings.TrimSpace(string(out))
 	}
@@ -214,7 +210,7 @@ func TestHost_CannotReadTheMemoryOfOthers(t *testing.T) {
 	for pid := range commandsIn(t, l, "h1") { // sleep is the only one
 		pidOutside = strconv.Itoa(pid)
 	}
-	own := exec.Command(self, pidOutside, at)
+	own := exec.Command(ownPath(), pidOutside, at)
 	own.Env = append(os.Environ(), helperEnv+"=peek")
 	if out, err := own.CombinedOutput(); err != nil || string(out) != "1\n" {
 		t.Errorf("from the machine: %v, %s", err, out)
@@ -305,11 +301,7 @@ func TestExec_SaysThatAHostWasKilled(t *testing.T) {
 func TestHosts_CannotEnterEachOther(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(2)...)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := helper("exec", l.Info().Name, "h1", "env", helperEnv+"=exec", self, l.Info().Name, "h2", "true").CombinedOutput()
+	out, err := helper("exec", l.Info().Name, "h1", "env", helperEnv+"=exec", ownPath(), l.Info().Name, "h2", "true").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "inside a host") {
 		t.Errorf("%v, %s", err, out)
 	}
