@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -22,12 +21,13 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
 
-func TestHeldAt(t *testing.T) {
+func TestHeldAt_GrowsWithTheRate(t *testing.T) {
 	for _, c := range []struct {
 		rate     units.Rate
 		dilation int
@@ -42,7 +42,7 @@ func TestHeldAt(t *testing.T) {
 	}
 }
 
-func TestTogetherNamesTheHosts(t *testing.T) {
+func TestTogether_NamesTheHosts(t *testing.T) {
 	h := newHolder()
 	if err := h.together(); err != nil {
 		t.Error(err)
@@ -57,12 +57,14 @@ func TestTogetherNamesTheHosts(t *testing.T) {
 	}
 }
 
+// insideRootless is, in namespaces like those of a rootless lab, the directory for EnterRootless.
+const insideRootless = "WEFT_LAB_TEST_ROOTLESS"
+
 // withoutRoot runs the test again in namespaces like those of a rootless lab and adopts
 // its result. It returns true only inside.
 func withoutRoot(t *testing.T) bool {
 	t.Helper()
-	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
-	if dir := os.Getenv(inside); dir != "" {
+	if dir := os.Getenv(insideRootless); dir != "" {
 		if err := netnslab.EnterRootless(dir); err != nil {
 			t.Skipf("NOT TESTED: %v", err)
 		}
@@ -71,12 +73,12 @@ func withoutRoot(t *testing.T) bool {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out real hosts")
 	}
-	dir, err := netnslab.PrepareRootless(strings.ToLower(t.Name()))
+	dir, err := netnslab.PrepareRootless(labName("rootless"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-	c.Env = append(os.Environ(), inside+"="+dir)
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), insideRootless+"="+dir)
 	c.SysProcAttr = netnslab.NewNamespaces()
 	out, err := c.CombinedOutput()
 	if strings.Contains(string(out), "NOT TESTED") {
@@ -88,17 +90,22 @@ func withoutRoot(t *testing.T) bool {
 	return false
 }
 
+// labName returns a name that no other test's lab has, of this process or another.
+func labName(kind string) string { return fmt.Sprintf("%s%d-%d", kind, os.Getpid(), labs.Add(1)) }
+
+var labs atomic.Int64
+
 // twoClasses returns a plan of two real hosts on a switch, each with a class of
 // priority 3 for DSCP 26 and the default class.
 func twoClasses(t *testing.T, attach string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
-name: holds%d
+name: %s
 topology:
   kinds: {host: {attach: %s}, link: {rate: 200Mbps}}
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
   links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
-`, os.Getpid(), attach))
+`, labName("holds"), attach))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,20 +187,32 @@ func (w *warnings) about(texts ...string) bool {
 	})
 }
 
-// inside runs f on a thread inside a host.
+// inside runs f on a thread inside a host, which then returns.
 func inside(t *testing.T, lab, host string, f func() error) {
 	t.Helper()
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
-		handle, err := netns.GetFromName(netnslab.Namespace(lab, host))
-		if err == nil {
-			defer handle.Close()
-			if err = netns.Set(handle); err == nil {
-				err = f()
+		made <- func() error {
+			runtime.LockOSThread()
+			home, err := netns.Get()
+			if err != nil {
+				return err
 			}
-		}
-		made <- err
+			defer home.Close()
+			there, err := netns.GetFromName(netnslab.Namespace(lab, host))
+			if err != nil {
+				return err
+			}
+			defer there.Close()
+			if err := netns.Set(there); err != nil {
+				return err
+			}
+			err = f()
+			if netns.Set(home) == nil {
+				runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
+			}
+			return err
+		}()
 	}()
 	if err := <-made; err != nil {
 		t.Fatal(err)
@@ -213,7 +232,11 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 		t.Fatal(err)
 	}
 	if err := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
+		err = errors.Join(
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2),
+			// Room for some tens of datagrams.
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 50_000),
+		)
 		for _, option := range []int{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE} { // the latter needs root
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, 50_000_000)
 		}
@@ -223,18 +246,18 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 	return conn
 }
 
-// flow is datagrams of 1000 bytes from h1 to another host, counted at both ends.
+// flow is datagrams of 1000 bytes from a host to another, counted at both ends.
 type flow struct {
 	sent, received atomic.Int64
 
 	send func() bool // sends one; false if it cannot
 }
 
-func newFlow(t *testing.T, p *plan.Plan, host string, dscp, fromPort, port int) *flow {
+func newFlow(t *testing.T, p *plan.Plan, src, dst string, dscp, fromPort, port int) *flow {
 	t.Helper()
 	f := &flow{}
-	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", dscp, fromPort)
-	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, host)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	at, from := udpIn(t, p.Name, dst, 0, port), udpIn(t, p.Name, src, dscp, fromPort)
+	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, dst)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
 	f.send = func() bool {
 		_, err := from.WriteTo(make([]byte, 1000), to)
 		if err == nil {
@@ -265,26 +288,18 @@ func (f *flow) sendAll(n int) {
 // startFlow sends n datagrams from h1 to h2.
 func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
 	t.Helper()
-	f := newFlow(t, p, "h2", dscp, 0, port)
+	f := newFlow(t, p, "h1", "h2", dscp, 0, port)
 	f.sendAll(n)
 	return f
 }
 
-// eventually waits until is returns true. Its limit is more than a slow machine needs.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > time.Minute {
-			t.Fatalf("no %s after a minute", what)
-		}
-	}
-}
-
 // A class of a running lab whose queue is full stops in its host, another
 // continues, and all packets arrive when the queue is short again.
-func TestClassFull(t *testing.T) {
+func TestClassFull_StopsOnlyThatClass(t *testing.T) {
+	t.Parallel()
 	for _, attach := range []string{"tap", "tun"} {
 		t.Run(attach, func(t *testing.T) {
+			t.Parallel()
 			p := twoClasses(t, attach)
 			l, warned, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
@@ -304,20 +319,20 @@ func TestClassFull(t *testing.T) {
 			}
 			// Packets are lost while a neighbour is being resolved.
 			first := startFlow(t, p, 0, 7000, 1)
-			eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
+			await.True(t, "first packet", func() bool { return first.received.Load() == 1 })
 			full(3, true)
-			eventually(t, "hold", held)
+			await.True(t, "hold", held)
 			const n = 2000
 			stopped := startFlow(t, p, 26, 7001, n)
 			free := startFlow(t, p, 0, 7002, n)
-			eventually(t, "other class", func() bool { return free.received.Load() == n })
+			await.True(t, "other class", func() bool { return free.received.Load() == n })
 			if got := stopped.sent.Load(); got == n {
 				t.Error("the sender of a class that is held was not stopped")
 			}
 			full(3, false)
-			eventually(t, "class that goes on", func() bool { return stopped.received.Load() == n })
+			await.True(t, "class that goes on", func() bool { return stopped.received.Load() == n })
 			full(3, true)
-			eventually(t, "hold", held)
+			await.True(t, "hold", held)
 			// Twice because of the calls above, and whenever the backlog in
 			// between was too long for the fabric.
 			h := l.Report().Hosts[0]
@@ -337,11 +352,12 @@ func TestClassFull(t *testing.T) {
 
 // If BPF programs are refused, as in a rootless lab, the whole host is held,
 // and the lab says so.
-func TestClassFullTogether(t *testing.T) {
+func TestClassFull_WithoutRootStopsTheHost(t *testing.T) {
+	t.Parallel()
 	if !withoutRoot(t) {
 		return
 	}
-	p := twoClasses(t, "tap")
+	p := twoClasses(t, "tun")
 	l, warned, _ := startTwo(t, p)
 	h1, _ := p.Node("h1")
 	dev := l.holder.devices[l.fabric.Station(h1, 0)]
@@ -352,7 +368,7 @@ func TestClassFullTogether(t *testing.T) {
 		t.Error("no warning of what does not work")
 	}
 	first := startFlow(t, p, 0, 7000, 1)
-	eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
+	await.True(t, "first packet", func() bool { return first.received.Load() == 1 })
 	full := func(priority uint8, is bool) {
 		if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
 			t.Error(err)
@@ -361,10 +377,15 @@ func TestClassFullTogether(t *testing.T) {
 	full(3, true)
 	full(0, true)
 	full(3, false) // the other is still full
-	eventually(t, "hold", func() bool { return l.Report().Hosts[0].Classes[0].Held > 0 })
+	await.True(t, "hold", func() bool { return l.Report().Hosts[0].Classes[0].Held > 0 })
 	const n = 150 // more than a sender's buffer holds, and less than a receiver's
 	flows := []*flow{startFlow(t, p, 26, 7001, n), startFlow(t, p, 0, 7002, n)}
-	time.Sleep(300 * time.Millisecond)
+	await.True(t, "packets that wait in the host", func() bool { return l.Report().Hosts[0].QueuePackets > 0 })
+	back := newFlow(t, p, "h2", "h1", 0, 0, 7003)
+	for i := range int64(200) { // meanwhile the other direction is not held
+		back.send()
+		await.True(t, "a packet in the other direction", func() bool { return back.received.Load() > i })
+	}
 	for _, f := range flows {
 		if f.sent.Load() == n || f.received.Load() > 100 {
 			t.Errorf("a host that is held sent %d packets, of which %d arrived", f.sent.Load(), f.received.Load())
@@ -372,7 +393,7 @@ func TestClassFullTogether(t *testing.T) {
 	}
 	full(0, false)
 	for _, f := range flows {
-		eventually(t, "class that goes on", func() bool { return f.received.Load() == n })
+		await.True(t, "class that goes on", func() bool { return f.received.Load() == n })
 	}
 	if h := l.Report().Hosts[0]; h.Together == "" || h.TxDropped+h.QueueDropped != 0 {
 		t.Errorf("%+v", h)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLines(t *testing.T) {
+func TestLines_ArePassedOnAsTheyEnd(t *testing.T) {
 	var got []string
 	l := &lines{say: func(s string) { got = append(got, s) }, await: regexp.MustCompile("^ready>")}
 	for _, part := range []string{"a", "b\r\nc\n", "", "\n", "rea", "dy"} {
@@ -35,9 +35,9 @@ func TestLines(t *testing.T) {
 	<-l.matched()
 }
 
-// TestLinesLoseNothing: however the output is split, all of it is passed on once,
-// in order; lines without an end are cut, and the tail is the end of the output.
-func TestLinesLoseNothing(t *testing.T) {
+// However the output is split, all of it is passed on once, in order; lines without an
+// end are cut, and the tail is the end of the output.
+func TestLines_LoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab\n")), 0, 200, -1).Draw(t, "text") + strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 40_000}).Draw(t, "long"))
 		var got []string

@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDemand: the links of senders count, the links of stations that only acknowledge do not.
-func TestDemand(t *testing.T) {
+// The links of senders count, the links of stations that only acknowledge do not.
+func TestDemand_CountsLinksOfSenders(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to []sender
 		want     units.Rate

@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqds"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestNative: Go programs on real hosts send each other messages over the native EQIF of EQDS
+// Go programs on real hosts send each other messages over the native EQIF of EQDS
 // in wall-clock time, on one engine and on two, over both versions of IP. The bytes are
 // correct, every delivery is reported, and no packet is missing.
-func TestNative(t *testing.T) {
+func TestNative_DeliversMessagesOfPrograms(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
+			t.Parallel()
 			plan, err := spec.Parse("native.yaml", fmt.Appendf(nil, `
-name: native%d
+name: %s
 topology:
   kinds:
     link: {rate: 200Mbps, delay: 50us}
@@ -33,7 +35,7 @@ topology:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["s1:2", "s2:2"], delay: 200us}
     - {endpoints: ["h2:eth0", "s2:1"]}
-`, os.Getpid()))
+`, labName("native")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +70,7 @@ topology:
 				defer s.Close()
 				var last *eqds.Sending
 				for range rounds * len(addresses) {
-					m, err := s.Receive(p, 20*units.Second)
+					m, err := s.Receive(p, units.Never)
 					if err != nil {
 						return err
 					}
@@ -76,7 +78,7 @@ topology:
 						return err
 					}
 				}
-				_, err = last.Wait(p, 20*units.Second)
+				_, err = last.Wait(p, units.Never)
 				return err
 			})
 			program("h1", func(p *sim.Process, n *eqds.Native) error {
@@ -95,14 +97,14 @@ topology:
 						if err != nil {
 							return err
 						}
-						d, err := m.Wait(p, 20*units.Second)
+						d, err := m.Wait(p, units.Never)
 						if err != nil {
 							return err
 						}
 						if d.RTT < 600*units.Microsecond {
 							return fmt.Errorf("%+v, over links of 300 us each way", d)
 						}
-						back, err := s.Receive(p, 20*units.Second)
+						back, err := s.Receive(p, units.Never)
 						if err != nil {
 							return err
 						}
@@ -114,7 +116,7 @@ topology:
 				return nil
 			})
 			for range 2 {
-				if err := <-results; err != nil {
+				if err := await.Receive(t, "the end of a program", results); err != nil {
 					t.Error(err)
 				}
 			}

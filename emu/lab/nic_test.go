@@ -20,6 +20,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/internal/judge"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
@@ -36,7 +37,7 @@ import (
 func nicsOfHosts(t *testing.T, workers int) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
-name: nics%d
+name: %s
 topology:
   kinds: {link: {rate: 200Mbps, delay: 10us}, host: {nic: {cc: dcqcn, timeout: 16ms, retries: 4}}}
   nodes: {h1: {kind: host}, h3: {kind: host, nic: none}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
@@ -45,7 +46,7 @@ topology:
     - {endpoints: ["s1:2", "s2:2"], delay: 200us}
     - {endpoints: ["h2:eth0", "s2:1"]}
     - {endpoints: ["h3:eth0", "s1:3"]}
-`, os.Getpid()))
+`, labName("nics")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (l *Lab) capturing(t *testing.T, port, filter string) (stop func() (file st
 		ended <- err
 	}()
 	t.Cleanup(end)
-	eventually(t, "capture", func() bool {
+	await.True(t, "capture", func() bool {
 		s, err := out.Stat()
 		return err != nil || s.Size() > 0
 	})
@@ -126,7 +127,7 @@ func (l *Lab) open(host string, kind nicemu.QPType, room int) (*verbs, error) {
 // wait waits for one completion.
 func (v *verbs) wait(p *sim.Process, want cq.Opcode) error {
 	var c [1]nicemu.Completion
-	if _, err := v.cq.Wait(p, c[:], 20*units.Second); err != nil {
+	if _, err := v.cq.Wait(p, c[:], units.Never); err != nil {
 		return err
 	}
 	if c[0].Status != nicemu.Success || c[0].Opcode != want {
@@ -152,7 +153,7 @@ func (v *verbs) receive(offset, n units.Bytes) error {
 // data, for reading from, for writing to.
 const (
 	rounds            = 4
-	rpingSize         = 50_001
+	rpingSize         = 10_001
 	rpingIn           = 16
 	rpingFrom         = rpingIn
 	rpingTo           = rpingFrom + rpingSize
@@ -233,7 +234,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 		var all []nicemu.Completion
 		for len(all) < 2 {
 			var some [2]nicemu.Completion
-			n, err := v.cq.Wait(p, some[:], 20*units.Second)
+			n, err := v.cq.Wait(p, some[:], units.Never)
 			if err != nil {
 				return err
 			}
@@ -265,20 +266,22 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	return nil
 }
 
-// result is how a process ended, and when, in its engine's time and by the wall clock.
+// result is how a process ended, and when, in its engine's time.
 type result struct {
 	who string
 	err error
 	at  units.Time
 }
 
-// TestRping: two processes on the NICs of real hosts connect, read and write real
+// Two processes on the NICs of real hosts connect, read and write real
 // bytes in wall-clock time, on one engine and on two, over both versions of IP. The
 // bytes are correct in memory and in a capture, which has each packet that a NIC
 // counts.
-func TestRping(t *testing.T) {
+func TestRping_RunsInWallClockTime(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
+			t.Parallel()
 			p := nicsOfHosts(t, workers)
 			l, _, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
@@ -300,9 +303,15 @@ func TestRping(t *testing.T) {
 			}
 			file := end()
 
-			count := judge.CheckTshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
 			frames := judge.RoCE(t, file)
-			judge.CheckICRC(t, frames)
+			if workers == 1 { // more of them do not change the packets
+				count := judge.CheckTshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
+				// REQ, REP, RTU, DREQ, DREP.
+				if count["100"] < 2*5 {
+					t.Errorf("%d datagrams of connection managers are in the capture: %v", count["100"], count)
+				}
+				judge.CheckICRC(t, frames)
+			}
 			var want []byte
 			for _, d := range data {
 				want = append(want, d...)
@@ -314,10 +323,6 @@ func TestRping(t *testing.T) {
 				if got := payloads(frames, s.client, 6, [3]int{16, 0, 0}); !bytes.Equal(got, want) {
 					t.Errorf("the WRITEs to queue pair %d in the capture have %d bytes, and not those that were sent", s.client, len(got))
 				}
-			}
-			// REQ, REP, RTU, DREQ, DREP.
-			if count["100"] < 2*5 {
-				t.Errorf("%d datagrams of connection managers are in the capture: %v", count["100"], count)
 			}
 			var sent, came uint64
 			l.on(t, func() error {
@@ -375,28 +380,28 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 		start(s, "server", func(p *sim.Process) error { defer listener.Close(); return serve(p, s, listener) })
 		start(c, "client", func(p *sim.Process) error { return ping(p, c, to, data) })
 		// Work posted from outside does not get a time stamp in the future.
-		began, clock = c.Now(), l.clock.Now()
+		began, clock = c.Now(), l.elapsed()
 		return nil
 	})
 	if began > clock {
 		t.Errorf("at %v by the clock verbs are called at %v", clock, began)
 	}
 	for range 2 {
-		select {
-		case r := <-results:
-			if r.err != nil {
-				t.Errorf("%s, IPv6 %v: %v", r.who, six, r.err)
-			}
-			// 8 times rpingSize bytes at 200 Mb/s take 16 ms.
-			if r.at < began+16*units.Millisecond || r.at > l.clock.Now() {
-				t.Errorf("%s began at %v and ended at %v, by the clock before %v", r.who, began, r.at, l.clock.Now())
-			}
-		case <-time.After(2 * time.Minute):
-			t.Fatal("rping does not come to an end")
+		r := await.Receive(t, "the end of rping", results)
+		if r.err != nil {
+			t.Errorf("%s, IPv6 %v: %v", r.who, six, r.err)
+		}
+		// 8 times rpingSize bytes at 200 Mb/s take 3.2 ms.
+		if r.at < began+3200*units.Microsecond || r.at > l.elapsed() {
+			t.Errorf("%s began at %v and ended at %v, by the clock before %v", r.who, began, r.at, l.elapsed())
 		}
 	}
 	return numbers
 }
+
+// elapsed returns the emulated time that would have passed if the clock had never stood still.
+// No engine is ever ahead of it.
+func (l *Lab) elapsed() units.Time { return l.clock.Now() + l.clock.Stood() }
 
 // payloads joins the payloads of packets to a queue pair that have one of three
 // opcodes, for the first, a middle and the last packet of a message, with that
@@ -410,9 +415,10 @@ func payloads(frames []judge.Frame, number uint32, first uint8, headers [3]int) 
 	return all
 }
 
-// TestLinkOfANIC: changes of a host's link with weft set reach its NIC, whose
-// queue pairs time out while the link is down, and recover or fail.
-func TestLinkOfANIC(t *testing.T) {
+// Changes of a host's link with weft set reach its NIC, whose queue pairs time out while
+// the link is down, and recover or fail.
+func TestNIC_FollowsItsLink(t *testing.T) {
+	t.Parallel()
 	p := nicsOfHosts(t, 1)
 	l, _, _ := startTwo(t, p)
 	var a, b *verbs
@@ -461,7 +467,7 @@ func TestLinkOfANIC(t *testing.T) {
 	ends := func(done func() (nicemu.Status, bool), want nicemu.Status) {
 		t.Helper()
 		var s nicemu.Status
-		eventually(t, "completion", func() bool {
+		await.True(t, "completion", func() bool {
 			var is bool
 			s, is = done()
 			return is
@@ -476,13 +482,29 @@ func TestLinkOfANIC(t *testing.T) {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
 	state(plan.Down)
-	copy(a.buf, "behind")
-	done := write(100_000)
-	eventually(t, "timeout", func() bool { return counters().LocalAckTimeoutErr > 0 })
 	state(plan.Up)
-	ends(done, nicemu.Success)
-	if string(b.buf[:6]) != "behind" {
-		t.Errorf("%q has come", b.buf[:6])
+	ends(write(100_000), nicemu.Success)
+	state(plan.Down)
+	copy(a.buf, "behind")
+	// The link comes up at the first timeout, in emulated time: soon enough for the retries, however
+	// late this test is.
+	l.on(t, func() error {
+		link, up := p.Nodes[nodeOf(p, "h1")].Ports[0].Link, plan.Up
+		l.fabric.EngineOf(a.Device).Go("repair", func(p *sim.Process) {
+			for timeouts := uint64(0); timeouts == 0; {
+				p.Sleep(units.Millisecond)
+				c, _ := a.qp.Counters()
+				timeouts = c.LocalAckTimeoutErr
+			}
+			if err := l.fabric.Set(link, [2]bool{true, true}, plan.LinkPatch{State: &up}); err != nil {
+				t.Error(err)
+			}
+		})
+		return nil
+	})
+	ends(write(100_000), nicemu.Success)
+	if string(b.buf[:6]) != "behind" || counters().LocalAckTimeoutErr == 0 {
+		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
 	state(plan.Down)
 	ends(write(1), cq.RetryExcErr)
@@ -550,10 +572,11 @@ func kernelCounter(t *testing.T, lab, host, name string) int {
 	return 0
 }
 
-// TestForeignRoCE: RoCEv2 packets that programs send to a host with a NIC go to
+// RoCEv2 packets that programs send to a host with a NIC go to
 // the NIC, correct or damaged, and never to the host's kernel; packets from a NIC
 // to a host without one are UDP to that host's kernel.
-func TestForeignRoCE(t *testing.T) {
+func TestNIC_ReceivesRoCEOfPrograms(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"ip", "nstat"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: this test needs %s of iproute2", program)
@@ -581,7 +604,7 @@ func TestForeignRoCE(t *testing.T) {
 	received := func() {
 		t.Helper()
 		var c [1]nicemu.Completion
-		eventually(t, "datagram", func() bool {
+		await.True(t, "datagram", func() bool {
 			n := 0
 			l.on(t, func() (err error) { n, err = a.cq.Poll(c[:]); return err })
 			return n > 0
@@ -630,7 +653,7 @@ func TestForeignRoCE(t *testing.T) {
 		l.on(t, func() error { c, _ = a.Counters(); return nil })
 		return c
 	}
-	eventually(t, "damaged packets", func() bool { return counters().RxICRCErrors == 6 })
+	await.True(t, "damaged packets", func() bool { return counters().RxICRCErrors == 6 })
 	if c := counters(); c.RcvPackets != 8 || c.RcvErrors != 0 || c.NoQP != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -658,7 +681,7 @@ func TestForeignRoCE(t *testing.T) {
 			return c.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, Inline: []byte(text), RemoteVA: 1, RKey: 1})
 		})
 		var done [1]nicemu.Completion
-		eventually(t, "end of the retries", func() bool {
+		await.True(t, "end of the retries", func() bool {
 			n := 0
 			l.on(t, func() (err error) { n, err = c.cq.Poll(done[:]); return err })
 			return n > 0
@@ -670,7 +693,7 @@ func TestForeignRoCE(t *testing.T) {
 	fails()
 	buf := make([]byte, 2000)
 	for range 5 { // the first and 4 retries
-		if err := plain.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := plain.SetReadDeadline(time.Now().Add(await.Limit)); err != nil {
 			t.Fatal(err)
 		}
 		n, from, err := plain.ReadFromUDPAddrPort(buf)
@@ -685,12 +708,8 @@ func TestForeignRoCE(t *testing.T) {
 	plain.Close()
 	refused := kernelCounter(t, p.Name, "h3", "UdpNoPorts")
 	fails()
-	if n := kernelCounter(t, p.Name, "h3", "UdpNoPorts") - refused; n != 5 {
-		t.Errorf("the kernel has refused %d datagrams", n)
-	}
-	if n := kernelCounter(t, p.Name, "h1", "IcmpInDestUnreachs"); n == 0 {
-		t.Error("no ICMP has come back to the host with the NIC")
-	}
+	await.True(t, "five refused datagrams", func() bool { return kernelCounter(t, p.Name, "h3", "UdpNoPorts")-refused == 5 })
+	await.True(t, "ICMP to the host with the NIC", func() bool { return kernelCounter(t, p.Name, "h1", "IcmpInDestUnreachs") > 0 })
 	stop()
 	if a := l.Report().Accounts; !a.Balanced() {
 		t.Errorf("%+v", a)

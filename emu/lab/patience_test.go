@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
-// TestSilentLab: every request to a lab that accepts connections but never
-// answers fails with a timeout.
-func TestSilentLab(t *testing.T) {
+// Every request to a lab that accepts connections but never answers fails with a timeout.
+func TestClient_GivesUpOnASilentLab(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "mute")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestSilentLab(t *testing.T) {
 	}
 }
 
-func TestIsStopped(t *testing.T) {
+func TestIsStopped_FollowsSignals(t *testing.T) {
+	t.Parallel()
 	c := exec.Command("sleep", "1000")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -66,15 +69,15 @@ func TestIsStopped(t *testing.T) {
 		if err := c.Process.Signal(step.signal); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, step.signal.String(), func() bool { return IsStopped(c.Process.Pid) == step.want })
+		await.True(t, step.signal.String(), func() bool { return IsStopped(c.Process.Pid) == step.want })
 	}
 	if IsStopped(0) || IsStopped(os.Getpid()) {
 		t.Error("nobody, or this process, is said to be stopped")
 	}
 }
 
-// TestNoLab: the error for a missing lab is one sentence.
-func TestNoLab(t *testing.T) {
+// The error for a missing lab is one sentence.
+func TestClient_SaysThatThereIsNoLab(t *testing.T) {
 	dir := t.TempDir()
 	_, missing := NewClient(dir).Status(context.Background())
 	listener, err := net.Listen("unix", filepath.Join(dir, SocketName))

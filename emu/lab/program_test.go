@@ -3,12 +3,11 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -43,15 +42,16 @@ func openNIC(t *testing.T, d *nicemu.Device) (e nicEnd) {
 	return e
 }
 
-// TestProgramInLab starts programs with NICs in a running lab, on the engines of two
-// workers, and makes one of them send to the other.
-func TestProgramInLab(t *testing.T) {
+// Programs with NICs start in a running lab, on the engines of two workers, and one of them
+// sends to the other.
+func TestPrograms_OfTwoWorkersReachEachOther(t *testing.T) {
+	t.Parallel()
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
-name: nics%d
+name: %s
 topology:
   kinds: {host: {attach: none, nic: roce}}
   generate: {star: {hosts: 2, rate: 1Gbps, delay: 100us}}
-`, os.Getpid()))
+`, labName("nics")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,8 @@ topology:
 	if err != nil || t.Failed() {
 		t.Fatal(err)
 	}
-	select {
-	case s := <-got:
-		if s != "hello" {
-			t.Errorf("what came is %q", s)
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("nothing came")
+	if s := await.Receive(t, "a message", got); s != "hello" {
+		t.Errorf("what came is %q", s)
 	}
 	stop()
 	if err := l.Do(func() { t.Error("the lab has stopped") }); !errors.Is(err, wall.ErrStopped) {

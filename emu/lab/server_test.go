@@ -75,9 +75,8 @@ func call(t *testing.T, s *httptest.Server, request, body string) (status int, s
 	return r.StatusCode, e.Error, string(b)
 }
 
-// TestBadRequests: each is answered with the right status and a readable text,
-// and nothing changes.
-func TestBadRequests(t *testing.T) {
+// Each is answered with the right status and a readable text, and nothing changes.
+func TestServer_ExplainsBadRequests(t *testing.T) {
 	s := served(t)
 	_, _, before := call(t, s, "GET /v1/ports/s1:h1", "")
 	for _, c := range []struct {
@@ -148,9 +147,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestSetThroughAPI: values are strings as in the lab file, or bare values
-// where the file allows them.
-func TestSetThroughAPI(t *testing.T) {
+// Values are strings as in the lab file, or bare values where the file allows them.
+func TestServer_SetsLinksAsInTheFile(t *testing.T) {
 	s := served(t)
 	status, said, _ := call(t, s, "PATCH /v1/links/s1:h1?direction=out", ` {"loss": 0.25, "mtu": 9000, "jitter": "1ms", "jitter-reorder": true, "delay": 0} `+"\n")
 	if status != http.StatusOK {
@@ -169,8 +167,8 @@ func TestSetThroughAPI(t *testing.T) {
 	}
 }
 
-// TestEndCapture: a capture is ended once, by its number.
-func TestEndCapture(t *testing.T) {
+// A capture is ended once, by its number.
+func TestServer_EndsACaptureOnce(t *testing.T) {
 	s := served(t)
 	r, err := http.Get(s.URL + "/v1/capture?port=s1:h1")
 	if err != nil {
