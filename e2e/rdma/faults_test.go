@@ -43,6 +43,7 @@ topology:
 type fault struct {
 	name string
 	run  func(*testlab.Lab, testlab.Pair)
+	on   *testlab.Pair // its hosts; nil means those of any of testlab.OnPairs
 }
 
 // TestRDMA_UnderFaults: Debian's programs, and our own that checks more closely, while the
@@ -61,36 +62,28 @@ func TestRDMA_UnderFaults(t *testing.T) {
 	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", peer, "testdata/peer/peer.c", "-libverbs", "-lrdmacm").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	for _, f := range []struct {
-		fault
-		testlab.Pair
-	}{
-		{fault{"PacketsTakeTwoPaths_AreReordered", sprayed(peer)}, testlab.Pair{At: "h9", From: "h10"}},
-		{fault{"PacketsDamagedInASwitch_FailTheICRC", damagedInside(peer)}, testlab.Pair{At: "h12", From: "h11"}},
-	} {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			f.run(l.In(t), f.Pair)
-			unused(l.In(t), f.At, f.From)
-		})
-	}
 	faults := []fault{
-		{"PacketsAreLost_AreSentAgain", lost(peer)},
-		{"PacketsDamagedOnALink_FailTheFCS", damagedOnLink(peer)},
-		{"PacketsArriveTwice_RequestsAreExecutedOnce", duplicated(peer)},
-		{"ReceivesComeLate_SendsWait", lateReceive(peer)},
-		{"ProgramIsStopped_SendsWait", stopped},
-		{"AccessIsNotAllowed_NothingChanges", notAllowed(peer)},
-		{"HundredConnections_OneAfterTheOther", connectedInTurn(peer)},
-		{"TwoHundredConnections_AtOnce", connectedAtOnce},
-		{"ManyQueuePairs_CarryTheirOwnData", manyPairs(peer)},
-		{"ManyPrograms_RunBothWays", manyPrograms},
-		{"TCP_SharesAPortWithRDMA", besideTCP},
+		{name: "PacketsTakeTwoPaths_AreReordered", run: sprayed(peer), on: &testlab.Pair{At: "h9", From: "h10"}},
+		{name: "PacketsDamagedInASwitch_FailTheICRC", run: damagedInside(peer), on: &testlab.Pair{At: "h12", From: "h11"}},
+		{name: "PacketsAreLost_AreSentAgain", run: lost(peer)},
+		{name: "PacketsDamagedOnALink_FailTheFCS", run: damagedOnLink(peer)},
+		{name: "PacketsArriveTwice_RequestsAreExecutedOnce", run: duplicated(peer)},
+		{name: "ReceivesComeLate_SendsWait", run: lateReceive(peer)},
+		{name: "ProgramIsStopped_SendsWait", run: stopped},
+		{name: "AccessIsNotAllowed_NothingChanges", run: notAllowed(peer)},
+		{name: "HundredConnections_OneAfterTheOther", run: connectedInTurn(peer)},
+		{name: "TwoHundredConnections_AtOnce", run: connectedAtOnce},
+		{name: "ManyQueuePairs_CarryTheirOwnData", run: manyPairs(peer)},
+		{name: "ManyPrograms_RunBothWays", run: manyPrograms},
+		{name: "TCP_SharesAPortWithRDMA", run: besideTCP},
 	}
 	faults = append(faults, healed(peer)...)
 	faults = append(faults, cut()...)
 	faults = append(faults, killed(peer)...)
 	testlab.OnPairs(l, faults, func(f fault) string { return f.name }, func(l *testlab.Lab, p testlab.Pair, f fault) {
+		if f.on != nil {
+			p = *f.on
+		}
 		f.run(l, p)
 		unused(l, p.At, p.From)
 	})
@@ -312,7 +305,7 @@ func healed(peer string) (faults []fault) {
 			return []string{peer, "data"}, peerClient(peer, "data", p, 300, timeout)
 		},
 	} {
-		faults = append(faults, fault{"LinkIsCutAndHealed_TransferContinues/" + name, func(l *testlab.Lab, p testlab.Pair) {
+		faults = append(faults, fault{name: "LinkIsCutAndHealed_TransferContinues/" + name, run: func(l *testlab.Lab, p testlab.Pair) {
 			slow(l, p)
 			counted := counts(l, p.At, p.From)
 			server, client := commands(p)
@@ -339,7 +332,7 @@ func healed(peer string) (faults []fault) {
 func cut() (faults []fault) {
 	const pingpong = "ibv_rc_pingpong"
 	for _, argv := range append(lasting[:len(lasting):len(lasting)], []string{pingpong, "-g", "0", "-c", "-n", "100000000"}) {
-		faults = append(faults, fault{"LinkStaysCut_RetriesAreExceeded/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
+		faults = append(faults, fault{name: "LinkStaysCut_RetriesAreExceeded/" + argv[0], run: func(l *testlab.Lab, p testlab.Pair) {
 			counted := counts(l, p.At, p.From)
 			s, c := lasts(l, p, argv)
 			setFor(l, p.At, "state=down", "state=up")

@@ -88,7 +88,7 @@ func notAllowed(peer string) func(*testlab.Lab, testlab.Pair) {
 // killed: either side is killed in the middle of a transfer.
 func killed(peer string) (faults []fault) {
 	for _, argv := range lasting {
-		faults = append(faults, fault{"ServerIsKilled_ClientGivesUp/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
+		faults = append(faults, fault{name: "ServerIsKilled_ClientGivesUp/" + argv[0], run: func(l *testlab.Lab, p testlab.Pair) {
 			counted := counts(l, p.At, p.From)
 			s, c := lasts(l, p, argv)
 			s.KillAndRead()
@@ -96,7 +96,7 @@ func killed(peer string) (faults []fault) {
 			if counted("req_transport_retries_exceeded") == 0 || counted("req_remote_access_errors") != 0 {
 				l.T.Errorf("%v: the client's requests were answered after the server was killed", argv)
 			}
-		}}, fault{"ClientIsKilled_NothingIsLeft/" + argv[0], func(l *testlab.Lab, p testlab.Pair) {
+		}}, fault{name: "ClientIsKilled_NothingIsLeft/" + argv[0], run: func(l *testlab.Lab, p testlab.Pair) {
 			s, c := lasts(l, p, argv)
 			c.KillAndRead()
 			unused(l, p.From)
@@ -108,12 +108,12 @@ func killed(peer string) (faults []fault) {
 	for _, op := range []string{"write", "read", "send"} {
 		for _, victim := range []string{"server", "client"} {
 			name := "killed-" + op + "-" + victim
-			faults = append(faults, fault{"ProgramIsKilled_ItsMemoryIsLeftAlone/" + name, func(l *testlab.Lab, p testlab.Pair) { runPeer(l, peer, name, p, 1, 10) }})
+			faults = append(faults, fault{name: "ProgramIsKilled_ItsMemoryIsLeftAlone/" + name, run: func(l *testlab.Lab, p testlab.Pair) { runPeer(l, peer, name, p, 1, 10) }})
 		}
 	}
 	// rdma_cm notifies the other side of a connection.
 	for _, victim := range []string{"server", "client"} {
-		faults = append(faults, fault{"ProgramIsKilled_ItsPeerIsDisconnected/" + victim, func(l *testlab.Lab, p testlab.Pair) {
+		faults = append(faults, fault{name: "ProgramIsKilled_ItsPeerIsDisconnected/" + victim, run: func(l *testlab.Lab, p testlab.Pair) {
 			counted := counts(l, p.At, p.From)
 			s := l.StartServing(p.At, "rping", "-s")
 			c := l.StartProgram(p.From, "rping", "-c", "-a", p.Address())

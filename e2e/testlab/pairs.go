@@ -22,12 +22,9 @@ func OnPairs[C any](l *Lab, cases []C, name func(C) string, run func(l *Lab, p P
 	for i := range pairs {
 		free <- Pair{"h" + strconv.Itoa(i+1), "h" + strconv.Itoa(i+1+pairs)}
 	}
-	for _, c := range cases {
-		l.T.Run(name(c), func(t *testing.T) {
-			t.Parallel()
-			p := <-free
-			t.Cleanup(func() { free <- p }) // when its programs have ended
-			run(l.In(t), p, c)
-		})
-	}
+	Beside(l.T, pairs, cases, name, func(t *testing.T, c C) {
+		p := <-free
+		t.Cleanup(func() { free <- p }) // when its programs have ended
+		run(l.In(t), p, c)
+	})
 }

@@ -73,44 +73,47 @@ func waitGone(l *testlab.Lab, pid int) {
 func TestMachine_ThatDoesNotStart_IsReported(t *testing.T) {
 	t.Parallel()
 	weft := needVM(t)
-	for name, c := range map[string]struct {
+	type test struct {
+		name string
 		node string
 		want []string
 		env  []string
-	}{
-		"MissingFiles": {
+	}
+	cases := []test{
+		{
+			name: "MissingFiles",
 			node: "{kind: vm, kernel: vmlinuz, disk: /tmp}",
 			want: []string{"lab.yaml:2: v1: the kernel ", "no such file", "the disk /tmp is a directory"},
 		},
-		"MissingImage":        {node: "{kind: vm, image: nowhere}", want: []string{"has no vmlinux", "scripts/vm-image.sh"}},
-		"ImageThatIsNotBuilt": {node: "{kind: vm}", want: []string{"build it with scripts/vm-image.sh"}, env: []string{"WEFT_VM=" + t.TempDir()}},
-		"KernelThatPanics":    {node: "{kind: vm, append: rdinit=/nothing root=/dev/none, ready-limit: 10min}", want: []string{"v1 did not start", "panic"}},
-		"ConsoleWithoutTheText": {
+		{name: "MissingImage", node: "{kind: vm, image: nowhere}", want: []string{"has no vmlinux", "scripts/vm-image.sh"}},
+		{name: "ImageThatIsNotBuilt", node: "{kind: vm}", want: []string{"build it with scripts/vm-image.sh"}, env: []string{"WEFT_VM=" + t.TempDir()}},
+		{name: "KernelThatPanics", node: "{kind: vm, append: rdinit=/nothing root=/dev/none, ready-limit: 10min}", want: []string{"v1 did not start", "panic"}},
+		{
+			name: "ConsoleWithoutTheText",
 			node: "{kind: vm, ready: nothing says this, ready-limit: 1s}",
 			want: []string{`after 1s its console has not shown "nothing says this"`},
 		},
-		"CommandThatFails": {
+		{
+			name: "CommandThatFails",
 			node: `{kind: vm, ready-limit: 10min, exec: [{run: "echo is broken; exit 3", ready: {exit: true}}]}`,
 			want: []string{"v1: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; its output:\n  is broken"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := testlab.New(t, weft, t.TempDir(), "topology: {nodes: {v1: "+c.node+", s1: {kind: switch}}, links: [{endpoints: [\"v1:eth0\", \"s1:1\"]}]}\n")
-			start := l.Command("up", "-d", l.File)
-			start.Env = append(os.Environ(), c.env...)
-			out, err := start.CombinedOutput()
-			if code := start.ProcessState.ExitCode(); code != testlab.ExitFailed {
-				t.Errorf("%v, %s", err, out)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("it does not say %q: %s", want, out)
-				}
-			}
-			testlab.CheckNothingLeft(t, l.Name)
-		})
 	}
+	testlab.Beside(t, 3, cases, func(c test) string { return c.name }, func(t *testing.T, c test) {
+		l := testlab.New(t, weft, t.TempDir(), "topology: {nodes: {v1: "+c.node+", s1: {kind: switch}}, links: [{endpoints: [\"v1:eth0\", \"s1:1\"]}]}\n")
+		start := l.Command("up", "-d", l.File)
+		start.Env = append(os.Environ(), c.env...)
+		out, err := start.CombinedOutput()
+		if code := start.ProcessState.ExitCode(); code != testlab.ExitFailed {
+			t.Errorf("%v, %s", err, out)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("it does not say %q: %s", want, out)
+			}
+		}
+		testlab.CheckNothingLeft(t, l.Name)
+	})
 }
 
 // output runs a command on this machine, and returns what it prints.
