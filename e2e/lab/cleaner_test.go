@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/internal/await"
 )
 
-// TestKilledRunLeavesNoLab: a lab ends even if the process of its test is killed.
-func TestKilledRunLeavesNoLab(t *testing.T) {
+// TestKilledTest_LeavesNoLab: a lab ends even if the process of its test is killed.
+func TestKilledTest_LeavesNoLab(t *testing.T) {
+	t.Parallel()
 	const inner = "WEFT_TEST_TO_BE_KILLED"
 	weft := testlab.Need(t)
 	if os.Getenv(inner) != "" {
@@ -24,7 +24,7 @@ func TestKilledRunLeavesNoLab(t *testing.T) {
 		fmt.Println("lab", l.Name, weft)
 		select {}
 	}
-	c := exec.Command(os.Args[0], "-test.run", "^TestKilledRunLeavesNoLab$")
+	c := exec.Command(os.Args[0], "-test.run", "^TestKilledTest_LeavesNoLab$")
 	c.Env = append(os.Environ(), inner+"=1", "TMPDIR="+t.TempDir())
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -43,13 +43,9 @@ func TestKilledRunLeavesNoLab(t *testing.T) {
 	if lab == "" {
 		t.Fatal("the inner test has not started its lab")
 	}
-	left := true
-	for end := time.Now().Add(await.Limit); left && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	await.True(t, "lab "+lab+" and the directory of its command are gone", func() bool {
 		o, _, _ := testlab.RunWeft(t, weft, "ps")
 		_, err := os.Stat(filepath.Dir(command))
-		left = strings.Contains(o, lab+" ") || err == nil
-	}
-	if left {
-		t.Errorf("lab %s or %s is still there after %v", lab, filepath.Dir(command), await.Limit)
-	}
+		return !strings.Contains(o, lab+" ") && err != nil
+	})
 }

@@ -11,26 +11,48 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/doctor"
+	"github.com/weftlab/weft/internal/await"
 )
 
-// seen lists the devices and named namespaces of this machine, without those of
-// other tests' labs, which come and go meanwhile.
-func seen(t *testing.T) (all []string) {
+// home is a network namespace for a doctor, so that a test sees what it leaves there.
+type home struct {
+	t    *testing.T
+	name string
+}
+
+func newHome(t *testing.T) home {
 	t.Helper()
-	for _, pattern := range []string{"/sys/class/net/*", "/run/netns/*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, found...)
+	h := home{t, fmt.Sprintf("doctor-%d-%s", os.Getpid(), strings.ToLower(t.Name()[len("TestDoctor_"):][:5]))}
+	h.ip("netns", "add", h.name)
+	t.Cleanup(func() { h.ip("netns", "delete", h.name) })
+	return h
+}
+
+func (h home) ip(args ...string) string {
+	h.t.Helper()
+	out, err := exec.Command("ip", args...).CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("ip %v: %v\n%s", args, err, out)
 	}
-	return slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "/run/netns/weft-") })
+	return string(out)
+}
+
+// command returns weft in the namespace.
+func (h home) command(weft string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", h.name, weft}, args...)...)
+}
+
+// checkEmpty checks that the namespace has the devices of a new one.
+func (h home) checkEmpty() {
+	h.t.Helper()
+	if links := h.ip("-n", h.name, "-br", "link"); strings.Count(links, "\n") != 1 || !strings.HasPrefix(links, "lo ") {
+		h.t.Errorf("left behind:\n%s", links)
+	}
 }
 
 // examine runs weft doctor --quick --json.
@@ -57,9 +79,10 @@ func tryExamine(c *exec.Cmd) (r doctor.Result, code int, err error) {
 	return r, c.ProcessState.ExitCode(), nil
 }
 
-// TestDoctorsSysctls: a lab accepts the sysctls that the doctor advises.
+// TestDoctor_AdvisesSysctlsThatLabsTake: a lab accepts the sysctls that the doctor advises.
 // Well-configured machines get no such advice.
-func TestDoctorsSysctls(t *testing.T) {
+func TestDoctor_AdvisesSysctlsThatLabsTake(t *testing.T) {
+	t.Parallel()
 	r, _ := examine(t, exec.Command(testlab.Need(t)))
 	for _, c := range r.Checks {
 		_, sysctls, ok := strings.Cut(c.Fix, "sysctls: ")
@@ -74,13 +97,13 @@ func TestDoctorsSysctls(t *testing.T) {
 	}
 }
 
-// TestDoctor: where labs run, the doctor says so, with all figures; nothing is
+// TestDoctor_MeasuresAllAndLeavesNothing: where labs run, the doctor says so, with all figures; nothing is
 // left behind, and it can run again.
-func TestDoctor(t *testing.T) {
-	weft := testlab.Need(t)
-	before := seen(t)
+func TestDoctor_MeasuresAllAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	weft, h := testlab.Need(t, "ip"), newHome(t)
 	for range 2 {
-		r, code := examine(t, exec.Command(weft))
+		r, code := examine(t, h.command(weft))
 		if code != 0 || r.Verdict == doctor.Bad || !r.Quick || r.Summary == "" {
 			t.Errorf("exit code %d, %s: %s", code, r.Verdict, r.Summary)
 		}
@@ -99,39 +122,39 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range seen(t) {
-		if !slices.Contains(before, s) {
-			t.Errorf("left behind: %s", s)
-		}
-	}
+	h.checkEmpty()
 }
 
-// TestDoctorInterrupted: the doctor ends early, and nothing is left behind either.
-func TestDoctorInterrupted(t *testing.T) {
-	weft := testlab.Need(t)
-	before := seen(t)
-	c := exec.Command(weft, "doctor")
+// TestDoctor_InterruptedLeavesNothing: the doctor ends early, and nothing is left behind either.
+func TestDoctor_InterruptedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	weft, h := testlab.Need(t, "ip"), newHome(t)
+	c := h.command(weft, "doctor")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // into the measurements, which take about eight
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	await.True(t, "the doctor measures devices", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", c.Process.Pid))
+		return err == nil && slices.ContainsFunc(files, func(f string) bool {
+			to, err := os.Readlink(f)
+			return err == nil && to == "/dev/net/tun"
+		})
+	})
 	if err := c.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); c.ProcessState.ExitCode() != 130 { // it would be 0 for a complete run
 		t.Errorf("interrupted: %v", err)
 	}
-	for _, s := range seen(t) {
-		if !slices.Contains(before, s) {
-			t.Errorf("left behind: %s", s)
-		}
-	}
+	h.checkEmpty()
 }
 
-// TestDoctorWithoutRoot: what is missing is reported, what is possible is
+// TestDoctor_WithoutRootSaysWhatIsMissing: what is missing is reported, what is possible is
 // measured, and what is not is listed with the reason. Whether users may open
 // /dev/net/tun differs between machines, so each case has its own node.
-func TestDoctorWithoutRoot(t *testing.T) {
+func TestDoctor_WithoutRootSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Need(t)
 	own := copyForAll(t, weft)
 	for _, c := range []struct {

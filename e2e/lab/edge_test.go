@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,9 +14,10 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// TestLimitOfPrograms: each flow of iperf3 gets its own rate from a limiter, from TAPs and
-// TUNs, captured or not; nothing is lost; and the commands show the rate.
-func TestLimitOfPrograms(t *testing.T) {
+// TestLimit_HoldsEachFlowOfAProgram: each flow of iperf3 gets its own rate from a limiter, from
+// TAPs and TUNs; nothing is lost; and the commands show the rate.
+func TestLimit_HoldsEachFlowOfAProgram(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, `
 topology:
   kinds: {host: {edge: {limit: {rate: 20Mbps, age: 10min}}}, link: {rate: 100Mbps, delay: 10us}}
@@ -27,31 +29,30 @@ topology:
 	if out := l.Exec("h1", "ping", "-c", "3", "-i", "0.05", "h3"); !strings.Contains(out, " 0% packet loss") {
 		t.Errorf("%s", out)
 	}
-	stop := l.Capture("s1:h1", "-s", "128")
 	for _, c := range []struct {
-		from        string
-		flags       []string
-		least, most float64 // Mb/s; the least is low enough for a busy machine
+		from  string
+		flags []string
+		most  float64 // Mb/s
 	}{
-		{"h1", []string{"-t", "1"}, 10, 20},
-		{"h1", []string{"-t", "1", "-6"}, 10, 20},
-		{"h1", []string{"-t", "1", "-P", "3"}, 30, 60},
-		{"h1", []string{"-t", "1", "-u", "-b", "90M", "-l", "1200"}, 10, 20},
-		{"h1", []string{"-t", "1", "-R"}, 50, 100}, // h3 has no limit
-		{"h2", []string{"-t", "1"}, 20, 40},
+		{"h1", []string{"-n", "2M"}, 20},
+		{"h1", []string{"-n", "2M", "-6"}, 20},
+		{"h1", []string{"-n", "4M", "-P", "3"}, 60},
+		{"h1", []string{"-n", "2M", "-u", "-b", "90M", "-l", "1200"}, 20},
+		{"h1", []string{"-n", "4M", "-R"}, 100}, // h3 has no limit
+		{"h2", []string{"-n", "4M"}, 40},
 	} {
-		r := l.Iperf3(c.from, "h3", "h3", c.flags...)
-		got := r.End.Received.Bits / 1e6
-		if got == 0 {
-			got = r.End.Sum.Bits / 1e6
+		port, direction := "s1:"+c.from, "--in"
+		if slices.Contains(c.flags, "-R") {
+			direction = "--out"
 		}
+		stop := l.Capture(port, direction, "-s", "100")
+		l.Iperf3(c.from, "h3", "h3", c.flags...)
+		got := rateIn(t, stop()) / 1e6
 		t.Logf("%s %v: %.1f Mb/s", c.from, c.flags, got)
-		// Packets already in flight when the clock of iperf3 starts may come on top.
-		if got < c.least || got > 1.1*c.most {
-			t.Errorf("%s %v: %.1f Mb/s, want %.0f to %.0f", c.from, c.flags, got, c.least, c.most)
+		if got < c.most/10 || got > 1.02*c.most {
+			t.Errorf("%s %v: %.1f Mb/s, want %.0f", c.from, c.flags, got, c.most)
 		}
 	}
-	stop()
 	var flows []fabric.EdgeFlow
 	if err := json.Unmarshal([]byte(l.Must("edge", "-l", l.Name, "h1", "--json")), &flows); err != nil {
 		t.Fatal(err)
@@ -86,9 +87,10 @@ topology:
 	}
 }
 
-// TestQCNOfPrograms: the messages of a switch slow down the flows of iperf3 that share its
+// TestQCN_KeepsTheQueueOfProgramsFromDropping: the messages of a switch slow down the flows of iperf3 that share its
 // queue, so that it drops nothing.
-func TestQCNOfPrograms(t *testing.T) {
+func TestQCN_KeepsTheQueueOfProgramsFromDropping(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, `
 topology:
   kinds:
@@ -99,30 +101,35 @@ topology:
 `, "iperf3")
 	l.StartServer("h3", "iperf3", "-s", "-1", "-p", "5300")
 	l.WaitListening("h3", "5300")
-	other := l.StartServer("h2", "iperf3", "-c", "h3", "-p", "5300", "-t", "3")
-	r := l.Iperf3("h1", "h3", "h3", "-t", "3")
-	t.Logf("%.1f Mb/s beside the other", r.End.Received.Bits/1e6)
-	_ = other.Wait()
-	heard := 0.0
-	for _, p := range l.Ports() {
-		if p.Edge == nil {
-			continue
-		}
-		for _, g := range p.Edge.Gauges {
-			if g.Name == "messages" {
-				heard += g.Value
-			}
-		}
-	}
-	if a := l.Down().Accounts; heard == 0 || a.Dropped != 0 || !a.Balanced() {
-		t.Errorf("%v messages, %+v", heard, a)
+	l.StartServer("h2", "iperf3", "-c", "h3", "-p", "5300", "-t", "600")
+	l.StartServer("h3", "iperf3", "-s", "-1")
+	l.WaitListening("h3", "5201")
+	l.StartServer("h1", "iperf3", "-c", "h3", "-t", "600")
+	l.WaitFor("messages of the switch at both senders", func() bool {
+		ports := l.Ports()
+		return messages(ports["h1:eth0"]) > 10 && messages(ports["h2:eth0"]) > 10
+	})
+	l.WaitPackets("s1:h3", 5000)
+	if a := l.Down().Accounts; a.Drops["queue-full"] != 0 || !a.Balanced() {
+		t.Errorf("%+v", a)
 	}
 }
 
-// TestGaugesOfPrograms: in wall-clock time the gauges of the edge service, of iperf3's flow
+// messages returns how many messages of switches the edge service of a port has received.
+func messages(p fabric.PortStatus) float64 {
+	for _, g := range p.Edge.Gauges {
+		if g.Name == "messages" {
+			return g.Value
+		}
+	}
+	return 0
+}
+
+// TestGauges_OfEdgeServicesAreInEveryOutput: in wall-clock time the gauges of the edge service, of iperf3's flow
 // in it and of a switch's congestion point are in metrics, in weft ps and in both kinds of
 // series, with one worker and with two.
-func TestGaugesOfPrograms(t *testing.T) {
+func TestGauges_OfEdgeServicesAreInEveryOutput(t *testing.T) {
+	t.Parallel()
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -204,8 +211,8 @@ func checkQueueGauges(t *testing.T, name string) {
 	}
 }
 
-// checkEdgeFlows checks that the flow has rows with its rate, which add up to what
-// iperf3 sent in a second at 20 Mb/s.
+// checkEdgeFlows checks that the flow has rows with its rate, which add up to about what iperf3
+// has sent, 2.5 MB on a machine that is not busy.
 func checkEdgeFlows(t *testing.T, name, flow string) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -231,7 +238,7 @@ func checkEdgeFlows(t *testing.T, name, flow string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if bytes < 1e6 || bytes > 4e6 {
+	if bytes < 1e5 || bytes > 4e6 {
 		t.Errorf("%s has sent %.0f bytes", flow, bytes)
 	}
 }

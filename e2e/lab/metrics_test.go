@@ -16,9 +16,10 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// TestMetrics: the metrics over TCP and over the control socket match the API,
+// TestMetrics_MatchTheAPI: the metrics over TCP and over the control socket match the API,
 // and add up.
-func TestMetrics(t *testing.T) {
+func TestMetrics_MatchTheAPI(t *testing.T) {
+	t.Parallel()
 	l := testlab.New(t, testlab.Need(t, "ping"), t.TempDir(), testlab.TwoHosts)
 	found := testlab.MetricsURL.FindStringSubmatch(l.Must("up", "-d", "--metrics", ":0", l.File)) // no host means loopback
 	if found == nil {
@@ -33,16 +34,12 @@ func TestMetrics(t *testing.T) {
 	var ports map[string]fabric.PortStatus
 	// Hosts' kernels sometimes send packets unprompted: compare values of one
 	// moment only.
-	for try := 0; ; try++ {
+	l.WaitFor("both metrics in a moment in which no packet moves", func() bool {
 		before := l.Ports()
 		s, again = testlab.Scrape(t, tcp, url+"/metrics"), testlab.Scrape(t, socket, "http://lab/metrics")
-		if ports = l.Ports(); cmp.Equal(before, ports, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".QueueMean" }, cmp.Ignore())) {
-			break
-		}
-		if try == 50 {
-			t.Fatal("the lab does not become quiet")
-		}
-	}
+		ports = l.Ports()
+		return cmp.Equal(before, ports, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".QueueMean" }, cmp.Ignore()))
+	})
 	for name, p := range ports {
 		want := map[string]uint64{
 			"weft_port_receive_packets_total": p.RxPackets, "weft_port_receive_bytes_total": p.RxBytes,
@@ -100,8 +97,9 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAddress: an unavailable address is refused before anything is created.
-func TestMetricsAddress(t *testing.T) {
+// TestMetricsAddress_IsCheckedFirst: an unavailable address is refused before anything is created.
+func TestMetricsAddress_IsCheckedFirst(t *testing.T) {
+	t.Parallel()
 	l := testlab.New(t, testlab.Need(t), t.TempDir(), testlab.TwoHosts)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// TestRealPatterns: patterns of flows in wall-clock time, beside a real host, with
+// TestPatterns_ReportSumsUpTheRecords: patterns of flows in wall-clock time, beside a real host, with
 // one worker and with two: the report sums up the records in the file.
-func TestRealPatterns(t *testing.T) {
+func TestPatterns_ReportSumsUpTheRecords(t *testing.T) {
+	t.Parallel()
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			weft := testlab.Need(t)
@@ -33,7 +34,7 @@ workload:
 			file := filepath.Join(dir, "f.csv")
 			const want = 4*20 + 2*3*20 + 4*20 + 4*20
 			var r report.Report
-			out := l.Must("up", "--workload", "--for", "2s", "--json", "--flow-records", file, "--size-bins", "5KB", l.File)
+			out := l.Must("up", "--workload", "--for", "1s", "--json", "--flow-records", file, "--size-bins", "5KB", l.File)
 			if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &r); err != nil {
 				t.Fatal(err)
 			}

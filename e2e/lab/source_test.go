@@ -7,8 +7,9 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestUpFromStandardInput: also if another process runs the lab.
-func TestUpFromStandardInput(t *testing.T) {
+// TestUp_ReadsStandardInput: also if another process runs the lab.
+func TestUp_ReadsStandardInput(t *testing.T) {
+	t.Parallel()
 	l := testlab.New(t, testlab.Need(t), t.TempDir(), testlab.TwoHosts)
 	text := "name: " + l.Name + "\n" + testlab.TwoHosts
 	c := l.Command("up", "-d", "-")

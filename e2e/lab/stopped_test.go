@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// stopper returns a function that sends signals to the lab's process. At the
-// end of the test the process is always continued, so that it can be ended.
+// stopper returns a function that sends signals to the lab's process, and returns when a stop has
+// taken effect. At the end of the test the process is always continued, so that it can be ended.
 func stopper(l *testlab.Lab) func(syscall.Signal) {
 	l.T.Helper()
 	pid := l.PID() // while the lab still answers
@@ -24,13 +26,22 @@ func stopper(l *testlab.Lab) func(syscall.Signal) {
 		if err := syscall.Kill(pid, s); err != nil {
 			l.T.Fatal(err)
 		}
+		if s == syscall.SIGSTOP {
+			l.WaitFor("the lab's process is stopped", func() bool {
+				// The state is behind the name, which is in parentheses.
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				_, state, _ := bytes.Cut(stat, []byte(") "))
+				return err == nil && len(state) > 0 && state[0] == 'T'
+			})
+		}
 	}
 }
 
-// TestStoppedLab: while a lab's process is stopped every command says so
+// TestStoppedLab_IsReported: while a lab's process is stopped every command says so
 // instead of waiting for ever; when it continues, the lab says for how long it
 // did not run and does not blame the load.
-func TestStoppedLab(t *testing.T) {
+func TestStoppedLab_IsReported(t *testing.T) {
+	t.Parallel()
 	l := testlab.New(t, testlab.Need(t), t.TempDir(), `
 topology:
   generate: {star: {hosts: 4, rate: 1Gbps, delay: 1us}}
@@ -39,10 +50,11 @@ workload:
   - {cbr: {from: [h3, h4], to: h2, rate: 10Mbps, size: 1000B, for: 1h}}
 `)
 	l.Must("up", "-d", "--workload", l.File)
-	log := filepath.Join("/run/weft", l.Name, "log")
 	signal := stopper(l)
-	stopped := time.Now()
+	ran := time.Now()
+	l.Ports() // so that the engine has run since then
 	signal(syscall.SIGSTOP)
+	stopped := time.Now()
 	for _, args := range []string{
 		"ps", "ps --ports", "top --once --lab", "set s1:h1 loss=1% --lab", "nic h1 --lab", "capture s1:h1 -w /dev/null --lab",
 	} {
@@ -55,36 +67,30 @@ workload:
 	if o := l.Must("ps"); !regexp.MustCompile(`(?m)^` + l.Name + ` +stopped `).MatchString(o) {
 		t.Errorf("weft ps:\n%s", o)
 	}
+	least := units.FromDuration(time.Since(stopped))
 	signal(syscall.SIGCONT)
-	gone := units.FromDuration(time.Since(stopped))
 	if o := l.Must("ps", l.Name); !strings.Contains(o, "h1:eth0") {
 		t.Errorf("weft ps after it went on:\n%s", o)
 	}
-	for range 600 { // the monitor reports once a second
-		if b, _ := os.ReadFile(log); strings.Contains(string(b), "did not run for") {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	b, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said := string(b); !strings.Contains(said, "its process was stopped (SIGSTOP") || strings.Contains(said, "lower the rates") {
+	most := units.FromDuration(time.Since(ran))
+	l.WaitFor("the log says for how long the lab did not run", func() bool { return strings.Contains(l.Log(), "did not run for") })
+	if said := l.Log(); !strings.Contains(said, "its process was stopped (SIGSTOP") || strings.Contains(said, "lower the rates") {
 		t.Errorf("the log says:\n%s", said)
 	}
 	r := l.Down()
-	// It is less only by the time that sending and noticing the signals took.
-	if a := r.Timing.Absent; a > gone || a < gone/2 {
-		t.Errorf("the engine was stopped for %v, and the report says %v", gone, a)
+	// What the engine would have slept when it was stopped is taken off: less than the gap of
+	// 0.4 ms between two packets, and 10 ms of tolerance.
+	if a := r.Timing.Absent; a > most || a < least-20*units.Millisecond {
+		t.Errorf("the engine was stopped for %v to %v, and the report says %v", least, most, a)
 	}
 	if !strings.HasPrefix(r.Timing.Overload, "the engine did not run for") || strings.Contains(r.Timing.Overload, "lower the rates") {
 		t.Errorf("the report says %q", r.Timing.Overload)
 	}
 }
 
-// TestCaptureOfStoppedLab: Ctrl-C ends a capture that waits for a stopped lab.
-func TestCaptureOfStoppedLab(t *testing.T) {
+// TestStoppedLab_CtrlCEndsACapture: Ctrl-C ends a capture that waits for a stopped lab.
+func TestStoppedLab_CtrlCEndsACapture(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, testlab.TwoHosts)
 	signal := stopper(l)
 	file := filepath.Join(t.TempDir(), "c.pcapng")
@@ -95,12 +101,10 @@ func TestCaptureOfStoppedLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill() }()
-	for range 600 { // its header exists once it has started
-		if i, err := os.Stat(file); err == nil && i.Size() > 0 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	l.WaitFor("the header of the capture", func() bool {
+		i, err := os.Stat(file)
+		return err == nil && i.Size() > 0
+	})
 	signal(syscall.SIGSTOP)
 	_ = c.Process.Signal(syscall.SIGINT)
 	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "the capture was cut short") || !strings.Contains(said.String(), "it is stopped") {
@@ -108,8 +112,9 @@ func TestCaptureOfStoppedLab(t *testing.T) {
 	}
 }
 
-// TestDownOfStoppedLab: a stopped lab ends cleanly, with its report.
-func TestDownOfStoppedLab(t *testing.T) {
+// TestStoppedLab_DownEndsIt: a stopped lab ends cleanly, with its report.
+func TestStoppedLab_DownEndsIt(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, testlab.TwoHosts)
 	signal := stopper(l)
 	signal(syscall.SIGSTOP)

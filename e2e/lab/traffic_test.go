@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/emu/report"
 )
 
 // leafSpine is two leaves with two hosts each and two spines: every flow
@@ -25,8 +27,32 @@ topology:
     h4: {attach: tun}
 `
 
-// TestPrograms runs unmodified programs across two paths of three switches.
-func TestPrograms(t *testing.T) {
+// rateIn returns the bits per second of emulated time that the packets of a capture take on the
+// wire, with all that Ethernet adds to them. iperf3's own figures also have what the machine adds:
+// the engine catches up after it was late.
+func rateIn(t *testing.T, file string, flags ...string) float64 {
+	t.Helper()
+	const overhead = 8 + 4 + 12 // bytes: preamble, FCS and gap
+	var first, last time.Time
+	bits := 0
+	for i, line := range testlab.Tshark(t, file, append(flags, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len")...) {
+		at, length, _ := strings.Cut(line, "\t")
+		last = testlab.ParseEpoch(t, at)
+		if i == 0 {
+			first = last
+			continue
+		}
+		bits += 8 * (number(t, length) + overhead)
+	}
+	if !last.After(first) {
+		t.Fatalf("%s has no packets, or all at one instant", file)
+	}
+	return float64(bits) / last.Sub(first).Seconds()
+}
+
+// TestPrograms_RunUnmodified runs unmodified programs across two paths of three switches.
+func TestPrograms_RunUnmodified(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, leafSpine, "iperf3", "ping", "arping", "nginx", "curl", "tshark")
 	all := []string{"leaf1:h1", "leaf1:spine1", "leaf1:spine2", "leaf2:h3", "leaf2:h4"}
 	stop := l.Capture(all...)
@@ -85,29 +111,33 @@ func TestPrograms(t *testing.T) {
 			name  string
 			flags []string
 			host  string
-			least float64 // Mb/s of the links' 200, low enough for a busy machine
 		}{
-			{"TCP", []string{"-t", "1"}, "h3", 50},
-			{"TCP reverse", []string{"-t", "1", "-R"}, "h3", 50},
-			{"TCP four streams", []string{"-t", "1", "-P", "4"}, "h3", 50},
-			{"TCP IPv6", []string{"-t", "1", "-6"}, "h3", 50},
-			{"TCP IPv6 reverse", []string{"-t", "1", "-6", "-R"}, "h3", 50},
-			{"TCP to a TUN", []string{"-t", "1"}, "h4", 50},
-			{"TCP IPv6 from a TUN", []string{"-t", "1", "-6", "-R"}, "h4", 50},
-			{"UDP", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200"}, "h3", 20},
-			{"UDP reverse", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3", 20},
-			{"UDP IPv6", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3", 20},
-			{"UDP four streams to a TUN", []string{"-t", "1", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4", 20},
+			{"TCP", []string{"-n", "8M"}, "h3"},
+			{"TCP reverse", []string{"-n", "8M", "-R"}, "h3"},
+			{"TCP four streams", []string{"-n", "8M", "-P", "4"}, "h3"},
+			{"TCP IPv6", []string{"-n", "8M", "-6"}, "h3"},
+			{"TCP IPv6 reverse", []string{"-n", "8M", "-6", "-R"}, "h3"},
+			{"TCP to a TUN", []string{"-n", "8M"}, "h4"},
+			{"TCP IPv6 from a TUN", []string{"-n", "8M", "-6", "-R"}, "h4"},
+			{"UDP", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200"}, "h3"},
+			{"UDP reverse", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3"},
+			{"UDP IPv6", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3"},
+			{"UDP four streams to a TUN", []string{"-n", "3M", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4"},
 		} {
 			r := l.Iperf3("h1", c.host, c.host, c.flags...)
 			got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
 			t.Logf("%-26s %6.1f Mb/s", c.name, got)
-			if got < c.least || got > 200 {
-				t.Errorf("%s: %.1f Mb/s, want %.0f to 200", c.name, got, c.least)
+			if got == 0 {
+				t.Errorf("%s: nothing has arrived", c.name)
 			}
 		}
 	})
 	headers := stop()
+	for _, direction := range []string{"1", "2"} {
+		if bits := rateIn(t, headers, "-Y", "frame.packet_flags_direction == "+direction); bits > 200e6 {
+			t.Errorf("%.2f Mb/s over a link of 200", bits/1e6)
+		}
+	}
 
 	t.Run("both paths carried flows", func(t *testing.T) {
 		p := l.Ports()
@@ -136,23 +166,38 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// TestEveryPacketIsAccountedFor overloads a lab with real TCP and UDP over
+// TestEveryPacket_IsAccountedFor overloads a lab with real TCP and UDP over
 // lossy links and then checks where each packet went, from the senders' devices
 // to the receivers'.
-func TestEveryPacketIsAccountedFor(t *testing.T) {
+func TestEveryPacket_IsAccountedFor(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, `
 topology:
   kinds:
     host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}
     link: {rate: 100Mbps, delay: 100us}
-  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, uplink: {rate: 50Mbps, loss: 0.5%, corrupt: 0.5%, duplicate: 0.5%, reorder: 1%, reorder-by: 1ms}}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, uplink: {rate: 50Mbps}}}
   nodes: {h4: {attach: tun}}
 `, "iperf3")
-	l.TryIperf3("h1", "h3", "h3", "-t", "2", "-P", "4")
-	for range 5 { // until its handshake survives
-		if r := l.TryIperf3("h2", "h4", "h4", "-t", "2", "-u", "-b", "80M", "-l", "1000"); r.Error == "" {
-			break
+	// The links lose nothing before both have shaken hands: iperf3 does not send the first
+	// datagram again.
+	for from, to := range map[string]string{"h1": "h3", "h2": "h4"} {
+		flags := map[string][]string{"h1": {"-P", "4"}, "h2": {"-u", "-b", "80M", "-l", "1000"}}[from]
+		l.StartServer(to, "iperf3", "-s", "-1")
+		l.WaitListening(to, "5201")
+		l.StartProgram(from, append([]string{"iperf3", "-c", to, "-t", "600"}, flags...)...)
+		l.WaitPackets("leaf1:"+from, 5) // of those that end the handshake
+		l.WaitPackets("leaf2:"+to, 200)
+	}
+	for _, leaf := range []string{"leaf1", "leaf2"} {
+		for _, spine := range []string{"spine1", "spine2"} {
+			l.Must("set", "-l", l.Name, leaf+":"+spine, "loss=0.5%", "corrupt=0.5%", "duplicate=0.5%", "reorder=1%", "reorder-by=1ms")
 		}
+	}
+	l.WaitPackets("leaf2:h3", 2000)
+	l.WaitPackets("leaf2:h4", 5000)
+	for _, host := range []string{"h1", "h2", "h3", "h4"} {
+		l.EndPrograms(host, "iperf3")
 	}
 	l.WaitQuiet()
 	r := l.Down()
@@ -197,60 +242,67 @@ topology:
 	}
 }
 
-// TestLossIsWhatTheFileSays: 1% of loss on one link, as seen by iperf3 and by
+// TestLoss_IsWhatTheFileSays: 1% of loss on one link, as seen by iperf3 and by
 // the counters.
-func TestLossIsWhatTheFileSays(t *testing.T) {
+func TestLoss_IsWhatTheFileSays(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, `
 topology:
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
   links:
     - {endpoints: ["h1:eth0", "s1:1"]}
-    - {endpoints: ["s1:2", "s2:1"], rate: 1Gbps, from: {"s1:2": {loss: 1%}}}
+    - {endpoints: ["s1:2", "s2:1"], rate: 1Gbps}
     - {endpoints: ["s2:2", "h2:eth0"]}
 `, "iperf3")
-	var r testlab.Iperf
 	// Packets that do not reach the link: while the engine has no core, the sender's device
 	// and then the queue of the link overflow.
 	short := func() uint64 {
 		return statistic(l, "h1", "tx_dropped") + l.Ports()["s1:2"].Drops["queue-full"]
 	}
-	var before, lost, missed, kept uint64
-	for try := 0; ; try++ {
-		before = l.Ports()["s1:2"].Drops["link-loss"]
-		missed, kept = countMissed(l, "h2"), short()
-		r = l.TryIperf3("h1", "h2", "h2", "-4", "-u", "-b", "100M", "-l", "500", "-t", "4")
-		if r.Error == "" {
-			break
-		}
-		if try == 5 {
-			t.Fatal(r.Error)
-		}
+	missed, kept := countMissed(l, "h2"), short()
+	server := l.StartProgram("h2", "nice", "-n", "-15", "iperf3", "-s", "-1")
+	l.WaitListening("h2", "5201")
+	client := l.StartProgram("h1", "nice", "-n", "-15", "iperf3", "-J", "-c", "h2", "-4", "-u", "-b", "100M", "-l", "500", "-n", "24M")
+	// The link loses nothing before they have shaken hands: iperf3 does not send the first
+	// datagram again.
+	client.WaitFor(l, "datagrams", func() bool { return l.Ports()["s1:2"].TxPackets > 200 })
+	l.Must("set", "-l", l.Name, "--out", "s1:2", "loss=1%")
+	before := l.Ports()["s1:2"]
+	if err := client.WaitEnd(t); err != nil {
+		t.Fatalf("%v\n%s", err, client.Out.String())
 	}
-	lost = l.Ports()["s1:2"].Drops["link-loss"] - before
+	_ = server.WaitEnd(t)
+	l.WaitQuiet()
+	after := l.Ports()["s1:2"]
+	var r testlab.Iperf
+	if err := json.Unmarshal([]byte(client.Out.String()), &r); err != nil || r.Error != "" {
+		t.Fatalf("%v, %s", err, client.Out.String())
+	}
+	lost := after.Drops["link-loss"]
 	n, got := r.End.Sum.Packets, r.End.Sum.Lost
 	// Packets dropped by the receiver's socket, or by its kernel before that, are
 	// not lost on the link. iperf3 counts them as lost, unless they came after the
 	// last packet that iperf3 read.
 	missed, kept = countMissed(l, "h2")-missed, short()-kept
 	t.Logf("iperf3: %.0f of %.0f lost (%.3f%%); counter: %d; did not reach the link: %d", got, n, 100*got/n, lost, kept)
-	if n < 50_000 {
-		t.Fatalf("only %.0f packets sent", n)
-	}
 	// The counter also includes the few packets of the TCP control connection.
 	if gap := got - float64(lost) - float64(kept); gap < -5 || gap > float64(missed)+5 {
 		t.Errorf("iperf3 lost %.0f, the link %d, what is before it %d, the receiver's kernel %d", got, lost, kept, missed)
 	}
-	n -= float64(kept)
-	// Four standard deviations of a binomial distribution.
-	if sd := math.Sqrt(0.01 * 0.99 / n); math.Abs(float64(lost)/n-0.01) > 4*sd+5/n {
-		t.Errorf("loss %.4f%% is not 1%% ± %.4f%%", 100*float64(lost)/n, 400*sd)
+	// The lab's seed decides which packets are lost, so this is not by chance: four standard
+	// deviations of a binomial distribution.
+	crossed := float64(after.TxPackets - before.TxPackets)
+	share, sd := float64(lost-before.Drops["link-loss"])/crossed, math.Sqrt(0.01*0.99/crossed)
+	if math.Abs(share-0.01) > 4*sd {
+		t.Errorf("loss %.4f%% of %.0f packets is not 1%% ± %.4f%%", 100*share, crossed, 400*sd)
 	}
 }
 
-// TestMarkingSlowsTheSender: with ECN on, a marking queue slows the sender
+// TestMarking_SlowsTheSender: with ECN on, a marking queue slows the sender
 // without losing a packet, and the capture, the counters, the receiver's kernel
 // and ss agree on the marks.
-func TestMarkingSlowsTheSender(t *testing.T) {
+func TestMarking_SlowsTheSender(t *testing.T) {
+	t.Parallel()
 	l := testlab.Start(t, `
 topology:
   kinds: {host: {sysctls: {net.ipv4.tcp_ecn: 1}}}
@@ -263,26 +315,24 @@ topology:
 	stop := l.Capture("s1:2", "--out", "-s", "128")
 	s := l.StartServer("h2", "iperf3", "-s", "-1")
 	l.WaitListening("h2", "5201")
-	client := l.StartServer("h1", "iperf3", "-4", "-c", "h2", "-t", "3", "-C", "cubic")
-	time.Sleep(1500 * time.Millisecond)
-	info := l.Exec("h1", "ss", "-tin", "dport", "=", ":5201")
-	_, _ = client.Process.Wait()
+	client := l.StartProgram("h1", "iperf3", "-4", "-c", "h2", "-t", "600", "-C", "cubic")
+	ofMarks := regexp.MustCompile(`delivered_ce:[1-9]`)
+	client.WaitFor(l, "ss sees that the sender was told of marks", func() bool { return ofMarks.MatchString(l.Exec("h1", "ss", "-tin", "dport", "=", ":5201")) })
+	client.WaitFor(l, "twenty marks and ten thousand packets", func() bool { p := l.Ports()["s1:2"]; return p.Marked > 20 && p.TxPackets > 10_000 })
+	interrupt(l, client)
 	_, _ = s.Process.Wait()
 	l.WaitQuiet()
 	port := l.Ports()["s1:2"]
 	ce := counter(l, "h2", "IpExtInCEPkts")
 	file := stop()
 
-	if port.Marked < 20 || port.Dropped != 0 {
-		t.Errorf("%d marks and %d drops: want marks and no drop", port.Marked, port.Dropped)
+	if port.Dropped != 0 {
+		t.Errorf("%d drops", port.Dropped)
 	}
 	// Without marks cubic fills the megabyte; slow start overshoots once.
 	t.Logf("%d marked of %d, queue max %v, mean %.0f B", port.Marked, port.TxPackets, port.QueueMax, port.QueueMean)
 	if port.QueueMean > 60_000 {
 		t.Errorf("the queue was %.0f B long on average: the sender does not slow down", port.QueueMean)
-	}
-	if !regexp.MustCompile(`delivered_ce:[1-9]`).MatchString(info) {
-		t.Errorf("ss does not see that the sender was told of marks:\n%s", info)
 	}
 	comments := testlab.Tshark(t, file, "-Y", `frame.comment contains "marked CE"`, "-T", "fields", "-e", "ip.dsfield.ecn", "-e", "frame.comment")
 	if uint64(len(comments)) != port.Marked || ce != port.Marked {
@@ -335,12 +385,11 @@ func statistic(l *testlab.Lab, host, name string) uint64 {
 	return n
 }
 
-// TestTwoClocksAgree: the same file, overloaded by iperf3 UDP in wall-clock
-// time and by modelled UDP in virtual time, gives the same loss and the same
-// queue within 2%. The sender is a real program: when the machine takes its
-// processor away for a tenth of a second, its load differs from the model's. So
-// one run out of six has to agree.
-func TestTwoClocksAgree(t *testing.T) {
+// TestTwoClocks_DropTheSamePackets: a drop-tail queue overloaded by iperf3 in wall-clock time, and
+// by modelled UDP in virtual time, drops what it must drop of the packets that came, and is as long
+// as it must be, to the packet. What comes differs: a real program is late when the machine is busy.
+func TestTwoClocks_DropTheSamePackets(t *testing.T) {
+	t.Parallel()
 	const text = `
 topology:
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
@@ -349,33 +398,84 @@ topology:
     - {endpoints: ["s1:2", "s2:1"], rate: 20Mbps, delay: 1ms, from: {"s1:2": {queue: {limit: 100KB}}}}
     - {endpoints: ["s2:2", "h2:eth0"], rate: 100Mbps}
 workload:
-  - {cbr: {from: h1, to: h2, rate: 25Mbps, size: 1000B, at: 0s, for: 8s}}
+  - {cbr: {from: h1, to: h2, rate: 25Mbps, size: 1000B, at: 0s, for: 2s}}
 `
 	// The wall-clock lab uses the same file without its workload: there iperf3 sends.
 	real, _, _ := strings.Cut(text, "workload:")
-	file := filepath.Join(t.TempDir(), "lab.yaml")
-	var differ string
-	for range 6 {
-		l := testlab.Start(t, real, "iperf3")
-		r := l.Iperf3("h1", "h2", "h2", "-4", "-u", "-b", "25M", "-l", "1000", "-t", "8")
-		wall := l.Ports()["s1:2"]
-		// Packets dropped by the receiver's own socket are not lost in the fabric.
-		wallLoss := (r.End.Sum.Lost - float64(counter(l, "h2", "UdpRcvbufErrors"))) / r.End.Sum.Packets
-		// The mean over the run: the queue was empty before and after.
-		wallQueue := wall.QueueMean * l.Down().Emulated.Seconds()
-
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		v := testlab.Simulate(t, l.Weft, file)
-		virtualQueue := testlab.PortOf(t, v, "s1:2").QueueMean * v.Emulated.Seconds()
-		virtualLoss := v.Flows[0].LossShare
-		t.Logf("loss: wall %.4f, virtual %.4f; queue area: wall %.0f, virtual %.0f byte-seconds", wallLoss, virtualLoss, wallQueue, virtualQueue)
-		loss, queue := math.Abs(wallLoss/virtualLoss-1), math.Abs(wallQueue/virtualQueue-1)
-		if loss <= 0.02 && queue <= 0.02 {
-			return
-		}
-		differ = fmt.Sprintf("loss differs by %.1f%%, the queue by %.1f%%", 100*loss, 100*queue)
+	l := testlab.Start(t, real, "iperf3", "tshark")
+	stop := l.Capture("s1:1", "--in", "-s", "100")
+	r := l.Iperf3("h1", "h2", "h2", "-4", "-u", "-b", "25M", "-l", "1000", "-n", "6M")
+	l.WaitQuiet()
+	arrivals := stop()
+	dropped, missed := l.Ports()["s1:2"].Drops["queue-full"], counter(l, "h2", "UdpRcvbufErrors")
+	wall := l.Down()
+	t.Logf("wall clock: iperf3 lost %.0f of %.0f", r.End.Sum.Lost, r.End.Sum.Packets)
+	// iperf3 also counts what its own socket dropped.
+	if gap := r.End.Sum.Lost - float64(dropped); gap < -5 || gap > float64(missed)+5 {
+		t.Errorf("iperf3 lost %.0f, the queue dropped %d, the receiver's socket %d", r.End.Sum.Lost, dropped, missed)
 	}
-	t.Error(differ)
+	checkDropTail(t, wall, arrivals)
+
+	dir := t.TempDir()
+	file, arrivals := filepath.Join(dir, "lab.yaml"), filepath.Join(dir, "arrivals.pcapng")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	virtual := testlab.Simulate(t, l.Weft, file, "-w", arrivals, "-p", "s1:1")
+	checkDropTail(t, virtual, arrivals)
+	// A quarter of what comes, with headers, but for what the queue takes at first.
+	if share := virtual.Flows[0].LossShare; share < 0.22 || share > 0.25 {
+		t.Errorf("%.4f of the modelled flow was lost", share)
+	}
+}
+
+// checkDropTail compares the queue of s1:2 with what a queue of 100 KB at 20 Mb/s does with the
+// packets that came in at s1:1.
+func checkDropTail(t *testing.T, r *report.Report, arrivals string) {
+	t.Helper()
+	const (
+		limit    = 100_000 // bytes
+		overhead = 8 + 4 + 12
+		rate     = 20e6 // bits per second
+	)
+	type waiting struct {
+		bytes int
+		start time.Time // of its transmission
+	}
+	var (
+		queue    []waiting
+		length   int // bytes
+		drops    uint64
+		free     time.Time // when the link is
+		area     float64   // byte-seconds
+		measured = testlab.PortOf(t, r, "s1:2")
+	)
+	for _, line := range testlab.Tshark(t, arrivals, "-Y", "frame.packet_flags_direction == 1", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len") {
+		epoch, size, _ := strings.Cut(line, "\t")
+		now, bytes := testlab.ParseEpoch(t, epoch), number(t, size)
+		for len(queue) > 0 && !queue[0].start.After(now) {
+			length -= queue[0].bytes
+			queue = queue[1:]
+		}
+		start := now
+		if free.After(now) {
+			start = free
+			if length+bytes > limit {
+				drops++
+				continue
+			}
+			length += bytes
+			queue = append(queue, waiting{bytes, start})
+			area += float64(bytes) * start.Sub(now).Seconds()
+		}
+		free = start.Add(time.Duration(float64(8*(max(bytes, 60)+overhead)) / rate * 1e9))
+	}
+	got, mean := measured.Drops["queue-full"], area/r.Emulated.Seconds()
+	t.Logf("%v: dropped %d, expected %d; mean queue %.1f B, expected %.1f B", r.Clock, got, drops, measured.QueueMean, mean)
+	if got != drops || drops < 500 {
+		t.Errorf("the queue dropped %d packets, and a queue of its length drops %d", got, drops)
+	}
+	if math.Abs(measured.QueueMean/mean-1) > 0.001 {
+		t.Errorf("the queue was %.1f B long on average, and a queue of its length is %.1f B long", measured.QueueMean, mean)
+	}
 }

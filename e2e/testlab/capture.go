@@ -3,7 +3,6 @@ package testlab
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,13 +59,17 @@ func Tshark(t *testing.T, file string, args ...string) []string {
 	return lines
 }
 
-// ParseEpoch reads tshark's seconds since 1970.
+// ParseEpoch reads tshark's seconds since 1970, to the nanosecond.
 func ParseEpoch(t *testing.T, s string) time.Time {
 	t.Helper()
-	f, err := strconv.ParseFloat(s, 64)
+	whole, frac, _ := strings.Cut(s, ".")
+	sec, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sec, frac := math.Modf(f)
-	return time.Unix(int64(sec), int64(frac*1e9))
+	ns, err := strconv.ParseInt((frac + "000000000")[:9], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Unix(sec, ns)
 }

@@ -33,6 +33,16 @@ func (l *Lab) SuspendProgram(host, program string) (resume func()) {
 	return func() { l.T.Helper(); all(syscall.SIGCONT) }
 }
 
+// EndPrograms sends SIGINT to the programs of a name that use a host's network, and waits until
+// they have ended.
+func (l *Lab) EndPrograms(host, program string) {
+	l.T.Helper()
+	for _, pid := range l.Processes(host, program) {
+		_ = syscall.Kill(pid, syscall.SIGINT) // it may have ended by itself
+	}
+	l.WaitFor("the end of "+program+" in "+host, func() bool { return len(l.Processes(host, program)) == 0 })
+}
+
 // Processes returns the machine's PIDs of the programs of a name that use a
 // host's network.
 func (l *Lab) Processes(host, program string) (pids []int) {
