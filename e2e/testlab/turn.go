@@ -57,6 +57,7 @@ func takeTurn(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Log("waits for its turn") // scripts/suite reads this line and the next
 	// There is no limit here: the tests before this one have theirs.
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		for i := range n {
@@ -65,6 +66,7 @@ func takeTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				t.Log("has its turn")
 				holders.Store(t.Name(), nil)
 				t.Cleanup(func() {
 					holders.Delete(t.Name())

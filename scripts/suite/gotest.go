@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,9 +32,17 @@ func (t testID) String() string {
 	return strings.TrimSuffix(strings.TrimPrefix(t.pkg, module+"/")+" "+t.test, " ")
 }
 
+// What tests with labs print around their wait for a turn (e2e/testlab), which is no part of what
+// they take.
+const (
+	waitsForTurn = "waits for its turn\n"
+	hasTurn      = "has its turn\n"
+)
+
 // testRun is one test.
 type testRun struct {
-	began   time.Time
+	began   time.Time // zero if it waits for a slot or a turn
+	hadTurn bool
 	took    time.Duration
 	verdict verdict
 	output  []string // lines
@@ -85,8 +94,12 @@ func (s *suite) follow(r io.Reader, o *outcome) error {
 				e = event{Action: "build-output", Output: string(line)}
 			}
 			s.mu.Lock()
-			o.add(&e, time.Now())
+			failed := o.add(&e, time.Now())
 			s.mu.Unlock()
+			if failed != nil {
+				s.printLine("FAIL  %s (%.1f s)", testID{e.Package, e.Test}, failed.took.Seconds())
+				printEnd(os.Stdout, failed.lines(), maxFailureLines)
+			}
 		}
 		if err == io.EOF {
 			return nil
@@ -97,11 +110,11 @@ func (s *suite) follow(r io.Reader, o *outcome) error {
 	}
 }
 
-// add counts an event.
-func (o *outcome) add(e *event, now time.Time) {
+// add counts an event. It returns the test if that has failed.
+func (o *outcome) add(e *event, now time.Time) (bad *testRun) {
 	if e.Action == "build-output" {
 		o.output = append(o.output, e.Output...)
-		return
+		return nil
 	}
 	id := testID{e.Package, e.Test}
 	t := o.tests[id]
@@ -112,10 +125,19 @@ func (o *outcome) add(e *event, now time.Time) {
 	switch e.Action {
 	case "output":
 		t.output = append(t.output, e.Output)
-	case "cont": // a parallel test waits for its turn before
+		switch {
+		case strings.HasSuffix(e.Output, waitsForTurn):
+			t.began = time.Time{}
+		case strings.HasSuffix(e.Output, hasTurn):
+			t.began, t.hadTurn = now, true
+		}
+	case "cont": // a parallel test has waited for a slot of go test
 		t.began = now
 	case "pass", "fail", "skip":
 		t.took = time.Duration(e.Elapsed * float64(time.Second))
+		if t.hadTurn {
+			t.took = now.Sub(t.began)
+		}
 		t.verdict = map[string]verdict{"pass": passed, "fail": failed, "skip": skipped}[e.Action]
 		if e.Test == "" {
 			break
@@ -126,12 +148,22 @@ func (o *outcome) add(e *event, now time.Time) {
 			t.output = nil
 		case failed:
 			o.failed++
+			bad = t
 		case skipped:
 			o.skipped++
 		}
 	case "pause":
 		t.began = time.Time{} // it does not run now
 	}
+	return bad
+}
+
+// lines returns the output of a test.
+func (t *testRun) lines() (all []string) {
+	for _, l := range t.output {
+		all = append(all, strings.TrimSuffix(l, "\n"))
+	}
+	return all
 }
 
 // failures returns the output of a stage that failed: of its command, or of its failed tests.
@@ -149,9 +181,7 @@ func (o *outcome) failures() (all []string) {
 		return strings.Compare(b.test, a.test) // the package's own lines last
 	})
 	for _, id := range ids {
-		for _, l := range o.tests[id].output {
-			all = append(all, strings.TrimSuffix(l, "\n"))
-		}
+		all = append(all, o.tests[id].lines()...)
 	}
 	for l := range strings.Lines(string(o.output)) {
 		all = append(all, strings.TrimSuffix(l, "\n"))

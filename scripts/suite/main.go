@@ -93,7 +93,8 @@ func (s *suite) run(ctx context.Context, lanes [][]*stage) bool {
 	return ctx.Err() == nil
 }
 
-// runStage runs one stage. It prints what the stage printed if that failed.
+// runStage runs one stage. If a command fails, it prints what that has printed; tests that fail are
+// printed when they do.
 func (s *suite) runStage(ctx context.Context, st *stage) {
 	o := &outcome{start: time.Now(), tests: map[testID]*testRun{}}
 	s.mu.Lock()
@@ -116,7 +117,7 @@ func (s *suite) runStage(ctx context.Context, st *stage) {
 		o.verdict = passed
 	}
 	s.printLine("%s  %s", o.verdict, s.lineOf(st, o))
-	if o.verdict == failed {
+	if o.verdict == failed && len(st.packages) == 0 {
 		printEnd(os.Stdout, o.failures(), maxFailureLines)
 	}
 }

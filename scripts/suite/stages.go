@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // stage is a step of the suite: a command, or tests of some packages.
@@ -45,11 +47,13 @@ func (st *stage) run(ctx context.Context, s *suite, o *outcome) error {
 	return err
 }
 
-// exec returns a command of the stage. If the context ends, the command gets the chance to clean
-// up behind itself.
+// exec returns a command of the stage. If the context ends, it is interrupted with all that it has
+// started, as on a terminal, and gets the chance to clean up behind itself.
 func (st *stage) exec(ctx context.Context, argv ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
+	c.WaitDelay = time.Minute
 	c.Env = append(os.Environ(), st.env...)
 	return c
 }

@@ -107,3 +107,24 @@ func TestCut_KeepsTheWidthOfATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestFollow_WaitingForATurnIsNoPartOfATest(t *testing.T) {
+	s, _, o := play(t)
+	at := func(sec int64) time.Time { return time.Unix(sec, 0) }
+	add := func(sec int64, action, output string) {
+		o.add(&event{Action: action, Package: module + "/a", Test: "TestA", Output: output, Elapsed: 100}, at(sec))
+	}
+	add(0, "run", "")
+	add(10, "output", "    turn.go:60: waits for its turn\n")
+	if got := s.progress(at(50)); strings.Contains(got, "TestA") {
+		t.Errorf("%q", got)
+	}
+	add(70, "output", "    turn.go:70: has its turn\n")
+	if got := s.progress(at(80)); !strings.HasSuffix(got, "a TestA (0:10)") {
+		t.Errorf("%q", got)
+	}
+	add(100, "pass", "")
+	if got := s.slowest(); len(got) != 1 || !strings.Contains(got[0], "30.0 s") {
+		t.Errorf("%q", got)
+	}
+}
