@@ -29,7 +29,7 @@ func there(l *testlab.Lab) []string {
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.File), "run", "weft", "*"))
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range processes {
-		if s, err := os.Stat(p); err != nil || s.Sys().(*syscall.Stat_t).Uid != testlab.TestUser {
+		if s, err := os.Stat(p); err != nil || s.Sys().(*syscall.Stat_t).Uid != l.User {
 			continue
 		}
 		// A process that has ended and waits for its parent has no command line.

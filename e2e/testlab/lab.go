@@ -22,6 +22,7 @@ type Lab struct {
 	Name string
 	File string
 	As   func(*exec.Cmd) // makes a command run as another user; nil for root
+	User uint32          // that user; 0 for root
 
 	Workers string // of weft up; "" means its default
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -235,18 +236,39 @@ func (s *Program) Begin(l *Lab) {
 	l.T.Cleanup(func() { _ = s.Process.Kill(); <-s.Done })
 }
 
+// Launch starts a command beside the test, which kills it at its end. What the command prints is
+// in Out, unless it goes elsewhere already.
+func Launch(t *testing.T, c *exec.Cmd) *Program {
+	t.Helper()
+	s := &Program{Cmd: c, Done: make(chan struct{})}
+	if c.Stdout == nil {
+		c.Stdout = &s.Out
+	}
+	if c.Stderr == nil {
+		c.Stderr = &s.Out
+	}
+	s.Begin(&Lab{T: t})
+	return s
+}
+
 // WaitFor waits for a condition that the program brings about. It fails the test if the program
 // ends before.
 func (s *Program) WaitFor(l *Lab, what string, is func() bool) {
 	l.T.Helper()
-	l.WaitFor(strings.Join(s.Args, " ")+": "+what, func() bool {
-		l.T.Helper()
+	s.Await(l.T, what, is)
+}
+
+// Await is WaitFor for a program that needs no lab.
+func (s *Program) Await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	await.True(t, strings.Join(s.Args, " ")+": "+what, func() bool {
+		t.Helper()
 		ended := s.Exited() // before the last look at the condition
 		if is() {
 			return true
 		}
 		if ended {
-			l.T.Fatalf("%s has ended before %s: %v\n%s", strings.Join(s.Args, " "), what, s.Err, Tail(s.Out.String()))
+			t.Fatalf("%s has ended before %s: %v\n%s", strings.Join(s.Args, " "), what, s.Err, Tail(s.Out.String()))
 		}
 		return false
 	})

@@ -22,18 +22,19 @@ const turns = "WEFT_TEST_LABS"
 // to wait for programs to end and for timers.
 const labsPerCore = 2
 
-// holders are the names of the tests of this process that have a turn.
+// holders are the turns of the tests of this process, by their names.
 var holders sync.Map
 
-// hasTurn reports whether a test or one that it is a part of has a turn.
-func hasTurn(name string) bool {
+// turnOf returns the number of the turn of a test, or of the one that it is a part of. No other
+// test on this machine has that number until the turn ends.
+func turnOf(name string) (turn int, ok bool) {
 	for {
-		if _, ok := holders.Load(name); ok {
-			return true
+		if turn, ok := holders.Load(name); ok {
+			return turn.(int), true
 		}
 		i := strings.LastIndexByte(name, '/')
 		if i < 0 {
-			return false
+			return 0, false
 		}
 		name = name[:i]
 	}
@@ -43,7 +44,7 @@ func hasTurn(name string) bool {
 // lasts until its end, and a process that is killed gives its turns back.
 func takeTurn(t *testing.T) {
 	t.Helper()
-	if hasTurn(t.Name()) {
+	if _, ok := turnOf(t.Name()); ok {
 		return
 	}
 	n := labsPerCore * runtime.NumCPU()
@@ -67,7 +68,7 @@ func takeTurn(t *testing.T) {
 			}
 			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 				t.Log("has its turn")
-				holders.Store(t.Name(), nil)
+				holders.Store(t.Name(), i)
 				t.Cleanup(func() {
 					holders.Delete(t.Name())
 					f.Close()
