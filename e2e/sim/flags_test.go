@@ -7,9 +7,10 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestFlagValues: a value that would be taken for another, or for none, is
-// refused with the flag's name and what to write.
-func TestFlagValues(t *testing.T) {
+// TestFlags_BadValuesAreRefused: a value that would be taken for another, or for none, is refused
+// with the flag's name and what to write.
+func TestFlags_BadValuesAreRefused(t *testing.T) {
+	t.Parallel()
 	_, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{
 		"up lab.yaml --for -1s":                      `"-1s" for "--for" flag: -1s is negative: write for example 1s`,

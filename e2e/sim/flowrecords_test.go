@@ -37,9 +37,10 @@ workload:
   - {flow-list: {hpcc: "2\n0 1 3 100 1000 0.001\n3 0 3 100 20000 0.0015\n"}}
 `
 
-// TestFlowRecords: the report's sums and the records of a run, whatever the number of
-// shards.
-func TestFlowRecords(t *testing.T) {
+// TestFlowRecords_DoNotDependOnWorkers: the report's sums and the records of a run, whatever the
+// number of shards.
+func TestFlowRecords_DoNotDependOnWorkers(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, patternsLab)
 	var first map[string]string
 	for _, workers := range []string{"1", "2", "4"} {
@@ -124,8 +125,10 @@ func checkFlowFiles(t *testing.T, text, parquetFile string) {
 	}
 }
 
-// TestFlowRecordFlags: impossible flags are refused before the run, and no file is created.
-func TestFlowRecordFlags(t *testing.T) {
+// TestFlowRecords_ImpossibleFlagsAreRefused: impossible flags are refused before the run, and no
+// file is created.
+func TestFlowRecords_ImpossibleFlagsAreRefused(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, patternsLab)
 	if err := os.WriteFile(filepath.Join(dir, "none.yaml"), []byte(seriesLab), 0o666); err != nil {
 		t.Fatal(err)
@@ -149,9 +152,10 @@ func TestFlowRecordFlags(t *testing.T) {
 	}
 }
 
-// TestTCPCounters: the report has the counters of the senders of TCP flows, which match
-// the records, and the series of flows has rows of them.
-func TestTCPCounters(t *testing.T) {
+// TestTCPFlows_CountersMatchRecordsAndSeries: the report has the counters of the senders of TCP
+// flows, which match the records, and the series of flows has rows of them.
+func TestTCPFlows_CountersMatchRecordsAndSeries(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, `
 duration: 500ms
 topology:
@@ -195,9 +199,10 @@ workload:
 	}
 }
 
-// TestNDPCounters: the report has the counters of the senders of NDP flows, which match the
-// records, and the series of flows has rows of them.
-func TestNDPCounters(t *testing.T) {
+// TestNDPFlows_CountersMatchRecordsAndSeries: the report has the counters of the senders of NDP
+// flows, which match the records, and the series of flows has rows of them.
+func TestNDPFlows_CountersMatchRecordsAndSeries(t *testing.T) {
+	t.Parallel()
 	_, run := inDir(t, `
 topology:
   kinds:

@@ -13,9 +13,10 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestFlows: the flows written for HPCC's simulator are those that a run starts, and a
-// lab that reads them back starts the same flows.
-func TestFlows(t *testing.T) {
+// TestFlows_WrittenAreThoseThatARunStarts: the flows written for HPCC's simulator are those that a
+// run starts, and a lab that reads them back starts the same flows.
+func TestFlows_WrittenAreThoseThatARunStarts(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	lab := filepath.Join(dir, "lab.yaml")

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,34 +35,22 @@ func interrupt(t *testing.T, dir string, with unix.Signal, grows string, args ..
 	c.Dir = dir
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
-	if err := c.Start(); err != nil {
+	p := testlab.Launch(t, c)
+	p.Await(t, grows+" grows", func() bool {
+		i, err := os.Stat(filepath.Join(dir, grows))
+		return err == nil && i.Size() > 10_000
+	})
+	if err := c.Process.Signal(with); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Process.Kill() }()
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	for start := time.Now(); len(ended) == 0; time.Sleep(5 * time.Millisecond) {
-		if i, err := os.Stat(filepath.Join(dir, grows)); err == nil && i.Size() > 10_000 {
-			break
-		}
-		if time.Since(start) > time.Minute {
-			t.Fatalf("no %s after a minute", grows)
-		}
-	}
-	if err := c.Process.Signal(with); err != nil {
-		t.Fatalf("%v: %s", err, said.String())
-	}
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
-	}
+	_ = p.WaitEnd(t)
 	return out.String(), said.String(), c.ProcessState.ExitCode()
 }
 
-// TestInterruptedSim: Ctrl-C ends a run in virtual time with the report so far,
+// TestSim_InterruptedReportsTheRunSoFar: Ctrl-C ends a run in virtual time with the report so far,
 // marked as partial, and with all output files.
-func TestInterruptedSim(t *testing.T) {
+func TestSim_InterruptedReportsTheRunSoFar(t *testing.T) {
+	t.Parallel()
 	dir, _ := inDir(t, endlessLab)
 	o, e, code := interrupt(t, dir, unix.SIGINT, "q.csv", "--json", "--flows", "f.csv", "--series", "q.csv", "--every", "50ms", "-w", "c.pcapng", "-p", "s1:h3")
 	if code != 130 || !strings.Contains(e, "weft: interrupted at ") || !strings.Contains(e, "of 360000s: the report and the files cover the run so far") {
@@ -96,8 +83,9 @@ func TestInterruptedSim(t *testing.T) {
 	}
 }
 
-// TestTerminatedSim: the same as text, from several workers, by another signal.
-func TestTerminatedSim(t *testing.T) {
+// TestSim_TerminatedReportsTheRunSoFar: the same as text, from several workers, by another signal.
+func TestSim_TerminatedReportsTheRunSoFar(t *testing.T) {
+	t.Parallel()
 	dir, _ := inDir(t, endlessLab)
 	o, e, code := interrupt(t, dir, unix.SIGTERM, "q.csv", "--workers", "2", "--series", "q.csv", "--for", "50h", "--every", "50ms")
 	if code != 128+15 || !strings.Contains(e, "weft: ended by SIGTERM at ") || strings.Contains(e, "\r") {

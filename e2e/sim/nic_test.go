@@ -27,9 +27,10 @@ workload:
   - {incast: {to: h1, from: [h2, h3], size: 1MB, count: unlimited, qps: 11, depth: 4}}
 `
 
-// TestSimShowsNICs: the report has the NICs' counters, and with --qp the queue
+// TestSim_ShowsNICsAndChangesNothing: the report has the NICs' counters, and with --qp the queue
 // pairs; reading them changes nothing.
-func TestSimShowsNICs(t *testing.T) {
+func TestSim_ShowsNICsAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	file := filepath.Join(t.TempDir(), "incast.yaml")
 	if err := os.WriteFile(file, []byte(incastLab), 0o600); err != nil {
@@ -65,8 +66,9 @@ func TestSimShowsNICs(t *testing.T) {
 	}
 }
 
-// TestNICArguments: wrong arguments are reported before a lab is asked.
-func TestNICArguments(t *testing.T) {
+// TestNICCommands_WrongArgumentsAreRefused: wrong arguments are reported before a lab is asked.
+func TestNICCommands_WrongArgumentsAreRefused(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	for _, args := range [][]string{{"qp", "h1", "x"}, {"qp", "h1", "16777216"}, {"qp", "h1", "-1"}, {"qp", "h1", "1", "2"}, {"nic", "h1", "h2"}} {
 		if _, e, code := testlab.RunWeft(t, weft, args...); code != 2 || e == "" {

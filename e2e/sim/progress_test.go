@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/internal/await"
 )
 
 // openPTY returns both sides of a pseudo-terminal (pty(7)).
@@ -35,9 +37,10 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// TestProgressOnATerminal: the progress is shown on a terminal and erased at
-// the end; the report goes to standard output undisturbed.
-func TestProgressOnATerminal(t *testing.T) {
+// TestProgress_IsShownOnATerminalAndErased: the progress is shown on a terminal and erased at the
+// end; the report goes to standard output undisturbed.
+func TestProgress_IsShownOnATerminalAndErased(t *testing.T) {
+	t.Parallel()
 	const erase = "\r\x1b[K" // what erases a line
 	dir, _ := inDir(t, endlessLab)
 	master, slave := openPTY(t)
@@ -46,24 +49,19 @@ func TestProgressOnATerminal(t *testing.T) {
 	c.Env = append(os.Environ(), "TERM=xterm")
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, slave
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Process.Kill() }()
+	p := testlab.Launch(t, c)
 	slave.Close()
-	seen, sent := "", false
-	for b := make([]byte, 4096); ; {
-		n, err := master.Read(b)
-		seen += string(b[:n])
-		if !sent && strings.Contains(seen, " left") {
-			_ = c.Process.Signal(os.Interrupt)
-			sent = true
-		}
-		if err != nil { // EIO: the other side is not open
-			break
-		}
-	}
-	_ = c.Wait()
+	var shown testlab.Output
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = io.Copy(&shown, master) // until EIO: the other side is not open
+	}()
+	p.Await(t, "it shows how much is left", func() bool { return strings.Contains(shown.String(), " left") })
+	_ = c.Process.Signal(os.Interrupt)
+	_ = p.WaitEnd(t)
+	await.Receive(t, "the end of what is on the terminal", closed)
+	seen := shown.String()
 	last := seen[strings.LastIndex(seen, erase)+len(erase):]
 	if !strings.Contains(seen, "of 360000s (0%)") || !strings.Contains(seen, "million hops/s") || !strings.HasPrefix(last, "weft: interrupted at ") {
 		t.Errorf("on the terminal: %q", seen)

@@ -12,9 +12,10 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// TestSimTransfers: writing the transfers of a lab without any is refused
+// TestTransfers_OfALabWithoutAnyAreRefused: writing the transfers of a lab without any is refused
 // before the run, and no file is created.
-func TestSimTransfers(t *testing.T) {
+func TestTransfers_OfALabWithoutAnyAreRefused(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{
 		"sim lab.yaml --transfers t.csv": "--transfers t.csv: the workload of lab.yaml has no RDMA transfers",
@@ -29,8 +30,9 @@ func TestSimTransfers(t *testing.T) {
 	}
 }
 
-// TestReportOfTransfers: weft report recognizes its input, sums it up and draws it.
-func TestReportOfTransfers(t *testing.T) {
+// TestReport_SumsUpAndDrawsTransfers: weft report recognizes its input, sums it up and draws it.
+func TestReport_SumsUpAndDrawsTransfers(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	r := &report.Report{}
 	r.SetTransfers([]workload.TransferResult{

@@ -9,8 +9,10 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestReportPage: one page with a run's report, series and records, without external references.
-func TestReportPage(t *testing.T) {
+// TestReportPage_HasReportSeriesAndRecords: one page with a run's report, series and records,
+// without external references.
+func TestReportPage_HasReportSeriesAndRecords(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

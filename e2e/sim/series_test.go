@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/traces/series"
@@ -42,9 +41,10 @@ func inDir(t *testing.T, lab string) (dir string, run func(args ...string) (stdo
 	}
 }
 
-// TestSimSeries: weft sim writes a series that matches its report, and the run
-// is the same as without it.
-func TestSimSeries(t *testing.T) {
+// TestSeries_MatchesTheReportAndChangesNothing: weft sim writes a series that matches its report,
+// and the run is the same as without it.
+func TestSeries_MatchesTheReportAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	plain := testlab.Simulate(t, testlab.Weft(t), filepath.Join(dir, "lab.yaml"))
 	r := testlab.Simulate(t, testlab.Weft(t), filepath.Join(dir, "lab.yaml"), "--series", filepath.Join(dir, "a.csv"))
@@ -78,9 +78,10 @@ func TestSimSeries(t *testing.T) {
 	}
 }
 
-// TestSeriesBadInput: what cannot be recorded is refused before anything is
-// done: no file is created, and an existing one stays.
-func TestSeriesBadInput(t *testing.T) {
+// TestSeries_BadInputCreatesNothing: what cannot be recorded is refused before anything is done:
+// no file is created, and an existing one stays.
+func TestSeries_BadInputCreatesNothing(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	old := filepath.Join(dir, "old.csv")
 	if err := os.WriteFile(old, []byte("precious"), 0o644); err != nil {
@@ -116,24 +117,19 @@ func TestSeriesBadInput(t *testing.T) {
 	}
 }
 
-// TestSeriesInterrupted: Ctrl-C leaves a file of complete rows.
-func TestSeriesInterrupted(t *testing.T) {
+// TestSeries_InterruptedHasCompleteRows: Ctrl-C leaves a file of complete rows.
+func TestSeries_InterruptedHasCompleteRows(t *testing.T) {
+	t.Parallel()
 	dir, _ := inDir(t, strings.Replace(seriesLab, "5ms", "1h", 1))
 	c := exec.Command(testlab.Weft(t), "sim", "lab.yaml", "--series", "x.csv", "--every", "1ms")
 	c.Dir = dir
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Process.Kill() }()
-	file := filepath.Join(dir, "x.csv")
-	for range 1000 {
-		if s, err := os.Stat(file); err == nil && s.Size() > 1000 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	p, file := testlab.Launch(t, c), filepath.Join(dir, "x.csv")
+	p.Await(t, "its series grows", func() bool {
+		s, err := os.Stat(file)
+		return err == nil && s.Size() > 1000
+	})
 	_ = c.Process.Signal(os.Interrupt)
-	if err := c.Wait(); err == nil {
+	if err := p.WaitEnd(t); err == nil {
 		t.Error("a run that was interrupted succeeds")
 	}
 	text, err := os.ReadFile(file)
@@ -145,9 +141,10 @@ func TestSeriesInterrupted(t *testing.T) {
 	}
 }
 
-// TestReportCommand: sums on standard output, pictures if requested, and
-// nothing half-written on an error.
-func TestReportCommand(t *testing.T) {
+// TestReport_SumsUpAndDrawsSeries: sums on standard output, pictures if requested, and nothing
+// half-written on an error.
+func TestReport_SumsUpAndDrawsSeries(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, seriesLab)
 	if _, e, code := run("sim", "lab.yaml", "--series", "a.csv", "--flows", "f.csv"); code != 0 {
 		t.Fatal(e)
@@ -207,9 +204,10 @@ workload:
   - {write: {name: second, from: h2, to: h3, size: 500KB, count: 1, at: 500us}}
 `
 
-// TestSimFlowSeries: weft sim writes a series of flows beside one of queues, whose rows
-// add up to the records of the transfers, and weft report sums it up and draws it.
-func TestSimFlowSeries(t *testing.T) {
+// TestFlowSeries_AddsUpToTheTransfers: weft sim writes a series of flows beside one of queues,
+// whose rows add up to the records of the transfers, and weft report sums it up and draws it.
+func TestFlowSeries_AddsUpToTheTransfers(t *testing.T) {
+	t.Parallel()
 	dir, run := inDir(t, flowSeriesLab)
 	lab := filepath.Join(dir, "lab.yaml")
 	plain := testlab.Simulate(t, testlab.Weft(t), lab)

@@ -4,82 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestLabsAreGood checks the labs that come with weft, and runs each in virtual
-// time: two runs with one seed are equal, a run with another seed is not,
-// unless nothing in the lab is random.
-func TestLabsAreGood(t *testing.T) {
-	weft := testlab.Weft(t)
-	files, err := filepath.Glob("../../scripts/labs/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no labs: %v", err)
-	}
-	papers, err := filepath.Glob("../../papers/*/labs/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Nothing is random in these, at least in the part that is run here.
-	fixed := []string{
-		"papers/eqds/labs/850-to-1.yaml",
-		"papers/rocc/labs/one-to-four-seconds.yaml",
-		"papers/rocc/labs/one-to-four.yaml",
-		"papers/rogue/labs/fast.yaml",
-		"papers/rogue/labs/loss.yaml",
-		"papers/rogue/labs/parking-lot.yaml",
-		"papers/rogue/labs/star.yaml",
-		"papers/systems/labs/star.yaml",
-		"scripts/labs/incast-lossy.yaml",
-		"scripts/labs/incast-pfc.yaml",
-		"scripts/labs/rdma-incast-lossy.yaml",
-		"scripts/labs/rdma-incast-pfc.yaml",
-		"scripts/labs/rdma.yaml",
-	}
-	for _, f := range append(files, papers...) {
-		name, err := filepath.Rel("../..", f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(name, func(t *testing.T) {
-			if o, e, code := testlab.RunWeft(t, weft, "validate", f); code != 0 || !strings.Contains(o, "good") {
-				t.Fatalf("validate: exit code %d\n%s%s", code, o, e)
-			}
-			var flags []string
-			if slices.Contains(papers, f) {
-				flags = []string{"--for", "5ms"}
-			}
-			a, b, c := testlab.Simulate(t, weft, f, flags...), testlab.Simulate(t, weft, f, flags...), testlab.Simulate(t, weft, f, append(flags, "--seed", "99")...)
-			if a.Trace != b.Trace || a.Events != b.Events {
-				t.Errorf("the same file and seed gave trace %s over %d events and %s over %d", a.Trace, a.Events, b.Trace, b.Events)
-			}
-			if (a.Trace == c.Trace) != slices.Contains(fixed, name) {
-				t.Errorf("one seed gave trace %s, another %s", a.Trace, c.Trace)
-			}
-			if !a.Accounts.Balanced() {
-				t.Errorf("packets are missing: %+v", a.Accounts)
-			}
-			for _, flow := range a.Flows {
-				if flow.Received == 0 {
-					t.Errorf("flow %s received nothing", flow.Flow)
-				}
-			}
-			for _, x := range a.Transfers {
-				later := flags != nil && x.Posted == 0 // starts after the part that is run
-				if x.Received == 0 && !later || x.Failed > 0 {
-					t.Errorf("transfer %s received %d B, and %d of its messages failed", x.Transfer, x.Received, x.Failed)
-				}
-			}
-		})
-	}
-}
-
-// TestBadInput: any bad input gives exit code 2, the place and the fix.
-func TestBadInput(t *testing.T) {
+// TestBadInput_IsReportedWithPlaceAndFix: any bad input gives exit code 2, the place and the fix.
+func TestBadInput_IsReportedWithPlaceAndFix(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "bad.yaml")
@@ -99,8 +32,9 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestSimOutputs: capture and flow records of a virtual run.
-func TestSimOutputs(t *testing.T) {
+// TestSim_WritesCaptureAndFlows: capture and flow records of a virtual run.
+func TestSim_WritesCaptureAndFlows(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir := t.TempDir()
 	lab := "../../scripts/labs/two-switches.yaml"
@@ -123,8 +57,9 @@ func TestSimOutputs(t *testing.T) {
 	}
 }
 
-// TestDissector: tshark loads the printed dissector from its plugin directory.
-func TestDissector(t *testing.T) {
+// TestDissector_IsLoadedByTshark: tshark loads the printed dissector from its plugin directory.
+func TestDissector_IsLoadedByTshark(t *testing.T) {
+	t.Parallel()
 	lua, e, code := testlab.RunWeft(t, testlab.Weft(t), "dissector")
 	if code != 0 || !strings.Contains(lua, "register_postdissector") {
 		t.Fatalf("exit code %d, %s\n%s", code, e, lua)

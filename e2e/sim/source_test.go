@@ -13,9 +13,10 @@ topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}
 workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]
 `
 
-// TestStandardInput: every command that takes a lab file can read it from
-// standard input. Errors name it, and the lab is named after it.
-func TestStandardInput(t *testing.T) {
+// TestStandardInput_IsALabFile: every command that takes a lab file can read it from standard
+// input. Errors name it, and the lab is named after it.
+func TestStandardInput_IsALabFile(t *testing.T) {
+	t.Parallel()
 	run := func(input string, args ...string) (string, string, int) {
 		c := exec.Command(testlab.Weft(t), args...)
 		c.Stdin = strings.NewReader(input)
