@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# fuzz.sh [TIME] [NAME-PATTERN]: runs the fuzzers of the tree one after the other, each for
-# TIME (default 10s), or only those whose "package name" matches the regular expression. It
-# prints for each how fast it was, how many inputs reached something new, and whether it
-# passed, and fails if one has failed. Go leaves the input that failed in testdata/fuzz: it
-# belongs there, together with the fix, as a test that `go test` runs.
+# fuzz.sh [--part I/M] [TIME] [NAME-PATTERN]: runs the fuzzers of the tree one after the other,
+# each for TIME (default 10s), or only those whose "package name" matches the regular
+# expression, or every M-th from the I-th. It prints for each how fast it was, how many inputs
+# reached something new, and whether it passed, and fails if one has failed. Go leaves the input
+# that failed in testdata/fuzz: it belongs there, together with the fix, as a test that
+# `go test` runs.
 # fuzz.sh --list [NAME-PATTERN]: lists them.
 # PARALLEL is the number of workers, one per core by default.
 set -uo pipefail
@@ -12,9 +13,16 @@ export PATH=$PATH:/usr/local/go/bin
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-list=false time=10s
+list=false time=10s part=1/1
 case ${1:-} in
 --list) list=true; shift ;;
+--part) part=${2:?--part: give a part such as 2/8}; shift 2 ;;
+-h|--help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-*) echo "fuzz.sh: unknown option $1: see fuzz.sh --help" >&2; exit 2 ;;
+esac
+[[ $part =~ ^([0-9]+)/([1-9][0-9]*)$ ]] || { echo "fuzz.sh: --part $part: give a part such as 2/8" >&2; exit 2; }
+first=${BASH_REMATCH[1]} step=${BASH_REMATCH[2]}
+case ${1:-} in
 [0-9]*) time=$1; shift ;;
 esac
 pattern=${1:-.}
@@ -34,6 +42,7 @@ fuzzers() {
 
 found=$(fuzzers) || exit 1
 found=$(grep -E -- "$pattern" <<<"$found") || { echo "no fuzzer matches $pattern" >&2; exit 1; }
+found=$(awk -v first="$first" -v step="$step" '(NR - first) % step == 0' <<<"$found")
 if $list; then
   echo "$found"
   exit

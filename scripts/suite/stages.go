@@ -135,15 +135,20 @@ func longOf(part string) ([]*stage, error) {
 	if _, err := fmt.Sscanf(part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
 		return nil, fmt.Errorf("-part %s: give a part such as 2/8", part)
 	}
-	experiments := tests("quick forms of papers, part "+part, []string{module + "/e2e/experiment"}, "-count=1", "-run", "^TestPapers_")
-	experiments.env = []string{"WEFT_TEST_LONG=1", "WEFT_TEST_PART=" + part}
+	forms := tests("quick forms of papers and long forms of labs, part "+part, []string{module + "/e2e/experiment", module + "/e2e/sim"}, "-count=1", "-run", "^TestPapers_|^TestLabs_LongForm")
+	forms.env = []string{"WEFT_TEST_LONG=1", "WEFT_TEST_PART=" + part}
 	long := []*stage{
-		experiments,
-		command("fuzzing, part "+part, "scripts/fuzz.sh", "--part", part),
+		forms,
+		command("fuzzing, part "+part, "scripts/fuzz.sh", "--part", part, "20s"),
 		command("tests again and again beside busy loops, part "+part, "scripts/flaky.sh", "--part", part),
 	}
 	if i == n {
-		long = append(long, command("soak", "scripts/bench/soak.sh"))
+		soak := command("soak", "scripts/bench/soak.sh")
+		soak.env = []string{"MINUTES=5"}
+		if os.Geteuid() != 0 {
+			soak.skip = "it needs root"
+		}
+		long = append(long, soak)
 	}
 	return long, nil
 }
