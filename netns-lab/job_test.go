@@ -3,7 +3,6 @@ package netnslab
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -255,12 +254,12 @@ func TestExec_KilledEndsItsProgram(t *testing.T) {
 func TestExec_KilledAtAnyMomentLeavesNoProgram(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
-	for range 60 {
+	for ms := range 60 {
 		c := helper("exec", l.Info().Name, "h1", "sleep", "1005")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(rand.N(60 * time.Millisecond))
+		time.Sleep(time.Duration(ms) * time.Millisecond) // no moment is a wrong one
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}

@@ -8,7 +8,10 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
 // hear reads a guest's next frame, after repeated greetings.
@@ -145,13 +148,8 @@ func TestGuestWithoutBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	select {
-	case n := <-left:
-		if n != first.session {
-			t.Errorf("session %d has ended, not %d", n, first.session)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the session goes on")
+	if n := await.Receive(t, "the end of the session", left); n != first.session {
+		t.Errorf("session %d has ended, not %d", n, first.session)
 	}
 	for _, f := range []frame{dataFrame(second.session, stdout, []byte("fine")), {finish, second.session, []byte(`{"code":5}`)}} {
 		if err := writeFrame(its, f); err != nil {
@@ -161,8 +159,12 @@ func TestGuestWithoutBounds(t *testing.T) {
 	if e := <-end; e.err != nil || e.r.Code != 5 || out.String() != "fine" {
 		t.Errorf("the other session: %+v, %q", e, out.String())
 	}
+}
 
-	// The client detects it too, if the link does not.
+// The client detects it too, if the link does not. Time is virtual.
+func TestRun_RefusesAGuestThatSendsMoreThanItsWindow(t *testing.T) { synctest.Test(t, checkWindow) }
+
+func checkWindow(t *testing.T) {
 	mine, far := net.Pipe()
 	go func() {
 		defer far.Close()
@@ -174,9 +176,10 @@ func TestGuestWithoutBounds(t *testing.T) {
 		}
 	}()
 	block, writer := io.Pipe()
-	go func() { // takes the first part, and the rest when the session has ended
+	defer writer.Close()
+	go func() { // takes the first part, and the rest when nothing else happens any more
 		_, _ = block.Read(make([]byte, 1))
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(time.Second)
 		_, _ = io.Copy(io.Discard, block)
 	}()
 	if _, err := Run(mine, Command{Argv: []string{"true"}, Stdout: writer}); !errors.Is(err, errFrame) {
