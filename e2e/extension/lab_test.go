@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -31,10 +29,12 @@ workload:
   - {incast: {to: h1, from: [h2, h3], size: 50KB, count: unlimited, depth: 4}}
 `
 
-// TestRealExtension is TestExtension in wall-clock time, with real hosts.
-func TestRealExtension(t *testing.T) {
+// TestExtension_WorksWithRealHosts is TestExtension_IsTreatedLikeWeftsOwn in wall-clock time, with
+// real hosts.
+func TestExtension_WorksWithRealHosts(t *testing.T) {
+	t.Parallel()
+	weft := extension(t) // before the test has a turn, as it takes long
 	testlab.Need(t, "iperf3")
-	weft := extension(t)
 	l := testlab.New(t, weft, t.TempDir(), extensionLab)
 	l.Must("up", "-d", "--workload", "--for", "10min", l.File)
 	stop := l.Capture("s1:h1", "h2:eth0")
@@ -53,11 +53,7 @@ func TestRealExtension(t *testing.T) {
 		}
 		return heard
 	}
-	for end := time.Now().Add(await.Limit); heardBy("h2") == 0 || heardBy("h3") == 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no flow has heard a message")
-		}
-	}
+	l.WaitFor("flows of both senders hear messages", func() bool { return heardBy("h2") > 0 && heardBy("h3") > 0 })
 	// The edge service is notified of the hosts' own traffic and delays it; nothing is lost.
 	if r := l.Iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // packets in flight at the end do not count
 		t.Errorf("%+v", r)
@@ -80,10 +76,12 @@ func TestRealExtension(t *testing.T) {
 	notices(t, weft, file, 15*units.KB)
 }
 
-// TestRealExtensionEnds: a lab that ends by itself prints the report.
-func TestRealExtensionEnds(t *testing.T) {
+// TestExtension_LabThatEndsReports: a lab that ends by itself prints the report.
+func TestExtension_LabThatEndsReports(t *testing.T) {
+	t.Parallel()
+	weft := extension(t)
 	testlab.Need(t)
-	l := testlab.New(t, extension(t), t.TempDir(), extensionLab)
+	l := testlab.New(t, weft, t.TempDir(), extensionLab)
 	var r report.Report
 	_, body, _ := strings.Cut(l.Must("up", "--workload", "--for", "1s", "--json", l.File), "{") // after the message that the lab is up
 	if err := json.Unmarshal([]byte("{"+body), &r); err != nil {

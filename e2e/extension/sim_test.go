@@ -91,14 +91,16 @@ func gaugeOf(t *testing.T, values []gauge.Value, name string) float64 {
 	return values[i].Value
 }
 
-// TestExtension: a module outside the tree adds a congestion point, a rate control, an edge service
-// and a message with an import, and weft treats them like its own in every way.
-func TestExtension(t *testing.T) {
+// TestExtension_IsTreatedLikeWeftsOwn: a module outside the tree adds a congestion point, a rate
+// control, an edge service and a message with an import, and weft treats them like its own in
+// every way.
+func TestExtension_IsTreatedLikeWeftsOwn(t *testing.T) {
+	t.Parallel()
 	weft := extension(t)
 	lab := filepath.Join(extensionDir, "lab.yaml")
 	dir := t.TempDir()
 
-	t.Run("only the import makes the difference", func(t *testing.T) {
+	t.Run("OnlyTheImportMakesTheDifference", func(t *testing.T) {
 		if o, e, code := testlab.RunWeft(t, weft, "validate", lab); code != 0 {
 			t.Errorf("exit code %d\n%s%s", code, o, e)
 		}
@@ -107,7 +109,7 @@ func TestExtension(t *testing.T) {
 			t.Errorf("without it: exit code %d\n%s", code, e)
 		}
 	})
-	t.Run("errors name place and fix", func(t *testing.T) {
+	t.Run("Errors_NamePlaceAndFix", func(t *testing.T) {
 		for text, want := range map[string][]string{
 			`topology:
   kinds: {switch: {queue: {limit: 100KB, mark: {brake: {above: 1KB, dscp: 64}}}}}
@@ -139,7 +141,7 @@ func TestExtension(t *testing.T) {
 			}
 		}
 	})
-	t.Run("schema", func(t *testing.T) {
+	t.Run("Schema_HasItsKeys", func(t *testing.T) {
 		o, e, code := testlab.RunWeft(t, weft, "schema")
 		if code != 0 || !json.Valid([]byte(o)) {
 			t.Fatalf("exit code %d\n%s", code, e)
@@ -155,7 +157,7 @@ func TestExtension(t *testing.T) {
 		}
 	})
 	var runs [2][]byte
-	t.Run("virtual time, captures, workers, PFC", func(t *testing.T) {
+	t.Run("Runs_DoNotDependOnWorkersAndCaptures", func(t *testing.T) {
 		var traces [2]string
 		for i := range runs {
 			file := filepath.Join(dir, fmt.Sprintf("%d.pcapng", i))
@@ -192,7 +194,7 @@ func TestExtension(t *testing.T) {
 			t.Error("captures differ")
 		}
 	})
-	t.Run("series", func(t *testing.T) {
+	t.Run("Series_HaveItsColumns", func(t *testing.T) {
 		queues, flows := filepath.Join(dir, "q.csv"), filepath.Join(dir, "f.csv")
 		testlab.Simulate(t, weft, lab, "--series", queues, "--series-port", "s1:h1", "--series-port", "h2:eth0", "--flow-series", flows, "--every", "1ms")
 		for name, want := range map[string]string{queues: ",paused_s,point_notices,edge_notices\n", flows: ",cc_allowed_bps,cc_notices\n"} {
@@ -202,7 +204,7 @@ func TestExtension(t *testing.T) {
 			}
 		}
 	})
-	t.Run("dissector", func(t *testing.T) {
+	t.Run("Dissector_ShowsItsMessages", func(t *testing.T) {
 		notices(t, weft, filepath.Join(dir, "0.pcapng"), 40*units.KB)
 	})
 }
@@ -240,9 +242,10 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 	}
 }
 
-// TestExtendingQuotesTheExtension: the code that docs/extending.md quotes from a file is
-// in that file, so it compiles and runs.
-func TestExtendingQuotesTheExtension(t *testing.T) {
+// TestExtending_QuotesTheExtension: the code that docs/extending.md quotes from a file is in that
+// file, so it compiles and runs.
+func TestExtending_QuotesTheExtension(t *testing.T) {
+	t.Parallel()
 	guide, err := os.ReadFile("../../docs/extending.md")
 	if err != nil {
 		t.Fatal(err)
