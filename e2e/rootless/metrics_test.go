@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestMetricsRootless: a rootless lab has its own network, and its metrics are
-// on the machine's.
-func TestMetricsRootless(t *testing.T) {
+// TestMetrics_AreOnTheMachine: a rootless lab has its own network, and its metrics are on the
+// machine's.
+func TestMetrics_AreOnTheMachine(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoHosts)
 	found := testlab.MetricsURL.FindStringSubmatch(l.Must("up", "-d", "--metrics", "127.0.0.1:0", l.File))
 	if found == nil {
@@ -22,28 +22,17 @@ func TestMetricsRootless(t *testing.T) {
 	}
 	l.Down()
 	// In the foreground another process passes the socket on.
-	c := l.Command("up", "--for", "60s", "--metrics", "127.0.0.1:0", l.File)
-	out, err := os.CreateTemp(t.TempDir(), "out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	c.Stdout = out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Process.Signal(os.Interrupt); _ = c.Wait() }()
-	for range 300 {
-		text, _ := os.ReadFile(out.Name())
-		if found = testlab.MetricsURL.FindStringSubmatch(string(text)); found != nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if found == nil {
-		t.Fatal("up does not say where the metrics are")
-	}
+	c := l.Command("up", "--for", "10min", "--metrics", "127.0.0.1:0", l.File)
+	p := testlab.Launch(t, c)
+	p.Await(t, "it says where the metrics are", func() bool {
+		found = testlab.MetricsURL.FindStringSubmatch(p.Out.String())
+		return found != nil
+	})
 	if s := testlab.Scrape(t, &http.Client{}, found[1]+"/metrics"); len(s) == 0 {
 		t.Error("no metrics")
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	if err := p.WaitEnd(t); err != nil {
+		t.Errorf("%v\n%s", err, &p.Out)
 	}
 }

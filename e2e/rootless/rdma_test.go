@@ -8,8 +8,9 @@ import (
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// TestRDMARootless: the same for a user's own lab.
-func TestRDMARootless(t *testing.T) {
+// TestRDMA_RunsInTheLabOfAUser: the same for a user's own lab.
+func TestRDMA_RunsInTheLabOfAUser(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoNICs, "rping", "ibv_rc_pingpong", "gcc")
 	testlab.NeedVerbs(t)
 	l.Must("up", "-d", l.File)

@@ -6,25 +6,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/e2e/testlab"
 )
 
-// leftovers lists what a user's lab has left behind: its state, and processes.
-func leftovers(l *testlab.Lab) []string {
-	// A lab's process reports that it is done just before it ends.
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if found := there(l); len(found) == 0 || time.Now().After(end) {
-			return found
+// checkNothingLeft waits until a user's lab has left nothing behind: a lab's process reports that
+// it is done just before it ends.
+func checkNothingLeft(l *testlab.Lab) {
+	l.T.Helper()
+	var found []string
+	defer func() {
+		if len(found) > 0 {
+			l.T.Logf("left: %q", found)
 		}
-	}
+	}()
+	l.WaitFor("nothing is left of the lab", func() bool {
+		found = there(l)
+		return len(found) == 0
+	})
 }
 
-// there lists what leftovers looks for, at this moment.
+// there lists what a user's lab has at this moment: its state, and processes.
 func there(l *testlab.Lab) []string {
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.File), "run", "weft", "*"))
 	processes, _ := filepath.Glob("/proc/[0-9]*")
@@ -40,9 +46,10 @@ func there(l *testlab.Lab) []string {
 	return found
 }
 
-// TestRootless takes an ordinary user through all commands, while root runs a
-// lab of the same name.
-func TestRootless(t *testing.T) {
+// TestRootless_AllCommandsWork takes an ordinary user through all commands, while root runs a lab
+// of the same name.
+func TestRootless_AllCommandsWork(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoHosts, "ping", "iperf3", "nginx", "curl", "tshark", "tcpdump", "script")
 	roots := &testlab.Lab{T: t, Weft: l.Weft, Name: l.Name, File: l.File}
 	t.Cleanup(func() { _ = roots.Command("down", l.Name).Run() })
@@ -61,14 +68,15 @@ func TestRootless(t *testing.T) {
 		t.Error("both labs have one process")
 	}
 
-	t.Run("programs", func(t *testing.T) {
+	t.Run("ProgramsRun", func(t *testing.T) {
+		l := l.In(t)
 		for _, family := range []string{"-4", "-6"} {
 			if o := l.Exec("h1", "ping", family, "-c", "3", "-i", "0.05", "h2"); !strings.Contains(o, " 0% packet loss") {
 				t.Errorf("ping %s:\n%s", family, o)
 			}
 		}
-		if r := l.Iperf3("h1", "h2", "h2", "-t", "1"); r.End.Received.Bits < 20e6 || r.End.Received.Bits > 100e6 {
-			t.Errorf("%.1f Mb/s over a link of 100", r.End.Received.Bits/1e6)
+		if r := l.Iperf3("h1", "h2", "h2", "-n", "2M"); r.End.Received.Bytes < 1e6 { // packets in flight at the end do not count
+			t.Errorf("%.0f bytes of 2 MB are received", r.End.Received.Bytes)
 		}
 		dir := filepath.Dir(l.File)
 		conf := filepath.Join(dir, "nginx.conf")
@@ -82,7 +90,8 @@ func TestRootless(t *testing.T) {
 			t.Errorf("curl got %q", got)
 		}
 	})
-	t.Run("exec", func(t *testing.T) {
+	t.Run("ExecIsTransparent", func(t *testing.T) {
+		l := l.In(t)
 		in := func(argv ...string) (string, string, int) {
 			return l.Run(append([]string{"exec", "-l", l.Name, "h1", "--"}, argv...)...)
 		}
@@ -101,7 +110,7 @@ func TestRootless(t *testing.T) {
 		if o, _, _ := testlab.RunCommand(t, cat); o != "through standard input" {
 			t.Errorf("cat says %q", o)
 		}
-		l.In(t).CheckSignalsAndTerminal()
+		l.CheckSignalsAndTerminal()
 		shell := l.Command("shell", "-l", l.Name, "h2")
 		shell.Env = append(shell.Env, "SHELL=/bin/sh")
 		shell.Stdin = strings.NewReader("echo $WEFT_HOST; hostname -I\n")
@@ -109,17 +118,19 @@ func TestRootless(t *testing.T) {
 			t.Errorf("the shell says %q, %q", o, e)
 		}
 	})
-	t.Run("capture", func(t *testing.T) {
+	t.Run("CaptureWorks", func(t *testing.T) {
+		l := l.In(t)
 		stop := l.Capture("s1:1", "-f", "icmp")
 		l.Exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2")
 		if lines := testlab.Tshark(t, stop(), "-Y", "icmp"); len(lines) != 8 {
 			t.Errorf("%d packets, want 8:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 	})
-	t.Run("set", func(t *testing.T) {
+	t.Run("SetChangesTheLink", func(t *testing.T) {
+		l := l.In(t)
 		l.Must("set", "-l", l.Name, "h1:eth0", "delay=30ms", "rate=10Mbps", "mtu=1400")
-		if rtt := l.MinRTT("h1", "h2", 3); rtt < 60 || rtt > 90 {
-			t.Errorf("round trip %.1f ms, want 60 and a little", rtt)
+		if rtt := l.MinRTT("h1", "h2", 3); rtt < 60 {
+			t.Errorf("round trip %.1f ms, want 60 or more", rtt)
 		}
 		if o := l.Exec("h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(o, "rate 9990Kbit") {
 			t.Errorf("the host's shaper does not follow: %s", o)
@@ -135,33 +146,29 @@ func TestRootless(t *testing.T) {
 		t.Errorf("accounts %+v", r.Accounts)
 	}
 	_ = sleep.Wait()
-	if left := leftovers(l); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	checkNothingLeft(l)
 	roots.Exec("h1", "ping", "-c", "1", "h2") // unharmed
 	roots.Down()
 	testlab.CheckNothingLeft(t, l.Name)
 }
 
-// TestRootlessKilled: what a killed lab leaves behind, including programs in
-// its hosts, is removed by the next up or down; root's lab of the same name stays.
-func TestRootlessKilled(t *testing.T) {
+// TestRootless_KilledIsCleanedUp: what a killed lab leaves behind, including programs in its
+// hosts, is removed by the next up or down; root's lab of the same name stays.
+func TestRootless_KilledIsCleanedUp(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoHosts, "ping")
 	l.Must("up", "-d", l.File)
 	sleep := l.StartServer("h2", "sleep", "1000")
 	chrooted := l.StartServer("h2", "chroot", "/usr", "/bin/sleep", "1000")
-	for range 500 { // until both are no longer weft or nsenter
+	l.WaitFor("both sleep, and are no longer weft or nsenter", func() bool {
 		programs := 0
 		for _, p := range there(l) {
 			if strings.HasSuffix(p, "sleep 1000 ") && !strings.Contains(p, " exec ") && !strings.Contains(p, " chroot ") {
 				programs++
 			}
 		}
-		if programs == 2 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return programs == 2
+	})
 	l.Crash()
 	if _, e, code := l.Run("exec", "-l", l.Name, "h1", "--", "true"); code != 1 || !strings.Contains(e, "weft down "+l.Name) {
 		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
@@ -181,15 +188,14 @@ func TestRootlessKilled(t *testing.T) {
 	if o := l.Must("down", l.Name); !strings.Contains(o, "crashed") {
 		t.Errorf("down of a crashed lab says %q", o)
 	}
-	if left := leftovers(l); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	checkNothingLeft(l)
 	roots.Exec("h1", "ping", "-c", "1", "h2")
 }
 
-// TestRootlessAttached: a lab in the foreground, with its two processes: one
+// TestRootless_AttachedEndsWithBothProcesses: a lab in the foreground, with its two processes: one
 // outside the namespaces and the lab's own.
-func TestRootlessAttached(t *testing.T) {
+func TestRootless_AttachedEndsWithBothProcesses(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, "fidelity: {mode: strict, limit: 1ns}\n"+testlab.TwoHosts, "ping")
 	// Both exit codes and the report come from the lab's own process.
 	o, e, code := l.Run("up", "--for", "300ms", l.File)
@@ -202,58 +208,49 @@ func TestRootlessAttached(t *testing.T) {
 	}{
 		{"SIGINT", func(p *os.Process) { _ = p.Signal(os.Interrupt) }},
 		{"SIGKILL", func(p *os.Process) { _ = p.Kill() }},
-		{"SIGKILL of the lab's process", func(*os.Process) { _ = syscall.Kill(l.PID(), syscall.SIGKILL) }},
+		{"SIGKILLOfTheLabsProcess", func(*os.Process) { _ = syscall.Kill(l.PID(), syscall.SIGKILL) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			up := l.Command("up", l.File)
-			out, err := up.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := up.Start(); err != nil {
-				t.Fatal(err)
-			}
-			first := make([]byte, 200)
-			if n, err := out.Read(first); err != nil || !strings.Contains(string(first[:n]), "is up: 2 hosts, 1 switches") {
-				t.Fatalf("%v: %q", err, first[:n])
-			}
+			l := l.In(t)
+			up := testlab.Launch(t, l.Command("up", l.File))
+			up.WaitFor(l, "the lab is up", func() bool { return strings.Contains(up.Out.String(), "is up: 2 hosts, 1 switches") })
 			c.signal(up.Process)
-			_, _ = new(bytes.Buffer).ReadFrom(out) // to the end of both
-			_ = up.Wait()
-			var left []string
-			for range 500 {
-				if left = there(l); len(left) == 0 {
-					return
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			t.Errorf("left: %v", left)
+			_ = up.WaitEnd(t) // also of the other process, which has the same output
+			checkNothingLeft(l)
 		})
 	}
 }
 
-// TestRootlessRefused: every obstacle is named, with the fix.
-func TestRootlessRefused(t *testing.T) {
+// TestRootless_ObstaclesAreNamed: every obstacle is named, with the fix.
+func TestRootless_ObstaclesAreNamed(t *testing.T) {
+	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoHosts)
-	refused := func(want ...string) {
+	refusedBy := func(weft func(args ...string) *exec.Cmd, want ...string) {
 		t.Helper()
 		for _, args := range [][]string{{"up", l.File}, {"up", "-d", l.File}} {
-			_, e, code := l.Run(args...)
+			_, e, code := testlab.RunCommand(t, weft(args...))
 			for _, w := range want {
 				if code != 1 || !strings.Contains(e, w) {
 					t.Errorf("weft %v: exit code %d, %q does not say %q", args, code, e, w)
 				}
 			}
 		}
-		if left := leftovers(l); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
+		checkNothingLeft(l)
 	}
-	t.Run("TUN device", func(t *testing.T) {
-		testlab.SetMode(t, testlab.TunDevice, 0o600)
-		refused(testlab.TunDevice, "chmod 0666 "+testlab.TunDevice)
+	refused := func(want ...string) { t.Helper(); refusedBy(l.Command, want...) }
+	t.Run("TUNDeviceOfRoot", func(t *testing.T) {
+		// In a mount namespace, so that other labs keep theirs.
+		refusedBy(func(args ...string) *exec.Cmd {
+			user := strconv.Itoa(int(l.User))
+			c := exec.Command("unshare", append([]string{"--mount", "sh", "-c",
+				`mount -t tmpfs none "$(dirname "$0")" && mknod -m 600 "$0" c 10 200 && user=$1 && shift && exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"`,
+				testlab.TunDevice, user, l.Weft}, args...)...)
+			l.As(c)
+			c.SysProcAttr = nil
+			return c
+		}, testlab.TunDevice, "chmod 0666 "+testlab.TunDevice)
 	})
-	t.Run("real-time scheduling that is required", func(t *testing.T) {
+	t.Run("RealTimeIsRequired", func(t *testing.T) {
 		text, err := os.ReadFile(l.File)
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +261,7 @@ func TestRootlessRefused(t *testing.T) {
 		}
 		refused("SCHED_FIFO", "rtprio")
 	})
-	t.Run("no user namespaces", func(t *testing.T) {
+	t.Run("NoUserNamespaces", func(t *testing.T) {
 		// The limit of a user namespace only applies inside it, so the
 		// machine's own limit is not changed.
 		limited := func(args ...string) *exec.Cmd {
@@ -278,7 +275,7 @@ func TestRootlessRefused(t *testing.T) {
 			t.Errorf("exit code %d, %q", code, e)
 		}
 	})
-	t.Run("a state directory of somebody else", func(t *testing.T) {
+	t.Run("StateDirectoryOfSomebodyElse", func(t *testing.T) {
 		state := filepath.Join(filepath.Dir(l.File), "run", "weft")
 		os.Remove(state)
 		if err := os.Mkdir(state, 0o755); err != nil {
@@ -290,7 +287,7 @@ func TestRootlessRefused(t *testing.T) {
 		}
 		os.Remove(state)
 	})
-	t.Run("no nsenter", func(t *testing.T) {
+	t.Run("NoNsenter", func(t *testing.T) {
 		l.Must("up", "-d", l.File)
 		c := l.Command("exec", "-l", l.Name, "h1", "true")
 		c.Env = append(c.Env, "PATH=/nowhere")

@@ -78,16 +78,3 @@ func openTun(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// SetMode changes a file's mode for the length of the test.
-func SetMode(t *testing.T, path string, mode os.FileMode) {
-	t.Helper()
-	before, err := os.Stat(path)
-	if err == nil {
-		t.Cleanup(func() { _ = os.Chmod(path, before.Mode().Perm()) })
-		err = os.Chmod(path, mode)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
