@@ -29,7 +29,7 @@ func TestHosts_AreIsolated(t *testing.T) {
 	if out := l.Exec("h2", "sh", "-c", "ls /dev/shm /tmp; ipcs -m | grep -c ' 4096 ' || true"); out != "/dev/shm:\n\n/tmp:\n0\n" {
 		t.Errorf("h2 sees of h1's memory and files\n%s", out)
 	}
-	one, two := l.StartServer("h1", "sleep", "1000"), l.StartServer("h2", "sleep", "1000")
+	one, two := l.StartProgram("h1", "sleep", "1000"), l.StartProgram("h2", "sleep", "1000")
 	for _, h := range []string{"h1", "h2"} {
 		l.WaitFor("sleep runs in "+h, func() bool { return strings.Contains(l.Exec(h, "ps", "-eo", "args"), "\nsleep 1000\n") })
 	}
@@ -37,11 +37,11 @@ func TestHosts_AreIsolated(t *testing.T) {
 		t.Errorf("h1 has the processes\n%s", out)
 	}
 	l.Exec("h1", "pkill", "sleep")
-	_ = one.Wait()
+	_ = one.WaitEnd(t)
 	if out := l.Exec("h2", "ps", "-eo", "args"); !strings.Contains(out, "sleep 1000") {
 		t.Errorf("pkill in h1 reached h2:\n%s", out)
 	}
 	l.Down()
-	_ = two.Wait()
+	_ = two.WaitEnd(t)
 	checkNothingLeft(l)
 }

@@ -140,12 +140,12 @@ func TestRootless_AllCommandsWork(t *testing.T) {
 		}
 	})
 
-	sleep := l.StartServer("h1", "sleep", "1000")
+	sleep := l.StartProgram("h1", "sleep", "1000")
 	r := l.Down()
 	if !r.Accounts.Balanced() || r.Accounts.Entered == 0 {
 		t.Errorf("accounts %+v", r.Accounts)
 	}
-	_ = sleep.Wait()
+	_ = sleep.WaitEnd(t)
 	checkNothingLeft(l)
 	roots.Exec("h1", "ping", "-c", "1", "h2") // unharmed
 	roots.Down()
@@ -158,8 +158,8 @@ func TestRootless_KilledIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	l := testlab.NewForUser(t, testlab.TwoHosts, "ping")
 	l.Must("up", "-d", l.File)
-	sleep := l.StartServer("h2", "sleep", "1000")
-	chrooted := l.StartServer("h2", "chroot", "/usr", "/bin/sleep", "1000")
+	sleep := l.StartProgram("h2", "sleep", "1000")
+	chrooted := l.StartProgram("h2", "chroot", "/usr", "/bin/sleep", "1000")
 	l.WaitFor("both sleep, and are no longer weft or nsenter", func() bool {
 		programs := 0
 		for _, p := range there(l) {
@@ -174,8 +174,8 @@ func TestRootless_KilledIsCleanedUp(t *testing.T) {
 		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
 	}
 	l.Must("up", "-d", l.File)
-	for _, c := range []*exec.Cmd{sleep, chrooted} {
-		if _ = c.Wait(); c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	for _, c := range []*testlab.Program{sleep, chrooted} {
+		if _ = c.WaitEnd(t); c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Errorf("%v ended with %v, want SIGKILL, with the lab's process", c.Args, c.ProcessState)
 		}
 	}
