@@ -123,7 +123,7 @@ func TestUCX_ChoosesTheNICByItself(t *testing.T) {
 	}
 }
 
-// mpiRanks is how many ranks TestMPI has in each of the two hosts.
+// mpiRanks is how many ranks TestMPI_UsesRDMAAndSharedMemory has in each of the two hosts.
 const mpiRanks = 2
 
 // TestMPI_UsesRDMAAndSharedMemory: Open MPI starts its ranks in both hosts with ssh, as on any
