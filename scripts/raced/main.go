@@ -6,8 +6,8 @@
 // packages of this module that they use, start something concurrent: with a go
 // statement, with Go of a wait group or an error group, with a timer or a context that
 // calls a function, with an HTTP server, with a program that is waited for later, or as
-// parallel tests. A package is also printed if they have unsafe pointers, which -race
-// checks too. Processes of package sim are coroutines, which run one at a time.
+// parallel tests. A package is also printed if itself or its tests have unsafe pointers,
+// which -race checks too. Processes of package sim are coroutines, which run one at a time.
 package main
 
 import (
@@ -68,15 +68,20 @@ func find(list io.Reader) (raced []string, err error) {
 	}
 	starting := map[string]bool{} // packages whose non-test files start something
 	for path, p := range all {
-		if starting[path], err = anyStarts(p.Dir, p.GoFiles, p.CgoFiles); err != nil {
+		if starting[path], err = anyFile(starts, p.Dir, p.GoFiles, p.CgoFiles); err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		p := all[path]
-		is, err := anyStarts(p.Dir, p.TestGoFiles, p.XTestGoFiles)
+		is, err := anyFile(starts, p.Dir, p.TestGoFiles, p.XTestGoFiles)
 		if err != nil {
 			return nil, err
+		}
+		if !is {
+			if is, err = anyFile(hasPointers, p.Dir, p.GoFiles, p.TestGoFiles, p.XTestGoFiles); err != nil {
+				return nil, err
+			}
 		}
 		seen := map[string]bool{}
 		var visit func(path string)
@@ -99,13 +104,14 @@ func find(list io.Reader) (raced []string, err error) {
 	return raced, nil
 }
 
-func anyStarts(dir string, names ...[]string) (bool, error) {
+// anyFile reports whether something is true of any of the files.
+func anyFile(is func(*ast.File) bool, dir string, names ...[]string) (bool, error) {
 	for _, name := range slices.Concat(names...) {
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return false, err
 		}
-		if starts(f) {
+		if is(f) {
 			return true, nil
 		}
 	}
@@ -130,9 +136,8 @@ var calls = map[string][]string{
 	"SetFinalizer":   nil,
 }
 
-// starts reports whether a file starts something concurrent or has unsafe pointers.
-// It compares names only, as the types are not known here, and so errs on the side
-// of true.
+// starts reports whether a file starts something concurrent. It compares names only, as the
+// types are not known here, and so errs on the side of true.
 func starts(f *ast.File) (yes bool) {
 	imported := map[string]bool{}
 	for _, i := range f.Imports {
@@ -148,14 +153,22 @@ func starts(f *ast.File) (yes bool) {
 		case *ast.GoStmt:
 			yes = true
 		case *ast.SelectorExpr:
-			name := n.Sel.Name
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == "unsafe" {
-				// Sizes are not pointers.
-				yes = yes || name != "Sizeof" && name != "Offsetof" && name != "Alignof"
-			}
-			if in, ok := calls[name]; ok {
+			if in, ok := calls[n.Sel.Name]; ok {
 				yes = yes || in == nil || slices.ContainsFunc(in, func(p string) bool { return imported[p] })
 			}
+		}
+		return !yes
+	})
+	return yes
+}
+
+// hasPointers reports whether a file has unsafe pointers.
+func hasPointers(f *ast.File) (yes bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if n, ok := n.(*ast.SelectorExpr); ok {
+			x, ok := n.X.(*ast.Ident)
+			// Sizes are not pointers.
+			yes = yes || ok && x.Name == "unsafe" && !slices.Contains([]string{"Sizeof", "Offsetof", "Alignof"}, n.Sel.Name)
 		}
 		return !yes
 	})

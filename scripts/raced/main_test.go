@@ -21,8 +21,6 @@ func TestStarts_FindsConcurrency(t *testing.T) {
 		"import \"os/exec\"\nfunc f(c *exec.Cmd) { c.Start() }":  true,
 		"import \"os/exec\"\nfunc f(c *exec.Cmd) { c.Run() }":    false,
 		"func TestX(t *testing.T) { t.Parallel() }":              true,
-		"import \"unsafe\"\nconst n = unsafe.Sizeof(0)":          false,
-		"import \"unsafe\"\nvar p unsafe.Pointer":                true,
 		"import \"C\"":                      true,
 		"import \"sync\"\nvar m sync.Mutex": false, // locked by whom?
 	} {
@@ -36,11 +34,23 @@ func TestStarts_FindsConcurrency(t *testing.T) {
 	}
 }
 
+func TestHasPointers_SizesAreNone(t *testing.T) {
+	for text, want := range map[string]bool{"const n = unsafe.Sizeof(0)": false, "var p unsafe.Pointer": true, "var x = unsafe.Slice(p, 1)": true} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nimport \"unsafe\"\n"+text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hasPointers(f); got != want {
+			t.Errorf("%v for %s", got, text)
+		}
+	}
+}
+
 // The packages that a package uses count, directly or indirectly, and those
 // that its tests use; packages that use it do not.
 func TestFind_FollowsImports(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.go": "package x\nfunc f() { go f() }\n", "plain.go": "package x\n"} {
+	for name, text := range map[string]string{"go.go": "package x\nfunc f() { go f() }\n", "plain.go": "package x\n", "pointers.go": "package x\nvar p unsafe.Pointer\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +62,12 @@ func TestFind_FollowsImports(t *testing.T) {
 {"ImportPath": "tests-use", "Dir": "DIR", "XTestGoFiles": ["plain.go"], "XTestImports": ["uses"]}
 {"ImportPath": "tests-start", "Dir": "DIR", "GoFiles": ["plain.go"], "TestGoFiles": ["plain.go", "go.go"]}
 {"ImportPath": "uses-what-tests-start", "Dir": "DIR", "Imports": ["tests-start"], "TestGoFiles": ["plain.go"]}
+{"ImportPath": "pointers", "Dir": "DIR", "GoFiles": ["pointers.go"], "TestGoFiles": ["plain.go"]}
+{"ImportPath": "uses-pointers", "Dir": "DIR", "Imports": ["pointers"], "TestGoFiles": ["plain.go"]}
 {"ImportPath": "alone", "Dir": "DIR", "GoFiles": ["plain.go"], "Imports": ["fmt"], "TestGoFiles": ["plain.go"]}
 `, "DIR", dir)
 	got, err := find(strings.NewReader(list))
-	if want := []string{"tests-start", "tests-use", "uses", "uses-that"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"pointers", "tests-start", "tests-use", "uses", "uses-that"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
