@@ -23,6 +23,7 @@ import (
 // kernel counts the same number of truncated packets.
 func TestTrimming_DeliversTheHeadersOfEveryPacket(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "iperf3", "tshark", "tcpdump", "nstat")
 	for _, offload := range []string{"off", "on"} {
 		t.Run("offload "+offload, func(t *testing.T) {
 			l := testlab.Start(t, fmt.Sprintf(`

@@ -130,6 +130,7 @@ func messages(p fabric.PortStatus) float64 {
 // series, with one worker and with two.
 func TestGauges_OfEdgeServicesAreInEveryOutput(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "iperf3")
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -92,6 +92,7 @@ func TestExecInAFile_ThatFailsKeepsTheLabDown(t *testing.T) {
 // TestExecInAFile_EndsWithTheLab: also if the lab is killed, then with its remains.
 func TestExecInAFile_EndsWithTheLab(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t)
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("kill ", kill), func(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")

@@ -50,6 +50,7 @@ func over(l *testlab.Lab) (spine1, spine2 uint64) {
 // both again when it is restored, and succeeds; with one worker and with two.
 func TestLinkFailure_TCPGoesOnOverTheOtherSpine(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "iperf3")
 	for name, workers := range map[string]string{"one worker": "1", "two workers": "2"} {
 		t.Run(name, func(t *testing.T) {
 			l := testlab.StartOn(t, workers, `

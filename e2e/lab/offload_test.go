@@ -110,6 +110,7 @@ topology:
 // that drops and through one that marks.
 func TestOffload_KeepsBytes(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "nginx", "curl", "sha256sum")
 	for _, c := range []struct{ name, link string }{
 		{"dropping", `{loss: 0.1%, queue: {limit: 100KB}}`},
 		{"marking", `{queue: {limit: 2MB, mark: {step: {k: 30KB}}}}`},
@@ -321,6 +322,7 @@ func number(t *testing.T, s string) int {
 // TestMarking_SlowsTheSender shows it for IPv4 and TAPs.
 func TestOffload_MarksAreCountedAlike(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "iperf3", "tshark")
 	for _, c := range []struct {
 		name, attach, family, window, counter string
 		joined                                bool

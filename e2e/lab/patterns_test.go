@@ -15,6 +15,7 @@ import (
 // one worker and with two: the report sums up the records in the file.
 func TestPatterns_ReportSumsUpTheRecords(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t)
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			weft := testlab.Need(t)

@@ -14,6 +14,7 @@ import (
 // not show them.
 func TestFullSocket_IsExplained(t *testing.T) {
 	t.Parallel()
+	testlab.Need(t, "python3", "ss")
 	for _, device := range []string{"tap", "tun", "tap, offload: off"} {
 		t.Run(device, func(t *testing.T) {
 			l := testlab.Start(t, fmt.Sprintf(`
