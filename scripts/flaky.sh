@@ -7,7 +7,7 @@
 #   -b LOOPS     busy loops beside every second run (as many as cores)
 #   -r REGEXP    only tests that match, as in go test -run
 #   -t FLAGS     more flags of go test, such as "-race -short"
-#   --part I/M   only the I-th of M parts of the packages, with 4 runs of each unless -n is given
+#   --part I/M   only the I-th of M parts of the packages, with 2 runs of each unless -n is given
 #
 # Randomised tests get another seed in each run. The output of failed runs stays in the
 # directory that is printed at the end.
@@ -39,7 +39,7 @@ if [ -n "$part" ]; then
     [ $((i % BASH_REMATCH[2] + 1)) -ne "${BASH_REMATCH[1]}" ] || chosen+=("${packages[$i]}")
   done
   packages=("${chosen[@]}")
-  runs=${runs:-4}
+  runs=${runs:-2}
 fi
 runs=${runs:-20}
 out=$(mktemp -d "${TMPDIR:-/tmp}/weft-flaky-XXXXXX")

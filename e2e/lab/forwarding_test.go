@@ -1,22 +1,20 @@
 package lab
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/lab"
 )
 
 // table returns a switch's current next hops to a host's interface, or a
 // router's to a prefix.
 func table(l *testlab.Lab, sw, to string) string {
 	l.T.Helper()
-	var t lab.Table
-	if err := json.Unmarshal([]byte(l.Must("ps", "--json", "-t", sw, l.Name)), &t); err != nil {
+	t, err := l.Client().Table(l.T.Context(), sw)
+	if err != nil {
 		l.T.Fatal(err)
 	}
 	for _, r := range t.Routes {

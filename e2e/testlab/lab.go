@@ -1,12 +1,14 @@
 package testlab
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -110,13 +112,36 @@ func (l *Lab) StartServer(host string, argv ...string) *exec.Cmd {
 	return c
 }
 
-// Status returns what weft ps says of the lab.
-func (l *Lab) Status() (s lab.Status) {
+// clients are the clients of running labs, by name.
+var clients sync.Map
+
+// Client returns a client of the API of a lab of root. The weft command would do the same, but
+// starting it takes a hundred times as long, which matters for a condition that is looked at often.
+func (l *Lab) Client() *lab.Client {
+	c, _ := clients.LoadOrStore(l.Name, lab.NewClient(filepath.Join("/run/weft", l.Name)))
+	return c.(*lab.Client)
+}
+
+// ask returns what the lab's API says, or for a lab of a user, whose state directory is elsewhere,
+// what a command prints.
+func ask[V any](l *Lab, api func(context.Context) (V, error), args ...string) (v V) {
 	l.T.Helper()
-	if err := json.Unmarshal([]byte(l.Must("ps", "--json", l.Name)), &s); err != nil {
-		l.T.Fatal(err)
+	var err error
+	if l.As == nil {
+		v, err = api(context.Background()) // also at the end of the test
+	} else {
+		err = json.Unmarshal([]byte(l.Must(args...)), &v)
 	}
-	return s
+	if err != nil {
+		l.T.Fatalf("weft %s: %v", strings.Join(args, " "), err)
+	}
+	return v
+}
+
+// Status returns what weft ps says of the lab.
+func (l *Lab) Status() lab.Status {
+	l.T.Helper()
+	return ask(l, l.Client().Status, "ps", "--json", l.Name)
 }
 
 // PID returns the PID of the lab's process.
@@ -128,12 +153,8 @@ func (l *Lab) PID() int {
 // Ports returns every port by name.
 func (l *Lab) Ports() map[string]fabric.PortStatus {
 	l.T.Helper()
-	var list []fabric.PortStatus
-	if err := json.Unmarshal([]byte(l.Must("ps", "-p", "--json", l.Name)), &list); err != nil {
-		l.T.Fatal(err)
-	}
 	m := map[string]fabric.PortStatus{}
-	for _, p := range list {
+	for _, p := range ask(l, l.Client().Ports, "ps", "-p", "--json", l.Name) {
 		m[p.Name] = p
 	}
 	return m

@@ -2,7 +2,6 @@ package testlab
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -27,28 +25,13 @@ func StartRDMA(t *testing.T, text string, programs ...string) *Lab {
 	return Start(t, text, programs...)
 }
 
-// clients are the clients of running labs, by name.
-var clients sync.Map
-
-// Client returns a client of the API of a lab of root. The weft command would do the same, but starting it
-// takes a hundred times as long, which matters for a condition that is looked at often.
-func (l *Lab) Client() *lab.Client {
-	c, _ := clients.LoadOrStore(l.Name, lab.NewClient(filepath.Join("/run/weft", l.Name)))
-	return c.(*lab.Client)
-}
-
 // NIC returns the NIC of a host.
 func (l *Lab) NIC(host string) fabric.NICStatus {
 	l.T.Helper()
-	var list []fabric.NICStatus
-	var err error
-	if l.As == nil {
-		list, err = l.Client().NICs(context.Background(), host) // also at the end of the test
-	} else { // its state directory is the user's
-		err = json.Unmarshal([]byte(l.Must("nic", "-l", l.Name, "--json", host)), &list)
-	}
-	if err != nil || len(list) != 1 {
-		l.T.Fatalf("%s: %v, %d NICs", host, err, len(list))
+	api := func(ctx context.Context) ([]fabric.NICStatus, error) { return l.Client().NICs(ctx, host) }
+	list := ask(l, api, "nic", "-l", l.Name, "--json", host)
+	if len(list) != 1 {
+		l.T.Fatalf("%s: %d NICs", host, len(list))
 	}
 	return list[0]
 }

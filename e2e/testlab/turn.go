@@ -1,6 +1,7 @@
 package testlab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,7 +60,19 @@ func takeTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log("waits for its turn") // scripts/suite reads this line and the next
-	// There is no limit here: the tests before this one have theirs.
+	// There is no limit here: the tests before this one have theirs. Who comes first waits for the
+	// next turn that is given back, and the others for him.
+	line, err := os.OpenFile(filepath.Join(dir, "line"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer line.Close()
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(line.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		for i := range n {
 			f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(i)), os.O_CREATE|os.O_RDWR, 0o600)

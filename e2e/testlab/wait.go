@@ -17,9 +17,7 @@ func (l *Lab) WaitFor(what string, is func() bool) {
 // WaitListening waits until something listens on a TCP port of a host.
 func (l *Lab) WaitListening(host, port string) {
 	l.T.Helper()
-	l.WaitFor("something listens on port "+port+" of "+host, func() bool {
-		return strings.Contains(l.Exec(host, "ss", "-Hltn", "sport", "=", ":"+port), "LISTEN")
-	})
+	l.WaitFor("something listens on port "+port+" of "+host, func() bool { return l.ListensTCP(host, port) })
 }
 
 // WaitPackets waits until a port has sent more packets than n since the call.

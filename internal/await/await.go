@@ -11,8 +11,9 @@ import (
 // only reached if the condition never comes true: a busy machine is slower, but not by that much.
 const Limit = 2 * time.Minute
 
-// interval is the time between two looks at a condition that a test cannot be told of.
-const interval = 5 * time.Millisecond
+// The time between two looks at a condition that a test cannot be told of is an eighth of the time
+// so far, within these bounds: a test that waits for long leaves the processor to others.
+const minInterval, maxInterval = 5 * time.Millisecond, 250 * time.Millisecond
 
 // True waits until a condition is true. After Limit it fails the test with the name of what it
 // has waited for. It must be called from the test's own goroutine.
@@ -38,11 +39,11 @@ func Receive[T any](t testing.TB, what string, c <-chan T) (value T) {
 
 // within reports whether a condition comes true within some time.
 func within(limit time.Duration, is func() bool) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(interval) {
+	for start := time.Now(); ; time.Sleep(min(max(time.Since(start)/8, minInterval), maxInterval)) {
 		if is() {
 			return true
 		}
-		if time.Now().After(end) {
+		if time.Since(start) > limit {
 			return false
 		}
 	}

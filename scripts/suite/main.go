@@ -1,8 +1,8 @@
 // Command suite runs the stages of the test suite for scripts/test.sh, which installs what they
 // need. It runs in the directory of go.mod.
 //
-// Stages run in two lanes beside each other: one has tests with real programs and real time, most
-// of which wait, the other has what computes. While it runs, it says which tests run, how many are
+// When everything is built, stages run in two lanes beside each other: one has tests with real
+// programs and real time, most of which wait, the other has what computes. While it runs, it says which tests run, how many are
 // done and how much time has passed; at the end, which tests were skipped and why, what took long,
 // what failed, and one line for each stage. It exits with 1 if anything failed. No test is tried a
 // second time.
@@ -28,12 +28,12 @@ func main() {
 	defer stop()
 	fixSeed(*form)
 	s := &suite{start: time.Now(), stages: map[*stage]*outcome{}}
-	lanes, err := stagesOf(*form, *part)
+	phases, err := stagesOf(*form, *part)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(2)
 	}
-	ok := s.run(ctx, lanes)
+	ok := s.run(ctx, phases)
 	s.summarize(os.Stdout)
 	if !ok {
 		os.Exit(1)
@@ -65,24 +65,27 @@ type suite struct {
 	order  []*stage            // in which they began
 }
 
-// run runs the lanes beside each other, and the stages of a lane one after another. It reports
-// whether all stages passed. A stage that fails does not keep others from running.
-func (s *suite) run(ctx context.Context, lanes [][]*stage) bool {
-	var wait sync.WaitGroup
-	for _, lane := range lanes {
-		wait.Go(func() {
-			for _, st := range lane {
-				s.runStage(ctx, st)
-			}
-		})
-	}
+// run runs the phases one after another, the lanes of a phase beside each other, and the stages of
+// a lane one after another. It reports whether all stages passed. A stage that fails does not keep
+// others from running.
+func (s *suite) run(ctx context.Context, phases [][][]*stage) bool {
 	shown := make(chan struct{})
 	done, over := context.WithCancel(ctx)
 	go func() {
 		defer close(shown)
 		s.showProgress(done, os.Stdout)
 	}()
-	wait.Wait()
+	for _, lanes := range phases {
+		var wait sync.WaitGroup
+		for _, lane := range lanes {
+			wait.Go(func() {
+				for _, st := range lane {
+					s.runStage(ctx, st)
+				}
+			})
+		}
+		wait.Wait()
+	}
 	over()
 	<-shown
 	for _, o := range s.stages {

@@ -69,8 +69,9 @@ var realTime = regexp.MustCompile(`^` + module + `/(e2e/[a-z]+|emu/lab|emu/wall|
 // at the tests only, not at the command.
 var endToEnd = regexp.MustCompile(`^` + module + `/e2e/`)
 
-// stagesOf returns the lanes of a form of the suite.
-func stagesOf(form, part string) ([][]*stage, error) {
+// stagesOf returns the stages of a form of the suite: of lanes that run beside each other, and of
+// those that run when these are done.
+func stagesOf(form, part string) ([][][]*stage, error) {
 	all, err := list("./...")
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func stagesOf(form, part string) ([][]*stage, error) {
 	lint := command("go vet and staticcheck", "go", "run", "./scripts/lint", "./...")
 	switch form {
 	case "quick":
-		return [][]*stage{{format, command("go vet", "go", "vet", "./..."), tests("unit tests", pure, "-short")}}, nil
+		return [][][]*stage{{{format, command("go vet", "go", "vet", "./..."), tests("unit tests", pure, "-short")}}}, nil
 	case "plain", "all":
 	default:
 		return nil, fmt.Errorf("-form %s: must be quick, plain or all", form)
@@ -103,9 +104,10 @@ func stagesOf(form, part string) ([][]*stage, error) {
 		return nil, err
 	}
 	timedTests.env = []string{"WEFT_TEST_BIN=" + bin}
-	real := []*stage{command("build of weft and its libraries", "scripts/build.sh"), timedTests, demo()}
+	first := []*stage{format, command("build of weft and its libraries", "scripts/build.sh")} // both lanes need it
+	real := []*stage{timedTests, demo()}
 	compute := []*stage{
-		format, lint,
+		lint,
 		tests("tests of what is pure", pure, "-count=1"),
 		tests("tests of what is pure, with the race detector", racedPure, "-count=1", "-race", "-short"),
 		tests("tests of real time, with the race detector", racedTimed, append(beside, "-race", "-short")...),
@@ -117,7 +119,7 @@ func stagesOf(form, part string) ([][]*stage, error) {
 		}
 		real = append(real, long...)
 	}
-	return [][]*stage{real, compute}, nil
+	return [][][]*stage{{first}, {real, compute}}, nil
 }
 
 // demo is the README's demo, which needs root.
