@@ -13,7 +13,7 @@ import (
 // SuspendProgram stops a program in a guest or a host (SIGSTOP). resume continues it.
 func (l *Lab) SuspendProgram(host, program string) (resume func()) {
 	l.T.Helper()
-	if host == "v1" {
+	if l.isMachine(host) {
 		l.Exec(host, "sh", "-c", "kill -STOP $(pidof "+program+")")
 		return func() { l.T.Helper(); l.Exec(host, "sh", "-c", "kill -CONT $(pidof "+program+")") }
 	}

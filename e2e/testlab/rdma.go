@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -51,7 +52,7 @@ func (l *Lab) ListensRDMA(host, port string) bool {
 // ListensTCP reports whether a program in a host listens on a TCP port.
 func (l *Lab) ListensTCP(host, port string) bool {
 	l.T.Helper()
-	if l.As != nil { // its network namespace has no name here
+	if l.As != nil || l.isMachine(host) { // its network namespace has no name here, or is not its own
 		return strings.Contains(l.Exec(host, "ss", "-Hltn", "sport", "=", ":"+port), "LISTEN")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
@@ -63,6 +64,12 @@ func (l *Lab) ListensTCP(host, port string) bool {
 		v6, _ := os.ReadFile("/proc/thread-self/net/tcp6") // absent without IPv6
 		return string(v4) + string(v6), err
 	}), uint16(n))
+}
+
+// isMachine reports whether a host is a virtual machine.
+func (l *Lab) isMachine(host string) bool {
+	l.T.Helper()
+	return slices.ContainsFunc(l.Status().Hosts, func(h lab.Host) bool { return h.Name == host && h.VM != nil })
 }
 
 // serverPorts are the ports on which programs that serve listen, unless their -p gives another.
