@@ -82,7 +82,7 @@ func (m *Machine) unreachable(name string) error {
 	if !m.Running {
 		return fmt.Errorf("the virtual machine %s has ended: %s", name, m.Ended)
 	}
-	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (your own image must run the agent, see docs/lab-file.md)", name, name)
+	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (your own image must run the agent, see docs/lab/vm.md)", name, name)
 }
 
 // begun is a connection from which some data has already been buffered.

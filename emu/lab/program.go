@@ -242,7 +242,7 @@ func (p *program) startInGuest() error {
 	case <-g.machine.Over():
 		return errors.New("the virtual machine has ended")
 	case <-time.After(p.spec.Ready.Within):
-		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (your own image must run the agent, see docs/lab-file.md)")
+		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (your own image must run the agent, see docs/lab/vm.md)")
 	}
 	out := io.Writer(p.said)
 	if p.out != nil {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -10,33 +11,52 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-const guidePath = "../../docs/lab-file.md"
-
-// TestGuideExamples loads every YAML block of the guide.
-func TestGuideExamples(t *testing.T) {
-	guide, err := os.ReadFile(guidePath)
-	if err != nil {
-		t.Fatal(err)
+// guidePages returns the pages of the guide by name.
+func guidePages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/lab/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the guide has no pages: %v", err)
 	}
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1)
-	if len(blocks) == 0 {
-		t.Error("the guide has no examples")
-	}
-	for _, b := range blocks {
-		p, err := Parse("example.yaml", b[1])
+	pages := map[string]string{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
 		if err != nil {
-			t.Error(err)
-			continue
+			t.Fatal(err)
 		}
-		checkPlan(t, p)
+		pages[filepath.Base(f)] = string(text)
+	}
+	return pages
+}
+
+// TestGuideExamples loads every YAML block of the guide. Every page has a lab with a workload.
+func TestGuideExamples(t *testing.T) {
+	for page, text := range guidePages(t) {
+		complete := false
+		for _, b := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			p, err := Parse("example.yaml", []byte(b[1]))
+			if err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
+			checkPlan(t, p)
+			complete = complete || strings.Contains(b[1], "\nworkload:")
+		}
+		if !complete {
+			t.Errorf("%s has no lab with a workload", page)
+		}
 	}
 }
 
-// TestGuideAndSchemaKnowEveryKey walks the types that a lab file is read into.
+// TestGuideAndSchemaKnowEveryKey walks the types that a lab file is read into. The guide's
+// index has all keys, and another page explains each.
 func TestGuideAndSchemaKnowEveryKey(t *testing.T) {
-	guide, err := os.ReadFile(guidePath)
-	if err != nil {
-		t.Fatal(err)
+	pages := guidePages(t)
+	index := pages["README.md"]
+	delete(pages, "README.md")
+	var guide strings.Builder
+	for _, text := range pages {
+		guide.WriteString(text)
 	}
 	schema, err := Schema()
 	if err != nil {
@@ -48,8 +68,11 @@ func TestGuideAndSchemaKnowEveryKey(t *testing.T) {
 		t.Errorf("only %d keys are found", len(keys))
 	}
 	for key := range keys {
-		if !strings.Contains(string(guide), "`"+key+"`") {
+		if !strings.Contains(guide.String(), "`"+key+"`") {
 			t.Errorf("the guide does not mention `%s`", key)
+		}
+		if !strings.Contains(index, "\n| `"+key+"` | ") {
+			t.Errorf("the guide's index does not have `%s`", key)
 		}
 		if !strings.Contains(string(schema), `"`+key+`": {`) {
 			t.Errorf("the schema does not have %q", key)

@@ -3,7 +3,7 @@
 // error gives the place in the file and a correction. The JSON Schema of the
 // file is made from the types that it is read into.
 //
-// The format is described in docs/lab-file.md; its topology follows
+// The format is described in docs/lab; its topology follows
 // containerlab's, with generators added.
 package spec
 
