@@ -62,6 +62,7 @@ for command in "$@"; do
   echo "== $command, as $user, $([ "$network" = yes ] || echo "without network, ")in $root"
   "${isolate[@]}" bash -euc '
     root=$1 user=$2 home=$3 clone=$4 command=$5
+    mount --rbind "$root" "$root" # labs change the propagation of /, which has to be a mount
     mount -t proc none "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
