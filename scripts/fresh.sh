@@ -38,6 +38,8 @@ fi
 mkdir -p "$root/usr/local" "$root/home"
 [ -e "$root/usr/local/go" ] || cp -r "$(go env GOROOT)" "$root/usr/local/go"
 chroot "$root" id somebody >/dev/null 2>&1 || chroot "$root" useradd -m -s /bin/bash somebody
+# Debian's installer makes this file; debootstrap does not.
+[ -e "$root/etc/hosts" ] || printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
 # How this machine reaches the package servers.
 cp -L /etc/resolv.conf "$root/etc/"
 cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
