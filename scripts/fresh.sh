@@ -23,7 +23,7 @@ while getopts d:un option; do
 done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- ./scripts/demo.sh ./scripts/demo.sh ./scripts/test.sh ./scripts/test.sh
-[ "$(id -u)" -eq 0 ] || { echo "fresh.sh: debootstrap and chroot need root" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || { echo "fresh.sh: debootstrap and mounts need root" >&2; exit 1; }
 command -v debootstrap >/dev/null || apt-get install -y debootstrap >/dev/null
 
 if [ -z "$root" ]; then
@@ -64,14 +64,19 @@ for command in "$@"; do
   echo "== $command, as $user, $([ "$network" = yes ] || echo "without network, ")in $root"
   "${isolate[@]}" bash -euc '
     root=$1 user=$2 home=$3 clone=$4 command=$5
-    mount --rbind "$root" "$root" # labs change the propagation of /, which has to be a mount
+    mount --rbind "$root" "$root"
     mount -t proc none "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs none "$root/run"
     mount -t tmpfs -o mode=1777 none "$root/tmp"
     if command -v ip >/dev/null; then ip link set lo up; fi
+    # A chroot would not do: who enters a namespace of mounts, as weft exec does, leaves it.
+    mkdir -p "$root/outside"
+    cd "$root"
+    pivot_root . outside
+    umount -l /outside
     exec env -i HOME="$home" USER="$user" TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin \
-      chroot --userspec="$user" "$root" bash -c "cd $clone && $command"
+      chroot --userspec="$user" / bash -c "cd $clone && $command"
   ' fresh "$root" "$user" "$home" "$clone" "$command"
 done
