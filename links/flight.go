@@ -28,7 +28,7 @@ type Flight struct {
 
 	late     lateQueue // packets that may be overtaken, or overtake
 	cutCount uint64
-	lost     []*packet.Packet // cut, unless the sender recalled some (Inbox.Settle)
+	lost     []*packet.Packet // cut, unless the sender recalled some (Inbox.FreeLostPackets)
 }
 
 func (f *Flight) empty() bool { return f.order.len() == 0 && !f.disorder }
@@ -54,12 +54,12 @@ func (f *Flight) putLate(p *packet.Packet) {
 	}
 }
 
-// land processes a letter from another engine. A packet is lost if the link has gone
+// receiveMessage processes a message from another engine. A packet is lost if the link has gone
 // down since it was sent.
-func (f *Flight) land(l *letter) {
+func (f *Flight) receiveMessage(l *message) {
 	switch {
 	case l.packet == nil:
-		f.giveBack(int(l.at))
+		f.recallLast(int(l.at))
 	case int8(l.sent.epoch-f.epoch) < 0:
 		f.lose(l.packet)
 	case l.sent.overtake:
@@ -83,8 +83,8 @@ func (f *Flight) lose(p *packet.Packet) {
 	f.lost = append(f.lost, p)
 }
 
-// settle frees the packets that are finally lost.
-func (f *Flight) settle() {
+// freeLostPackets frees the packets that are finally lost.
+func (f *Flight) freeLostPackets() {
 	for _, p := range f.lost {
 		f.cutCount++
 		f.pool.Free(p)
@@ -93,10 +93,10 @@ func (f *Flight) settle() {
 	f.lost = f.lost[:0]
 }
 
-// giveBack removes the last n packets in order, which the sender has recalled. If
+// recallLast removes the last n packets in order, which the sender has recalled. If
 // the link has gone down meanwhile, they are the last of the lost packets, because
-// anything sent afterwards comes after this letter.
-func (f *Flight) giveBack(n int) {
+// anything sent afterwards comes after this message.
+func (f *Flight) recallLast(n int) {
 	if f.order.len() == 0 {
 		f.lost = f.lost[:len(f.lost)-n]
 		return
@@ -172,10 +172,10 @@ func (f *Flight) cut() {
 	f.timer.Disarm()
 	for order.len() > 0 {
 		a := order.pop()
-		f.land(&letter{packet: a.packet, at: a.at, sent: sent{epoch: a.packet.Epoch}})
+		f.receiveMessage(&message{packet: a.packet, at: a.at, sent: sent{epoch: a.packet.Epoch}})
 	}
 	for _, p := range late.packets {
-		f.land(&letter{packet: p, at: p.At, sent: sent{epoch: p.Epoch, overtake: true}})
+		f.receiveMessage(&message{packet: p, at: p.At, sent: sent{epoch: p.Epoch, overtake: true}})
 	}
 }
 

@@ -6,16 +6,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Inbox holds the letters sent to a process of a virtual-time run until the process
-// has its turn. Only the process's own worker writes to it; letters from other
+// Inbox holds the messages sent to a process of a virtual-time run until the process
+// has its turn. Only the process's own worker writes to it; messages from other
 // workers arrive through their outboxes. So no lock is needed, and the state at a
 // packet's far end is touched only when that end has its turn.
 type Inbox struct {
-	letters []letter
-	first   units.Time  // the earliest arrival among them
-	agenda  *sim.Agenda // of the process's worker
-	number  int         // of the process in agenda
-	cut     []*Flight   // that have lost packets
+	messages []message
+	first    units.Time  // the earliest arrival among them
+	agenda   *sim.Agenda // of the process's worker
+	number   int         // of the process in agenda
+	cut      []*Flight   // that have lost packets
 }
 
 // NewInbox makes the inbox of the process with this number in its worker's agenda.
@@ -23,73 +23,73 @@ func NewInbox(agenda *sim.Agenda, number int) *Inbox {
 	return &Inbox{first: units.Never, agenda: agenda, number: number}
 }
 
-// put adds a letter. A recall is not urgent: the process reads it before it reaches
+// put adds a message. A recall is not urgent: the process reads it before it reaches
 // any of the recalled packets.
-func (in *Inbox) put(l letter) {
-	in.letters = append(in.letters, l)
+func (in *Inbox) put(l message) {
+	in.messages = append(in.messages, l)
 	if l.packet != nil && l.at < in.first {
 		in.first = l.at
 		in.agenda.Lower(in.number, l.at)
 	}
 }
 
-// Waiting returns the number of letters.
-func (in *Inbox) Waiting() int { return len(in.letters) }
+// Waiting returns the number of messages.
+func (in *Inbox) Waiting() int { return len(in.messages) }
 
-// Prefetch prefetches the flights that Land will hand letters to. It has no other effect.
+// Prefetch prefetches the flights that Land will hand messages to. It has no other effect.
 func (in *Inbox) Prefetch() {
-	for i := range in.letters {
-		prefetch.Head(in.letters[i].to, FarSize)
+	for i := range in.messages {
+		prefetch.Head(in.messages[i].to, FarSize)
 	}
 }
 
-// Land hands the letters to their flights. The process calls it.
+// Land hands the messages to their flights. The process calls it.
 func (in *Inbox) Land() {
-	for i := range in.letters {
-		l := &in.letters[i]
-		l.to.land(l)
+	for i := range in.messages {
+		l := &in.messages[i]
+		l.to.receiveMessage(l)
 	}
-	in.letters, in.first = in.letters[:0], units.Never
+	in.messages, in.first = in.messages[:0], units.Never
 }
 
-// Shrink releases the memory of letters that have been read. It is called between runs.
+// Shrink releases the memory of messages that have been read. It is called between runs.
 func (in *Inbox) Shrink() {
-	if len(in.letters) == 0 {
-		in.letters = nil
+	if len(in.messages) == 0 {
+		in.messages = nil
 	}
 }
 
-// Settle counts and frees the packets lost when links went down. It is called once
-// all letters sent by then have arrived: before that, a sender may still recall some
+// FreeLostPackets counts and frees the packets lost when links went down. It is called once
+// all messages sent by then have arrived: before that, a sender may still recall some
 // of the packets.
-func (in *Inbox) Settle() {
+func (in *Inbox) FreeLostPackets() {
 	in.Land()
 	for _, f := range in.cut {
-		f.settle()
+		f.freeLostPackets()
 	}
 	in.cut = in.cut[:0]
 }
 
-// Outbox carries letters from one worker to the inboxes of another. The two
+// Outbox carries messages from one worker to the inboxes of another. The two
 // synchronise between windows, and the sender writes one half while the receiver
 // empties the other. So no lock is needed.
 type Outbox struct {
-	halves [2][]parcel
+	halves [2][]envelope
 	half   int        // being written
 	first  units.Time // the earliest arrival in it
 	_      [64]byte   // keeps the receiver's cache lines apart
 }
 
-// parcel is a letter and its inbox.
-type parcel struct {
+// envelope is a message and its inbox.
+type envelope struct {
 	to *Inbox
-	letter
+	message
 }
 
-func (o *Outbox) put(to *Inbox, l letter) {
-	half := append(o.halves[o.half], parcel{})
+func (o *Outbox) put(to *Inbox, l message) {
+	half := append(o.halves[o.half], envelope{})
 	p := &half[len(half)-1]
-	p.to, p.letter = to, l
+	p.to, p.message = to, l
 	o.halves[o.half] = half
 	if l.packet != nil {
 		o.first = min(o.first, l.at)
@@ -99,11 +99,11 @@ func (o *Outbox) put(to *Inbox, l letter) {
 // Begin makes the sender write to a half, 0 or 1, from now on.
 func (o *Outbox) Begin(half int) { o.half, o.first = half, units.Never }
 
-// First returns the earliest arrival among the letters sent since Begin, units.Never
+// First returns the earliest arrival among the messages sent since Begin, units.Never
 // if there is none.
 func (o *Outbox) First() units.Time { return o.first }
 
-// Shrink releases the memory of delivered letters. It is called between runs.
+// Shrink releases the memory of delivered messages. It is called between runs.
 func (o *Outbox) Shrink() {
 	for i := range o.halves {
 		if len(o.halves[i]) == 0 {
@@ -116,7 +116,7 @@ func (o *Outbox) Shrink() {
 func (o *Outbox) Deliver(half int) {
 	all := o.halves[half]
 	for i := range all {
-		all[i].to.put(all[i].letter)
+		all[i].to.put(all[i].message)
 	}
 	o.halves[half] = all[:0]
 }

@@ -34,7 +34,7 @@ func newApart(workers int) *apart {
 		a.outbox = &Outbox{}
 		a.outbox.Begin(0)
 	}
-	a.link = new(Link).Init(new(Flight), Side{&near, &a.pool}, Side{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
+	a.link = new(Link).Init(new(Flight), End{&near, &a.pool}, End{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
 	a.link.Join(a.inbox, a.outbox)
 	return a
 }
@@ -116,7 +116,7 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%d have arrived, %d are cut before all is known", got, a.link.Counters().Cut)
 		}
 		a.deliver()
-		a.inbox.Settle()
+		a.inbox.FreeLostPackets()
 		if got := a.until(300); len(got) > 0 || a.link.Counters().Cut != 2 || a.pool.Live() != 0 {
 			t.Errorf("%d have arrived, %d are cut, %d live", got, a.link.Counters().Cut, a.pool.Live())
 		}

@@ -53,7 +53,7 @@ type Link struct {
 	epoch   uint8       // counts how often the link went down
 
 	// Admit's decisions about the packet that Launch will send.
-	overtake, twice bool
+	overtake, duplicate bool
 }
 
 // How many bytes of a link a packet needs.
@@ -62,8 +62,8 @@ const (
 	FarSize  = 2 * prefetch.Line // at the beginning of Flight
 )
 
-// Side is the engine and the pool of one end of a link.
-type Side struct {
+// End is the engine and the pool of one end of a link.
+type End struct {
 	Engine *sim.Engine
 	Pool   *packet.Pool
 }
@@ -71,7 +71,7 @@ type Side struct {
 // Init makes l, with f, a link that delivers to the far port, and returns it. random
 // determines its losses and jitter. If the two ends belong to different engines, out
 // carries the packets in flight from one to the other; else it is nil.
-func (l *Link) Init(f *Flight, near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
+func (l *Link) Init(f *Flight, near, far End, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	*f = Flight{to: to, reads: packet.Forwarded, pool: far.Pool, up: s.Up}
 	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
@@ -115,8 +115,8 @@ func (l *Link) CutThrough(head units.Bytes) { l.early = head }
 // called before the link is given to its port.
 func (l *Link) Reads(part packet.Part) { l.flight.reads = part }
 
-// hasten makes a packet whose serialisation takes tx arrive with its head.
-func (l *Link) hasten(tx units.Time, p *packet.Packet) {
+// applyCutThrough makes a packet whose serialisation takes tx arrive with its head.
+func (l *Link) applyCutThrough(tx units.Time, p *packet.Packet) {
 	if l.early == 0 {
 		return
 	}
@@ -170,20 +170,20 @@ func (l *Link) apply(s Settings) {
 	l.settings, l.delay, l.mtu = s, s.Delay, s.MTU
 	l.plain = s.Up && s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Reorder == 0 && s.Jitter == 0 && s.DropMatch.Empty()
 	l.instant = l.plain && !l.Crosses() && s.Rate == 0 && s.Delay == 0
-	l.overtake, l.twice = false, false
+	l.overtake, l.duplicate = false, false
 }
 
 // Admit decides the fate of a packet whose first bit leaves the port at now and
 // whose last bit leaves tx later. It returns Fine if the link takes the packet, and
 // then Launch must follow; otherwise the reason for the loss.
 func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
-	l.overtake, l.twice = false, false
+	l.overtake, l.duplicate = false, false
 	p.At = now + tx + l.delay
 	if l.plain {
 		if p.Layer3() > l.mtu {
 			return packet.TooBig
 		}
-		l.hasten(tx, p)
+		l.applyCutThrough(tx, p)
 		return packet.Fine
 	}
 	s := &l.settings
@@ -210,14 +210,14 @@ func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 		l.overtake = true
 		l.reordered++
 	}
-	l.twice = s.Duplicate > 0 && l.rand.Float64() < float64(s.Duplicate)
-	l.hasten(tx, p)
+	l.duplicate = s.Duplicate > 0 && l.rand.Float64() < float64(s.Duplicate)
+	l.applyCutThrough(tx, p)
 	return packet.Fine
 }
 
 // Launch sends an admitted packet, which arrives at its At.
 func (l *Link) Launch(p *packet.Packet) {
-	if l.twice {
+	if l.duplicate {
 		l.duplicated++
 		l.send(l.pool.Clone(p))
 	}
@@ -228,9 +228,9 @@ func (l *Link) send(p *packet.Packet) {
 	p.Epoch = l.epoch
 	switch {
 	case l.inbox != nil:
-		l.post(letter{l.flight, p, p.At, sent{l.epoch, l.overtake}})
+		l.sendMessage(message{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.out != nil:
-		l.out.put(letter{l.flight, p, p.At, sent{l.epoch, l.overtake}})
+		l.out.put(message{l.flight, p, p.At, sent{l.epoch, l.overtake}})
 	case l.overtake:
 		l.flight.putLate(p)
 	case l.instant:
@@ -240,8 +240,8 @@ func (l *Link) send(p *packet.Packet) {
 	}
 }
 
-// post sends a letter to the far half's process.
-func (l *Link) post(x letter) {
+// sendMessage sends a message to the far half's process.
+func (l *Link) sendMessage(x message) {
 	if l.outbox != nil {
 		l.outbox.put(l.inbox, x)
 		return
@@ -266,7 +266,7 @@ func (l *Link) PassTrain(now units.Time, p *packet.Packet) {
 func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
 	if l.inbox != nil {
-		l.post(letter{l.flight, p, p.At, sent{epoch: l.epoch}})
+		l.sendMessage(message{l.flight, p, p.At, sent{epoch: l.epoch}})
 		return
 	}
 	if l.instant && p.At <= now {
@@ -289,10 +289,10 @@ func (l *Link) pass(p *packet.Packet) {
 // Recall takes back the last n packets, which were launched ahead and have not begun
 // to leave. The caller owns them again at once. If the flight belongs to another
 // process, that learns of the recall in time: the packets would not have arrived
-// before it reads its letters.
+// before it reads its messages.
 func (l *Link) Recall(n int) {
 	if l.inbox != nil {
-		l.post(letter{to: l.flight, at: units.Time(n)})
+		l.sendMessage(message{to: l.flight, at: units.Time(n)})
 		return
 	}
 	l.flight.recall(n)

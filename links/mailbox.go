@@ -11,21 +11,21 @@ import (
 // and freed packets back to the pool that they came from. The sender collects and
 // posts in batches, to keep the lock out of the per-packet path.
 type Mailbox struct {
-	sending []letter // the sender's
-	_       [64]byte // keeps the two engines' cache lines apart
+	sending []message // the sender's
+	_       [64]byte  // keeps the two engines' cache lines apart
 
 	mu       sync.Mutex
-	posted   []letter
+	posted   []message
 	returned packet.List
 
 	_       [64]byte
-	reading []letter // the receiver's
+	reading []message // the receiver's
 }
 
-// letter is one packet and its destination. It has four fields in 32 bytes, so that the
+// message is one packet and its destination. It has four fields in 32 bytes, so that the
 // compiler passes it in registers: on the stack it would be read in wider words than it was
 // written in, which stalls the processor.
-type letter struct {
+type message struct {
 	to     *Flight
 	packet *packet.Packet // nil: the sender recalls the last packets that it sent
 	at     units.Time     // when it arrives, or how many are recalled
@@ -38,10 +38,10 @@ type sent struct {
 	overtake bool
 }
 
-func (m *Mailbox) put(l letter) { m.sending = append(m.sending, l) }
+func (m *Mailbox) put(l message) { m.sending = append(m.sending, l) }
 
-// Post hands over the letters sent since the last Post, and the packets that from
-// holds for the receiver's pool. It returns the earliest arrival among the letters,
+// Post hands over the messages sent since the last Post, and the packets that from
+// holds for the receiver's pool. It returns the earliest arrival among the messages,
 // units.Never if there are none. The sender calls it.
 func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	earliest = units.Never
@@ -64,7 +64,7 @@ func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	return earliest
 }
 
-// Collect hands posted letters to their flights and takes packets back into pool.
+// Collect hands posted messages to their flights and takes packets back into pool.
 // The receiver calls it.
 func (m *Mailbox) Collect(pool *packet.Pool) {
 	m.mu.Lock()
@@ -73,7 +73,7 @@ func (m *Mailbox) Collect(pool *packet.Pool) {
 	m.returned = packet.List{}
 	m.mu.Unlock()
 	for i := range m.reading {
-		m.reading[i].to.land(&m.reading[i])
+		m.reading[i].to.receiveMessage(&m.reading[i])
 	}
 	for p := back.Pop(); p != nil; p = back.Pop() {
 		pool.Free(p)

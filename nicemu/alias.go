@@ -21,8 +21,8 @@ type aliases struct {
 	named map[uint32]*QP
 }
 
-// Stray is a request packet for an alias without a queue pair.
-type Stray struct {
+// UnmatchedPacket is a request packet for an alias without a queue pair.
+type UnmatchedPacket struct {
 	Number   uint32 // destination queue pair number
 	From, To netip.Addr
 	Opcode   roce.Opcode
@@ -33,7 +33,7 @@ type Stray struct {
 // Finder returns the queue pair that takes a packet; nil drops it, counted as NoQP. It may use the
 // NIC, and give the number to the queue pair (Alias) so that it is not asked again. It is called as
 // packets arrive, so it must be quick.
-type Finder func(now units.Time, s Stray) *QP
+type Finder func(now units.Time, s UnmatchedPacket) *QP
 
 // Reserve sets the numbers from first to MaxNumber aside as aliases. Queue pairs are no longer made
 // with them. find may be nil. EINVAL: first is not above the numbers of existing queue pairs, or
@@ -66,7 +66,7 @@ func (d *Device) stray(now units.Time, from, to netip.Addr, port uint16, b *roce
 	if a.find == nil || b.BTH.DestQP < a.first {
 		return nil
 	}
-	return a.find(now, Stray{b.BTH.DestQP, from, to, b.BTH.Opcode, b.BTH.PSN, port})
+	return a.find(now, UnmatchedPacket{b.BTH.DestQP, from, to, b.BTH.Opcode, b.BTH.PSN, port})
 }
 
 // PSNs returns the PSN of the first packet that has not been sent, and the one expected from the

@@ -21,9 +21,9 @@ func TestAliases(t *testing.T) {
 	const here, there = 0x800001, 0xc00001
 	w := newWorld(t, 2)
 	x, y := w.host(0), w.host(1)
-	var strays []Stray
+	var strays []UnmatchedPacket
 	var taker *QP
-	find := func(_ units.Time, s Stray) *QP {
+	find := func(_ units.Time, s UnmatchedPacket) *QP {
 		strays = append(strays, s)
 		if taker != nil {
 			y.Alias(there, taker)
@@ -65,7 +65,7 @@ func TestAliases(t *testing.T) {
 	if done := write(); len(done) > 0 || y.counters.NoQP == 0 {
 		t.Fatalf("without anybody who takes the packets: %v, %d dropped", done, y.counters.NoQP)
 	}
-	if s := strays[0]; s != (Stray{there, v4(0), v4(1), roce.RC.With(roce.WriteFirst), 0, 0xc005}) {
+	if s := strays[0]; s != (UnmatchedPacket{there, v4(0), v4(1), roce.RC.With(roce.WriteFirst), 0, 0xc005}) {
 		t.Errorf("%+v", s)
 	}
 	join := func(q *QP, expected uint32) {

@@ -486,7 +486,7 @@ func (c *connections) event(e *cm.Event) {
 		out.Kind = ConnTimeWaitExit
 		c.forget(x)
 	}
-	x.tell(out)
+	x.recordEvent(out)
 }
 
 // confirm brings the queue pair of the active side to RTS and reports it.
@@ -513,7 +513,7 @@ func (c *connections) requested(e *cm.Event) {
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}
 	c.byID[x.id] = x
 	a := &e.Attributes
-	l.tell(ConnEvent{Kind: ConnRequested, Conn: x, PrivateData: e.PrivateData, Param: ConnParam{
+	l.recordEvent(ConnEvent{Kind: ConnRequested, Conn: x, PrivateData: e.PrivateData, Param: ConnParam{
 		ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount,
 	}})
 }

@@ -19,7 +19,7 @@ type CQ struct {
 	device  *Device
 	channel *Channel // nil if none
 	came    sim.Cond // signalled when an entry arrives
-	tell    func()   // called when an entry arrives; may be nil
+	notify  func()   // called when an entry arrives; may be nil
 	gone    bool
 }
 
@@ -167,8 +167,8 @@ func (x *completer) Complete(e cq.Completion, solicited bool) {
 	c := (*CQ)(x)
 	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
-	if c.tell != nil {
-		c.tell()
+	if c.notify != nil {
+		c.notify()
 	}
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }
@@ -190,15 +190,15 @@ func (c *CQ) deliver(e Completion, solicited bool) {
 
 // Tell sets f to be called for each new entry. It is called while the NIC is at work: it must not
 // use the NIC, but may arm a Task.
-func (c *CQ) Tell(f func()) { c.tell = f }
+func (c *CQ) Tell(f func()) { c.notify = f }
 
 // wake releases an event held back by moderation, and delivers delayed entries.
 func (c *CQ) wake(now units.Time) {
 	if c.queue.Deadline() <= now {
 		c.queue.Expire(now)
 		c.came.Broadcast()
-		if c.tell != nil {
-			c.tell()
+		if c.notify != nil {
+			c.notify()
 		}
 	}
 	c.device.agenda.At(&c.Task, c.queue.Deadline())

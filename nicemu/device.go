@@ -125,7 +125,7 @@ func (d *Device) SetLine(now units.Time, r units.Rate) {
 		if q.control != nil {
 			q.tick(now)
 			q.control.Line(now, r)
-			d.settle(now, q)
+			d.rescheduleQP(now, q)
 		}
 	}
 	d.arm()

@@ -45,7 +45,7 @@ func (d *Device) hear(now units.Time, m cc.Feedback) {
 	d.counters.RPMessagesHandled++
 	q.tick(now)
 	q.control.Message(now, m)
-	d.settle(now, q)
+	d.rescheduleQP(now, q)
 }
 
 // Notify tells the queue pair that sent a packet to slow down, as a CNP would: the network in front
@@ -95,11 +95,11 @@ func (d *Device) answer(p *packet.Packet) {
 // speak sends the pending messages of a queue pair's rate control. They have the flow's hash, so
 // that they take its path. In loopback there is no peer to send to.
 func (d *Device) speak(q *QP) {
-	s, ok := q.control.(cc.Speaker)
+	s, ok := q.control.(cc.MessageSender)
 	for ok && s.Speaks() {
 		p := d.env.Pool.NewMessage(d.settings.Control.Feedback())
 		m, r := p.Message, &q.route
-		s.Say(packet.FlowKey{
+		s.NextMessage(packet.FlowKey{
 			From: r.ends.From, To: r.ends.To, Proto: wire.ProtoUDP, SrcPort: r.port, DstPort: d.HashPort(), QP: q.flow.qp, Flow: -1,
 		}, m.Body)
 		if r.loop {
@@ -119,6 +119,6 @@ func (d *Device) speak(q *QP) {
 func (d *Device) direct(p *packet.Packet, path Path) {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
 	prio := d.env.Priority[p.TOS>>2]
-	d.lanes[prio].said.Put(d.env.Pool, p)
+	d.lanes[prio].ccMessages.Put(d.env.Pool, p)
 	d.feed(prio)
 }

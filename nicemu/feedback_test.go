@@ -28,7 +28,7 @@ var orders = packet.NewMessageProtocol(packet.MessageProtocol{Name: "orders", Pr
 
 // obedient follows the messages.
 type obedient struct {
-	cc.Deaf
+	cc.NopControl
 	rate units.Rate
 	said []string
 }

@@ -15,12 +15,12 @@ import (
 // A queue pair that has something to acknowledge keeps its place in the round robin: otherwise one
 // whose peer sends a lot would never have its turn.
 type lane struct {
-	own    packet.List // of the connection manager, and loopback traffic
-	said   cc.Outbox   // of rate controls
-	cnps   fifo
-	urgent fifo
-	ready  ring
-	fed    units.Bytes // size announced to the port for the first packet; 0 if none
+	own        packet.List // of the connection manager, and loopback traffic
+	ccMessages cc.Outbox   // of rate controls
+	cnps       fifo
+	urgent     fifo
+	ready      ring
+	fed        units.Bytes // size announced to the port for the first packet; 0 if none
 }
 
 // ring is a round robin of queue pairs.
@@ -145,8 +145,8 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 	switch {
 	case !l.own.Empty():
 		return l.own.First().Size
-	case l.said.First() != nil:
-		return l.said.First().Size
+	case l.ccMessages.First() != nil:
+		return l.ccMessages.First().Size
 	case !l.cnps.empty():
 		return cnpFrame(l.cnps.first())
 	case !l.urgent.empty():
@@ -180,7 +180,7 @@ func (d *Device) Waiting() (n int) {
 		for p := d.lanes[i].own.First(); p != nil; p = p.Next {
 			n++
 		}
-		n += d.lanes[i].said.Len()
+		n += d.lanes[i].ccMessages.Len()
 	}
 	return n
 }

@@ -175,7 +175,7 @@ func (r Raw) Stop() {
 	if r.engine.State() != qp.Reset {
 		_ = r.engine.Modify(qp.Err, transport.Attr{}) // any state but RESET may go there
 	}
-	r.device.settle(r.device.Now(), r.QP)
+	r.device.rescheduleQP(r.device.Now(), r.QP)
 	r.device.arm()
 }
 
@@ -185,7 +185,7 @@ func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
 	a := visible.engineAttr()
 	a.DestQP, a.RQPSN, a.SQPSN = dest, transport.PSN(rqPSN), transport.PSN(sqPSN)
 	defer func() {
-		r.device.settle(r.device.Now(), r.QP)
+		r.device.rescheduleQP(r.device.Now(), r.QP)
 		r.device.arm()
 	}()
 	for _, to := range [...]State{qp.Reset, qp.Init, qp.RTR, qp.RTS} {
@@ -205,15 +205,15 @@ func (r Raw) Hold(visible *QP) error {
 	return r.engine.Modify(qp.Init, a)
 }
 
-// Shadow makes another queue pair under the same Layered, of the same kind, with the same
+// StandbyQP makes another queue pair under the same Layered, of the same kind, with the same
 // attributes and the same shared receive queue, hidden from the program, and takes it to INIT. The
 // queue pair is in RTR or RTS.
-func (r Raw) Shadow() (Raw, error) { return r.twin(r.config) }
+func (r Raw) StandbyQP() (Raw, error) { return r.twin(r.config) }
 
-// Side is like Shadow, but the queue pair works beside the program's: it has its own receive queue,
+// AuxQP is like Shadow, but the queue pair works beside the program's: it has its own receive queue,
 // for receives requests, and its packets have the UDP source port of the program's, and so take the
 // same path.
-func (r Raw) Side(receives int) (Raw, error) {
+func (r Raw) AuxQP(receives int) (Raw, error) {
 	c := r.config
 	c.SRQ, c.Cap.MaxRecvWR = nil, receives
 	t, err := r.twin(c)

@@ -126,7 +126,7 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 	if x.left == 0 {
 		q.enforce()
 	}
-	d.settle(d.Now(), q)
+	d.rescheduleQP(d.Now(), q)
 	d.arm()
 	return nil
 }

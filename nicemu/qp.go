@@ -61,17 +61,17 @@ type QP struct {
 	credit         units.Bytes     // in its turn
 	route          route           // of RC and UC, from RTR on
 
-	pace     pace.Pace
-	limiter  *limiter   // nil without a rate limit
-	control  cc.Control // nil while it has none
-	notice   cc.Notification
-	echo     bool             // a mark arrived that no acknowledgement has echoed
-	room     int              // for hops of in-band telemetry, in requests
-	brought  *telemetry.Stack // from the last request with telemetry; Echo until it is sent back
-	active   bool             // as last reported to the control
-	flow     flowTo           // its name for others, if it has a rate control
-	notified bool             // a CNP for it waits
-	broken   bool             // a completion queue has overrun: fail the queue pair
+	pace             pace.Pace
+	limiter          *limiter   // nil without a rate limit
+	control          cc.Control // nil while it has none
+	notice           cc.Notification
+	echo             bool             // a mark arrived that no acknowledgement has echoed
+	room             int              // for hops of in-band telemetry, in requests
+	requestTelemetry *telemetry.Stack // from the last request with telemetry; Echo until it is sent back
+	active           bool             // as last reported to the control
+	flow             flowTo           // its name for others, if it has a rate control
+	notified         bool             // a CNP for it waits
+	broken           bool             // a completion queue has overrun: fail the queue pair
 
 	layered Layered // software above it; nil if none
 	twins   *twins  // under a layer, if there are any; else nil
@@ -269,7 +269,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	if err := q.follow(from, m&qp.MaskState != 0); err != nil {
 		return err
 	}
-	d.settle(now, q)
+	d.rescheduleQP(now, q)
 	if q.layered != nil && !q.isTwin() && m&qp.MaskState != 0 {
 		q.layered.Moved(from, a.State)
 	}
@@ -374,7 +374,7 @@ func (q *QP) reset() {
 	}
 	q.unlimit()
 	q.control, q.pace, q.static, q.notice, q.broken = nil, pace.Pace{}, 0, cc.Notification{}, false
-	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
+	q.sent, q.acked, q.echo, q.active, q.room, q.requestTelemetry = 0, 0, false, false, 0, nil
 }
 
 // withdraw drops the waiting CNP, if there is one.
@@ -412,7 +412,7 @@ func (q *QP) Destroy() error {
 	d.retired.Add(q.engine.Counters())
 	_ = q.engine.Modify(qp.Reset, transport.Attr{})
 	q.reset()
-	d.settle(d.Now(), q)
+	d.rescheduleQP(d.Now(), q)
 	d.agenda.Remove(&q.Task)
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
@@ -494,7 +494,7 @@ func (q *QP) postRecv(wr *RecvWR) error {
 
 // posted starts the NIC on posted work requests.
 func (q *QP) posted() {
-	q.device.settle(q.device.Now(), q)
+	q.device.rescheduleQP(q.device.Now(), q)
 	q.device.arm()
 }
 
@@ -560,11 +560,11 @@ func (q *QP) wake(now units.Time) {
 	if q.engine.Deadline() <= now {
 		q.engine.Expire(now)
 	}
-	q.device.settle(now, q)
+	q.device.rescheduleQP(now, q)
 }
 
-// settle computes what a queue pair sends next, and when. Every input to it ends here.
-func (d *Device) settle(now units.Time, q *QP) {
+// rescheduleQP computes what a queue pair sends next, and when. Every input to it ends here.
+func (d *Device) rescheduleQP(now units.Time, q *QP) {
 	window := units.Bytes(0)
 	if q.control != nil {
 		q.tick(now)
@@ -579,7 +579,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 		window = q.control.Window()
 		q.engine.SetWindow(window)
 	}
-	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
+	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.currentRoute() == nil; q.offer = q.engine.Offer() {
 		q.engine.Refuse(cq.LocQPOpErr)
 	}
 	if s := q.engine.State(); s != q.verbs.State() && q.layered == nil {
@@ -606,7 +606,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 			}
 		}
 	default:
-		r := q.way()
+		r := q.currentRoute()
 		prio, ack = r.prio, r.ack
 		ready, due = q.due(now, r, q.offer, due)
 	}
@@ -626,7 +626,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
 	q.frame = r.headers() + o.Bytes + q.telemetry(o.Kind)
 	at := q.earliest()
-	ready := at <= q.device.asked(now, r.prio)
+	ready := at <= q.device.earliestPull(now, r.prio)
 	if ready {
 		q.pace.Enter(now, at, q.turns)
 	} else {
@@ -638,9 +638,9 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	return ready, due
 }
 
-// asked returns the earliest time at which the port may ask for a packet of a lane. It does not ask
+// earliestPull returns the earliest time at which the port may ask for a packet of a lane. It does not ask
 // again before it has sent the current packet.
-func (d *Device) asked(now units.Time, prio uint8) units.Time {
+func (d *Device) earliestPull(now units.Time, prio uint8) units.Time {
 	if prio == loopback {
 		return now
 	}
@@ -657,9 +657,9 @@ func (q *QP) agree(s qp.State) {
 	}
 }
 
-// way returns the route of the packet on offer: the queue pair's, or that of a datagram's address
+// currentRoute returns the route of the packet on offer: the queue pair's, or that of a datagram's address
 // handle; nil if it is gone.
-func (q *QP) way() *route {
+func (q *QP) currentRoute() *route {
 	if q.config.Type != qp.UD {
 		return &q.route
 	}

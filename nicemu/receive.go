@@ -141,7 +141,7 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		}
 		q.counters.LastPayload = now
 	}
-	d.settle(now, q)
+	d.rescheduleQP(now, q)
 }
 
 // marked responds to the mark of a packet for a queue pair.
@@ -159,11 +159,11 @@ func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
 
 // keep stores the in-band telemetry of a request, to be sent back with its acknowledgement.
 func (q *QP) keep(t *telemetry.Stack) {
-	if q.brought == nil {
-		q.brought = new(telemetry.Stack)
+	if q.requestTelemetry == nil {
+		q.requestTelemetry = new(telemetry.Stack)
 	}
-	*q.brought = *t
-	q.brought.Echo = true
+	*q.requestTelemetry = *t
+	q.requestTelemetry.Echo = true
 }
 
 // notifiable reports whether a mark on a packet is answered, which it is if the peer has a flow
@@ -189,7 +189,7 @@ func (d *Device) slow(now units.Time, q *QP) {
 	q.counters.CNPsHandled++
 	q.tick(now)
 	q.control.CNP(now)
-	d.settle(now, q)
+	d.rescheduleQP(now, q)
 }
 
 // grhOf returns what precedes a datagram in the receive buffer: the IPv6 header, or the IPv4 header

@@ -32,8 +32,8 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 	switch {
 	case !l.own.Empty():
 		return l.own.Pop()
-	case l.said.First() != nil:
-		return l.said.Pop()
+	case l.ccMessages.First() != nil:
+		return l.ccMessages.Pop()
 	case !l.cnps.empty():
 		return d.cnp(l.cnps.pop())
 	}
@@ -57,14 +57,14 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 
 // emit makes the next packet of a queue pair: an urgent one, or one in its turn.
 func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
-	r, offer := q.way(), q.offer
+	r, offer := q.currentRoute(), q.offer
 	kind := offer.Kind
 	behind := !urgent && kind == transport.Control // its acknowledgement is in another lane
 	if behind {
 		offer, kind = q.rest, q.rest.Kind
 	}
 	if r == nil { // the address handle has been destroyed meanwhile
-		d.settle(now, q)
+		d.rescheduleQP(now, q)
 		return nil
 	}
 	p := d.env.Pool.NewRoCE()
@@ -76,7 +76,7 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	}
 	if !ok {
 		d.free(p)
-		d.settle(now, q)
+		d.rescheduleQP(now, q)
 		return nil
 	}
 	d.address(p, r, offer.Bytes)
@@ -104,7 +104,7 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 			d.counters.RPUnheard++
 		}
 	}
-	d.settle(now, q)
+	d.rescheduleQP(now, q)
 	return p
 }
 
@@ -118,8 +118,8 @@ func (q *QP) telemetry(kind transport.Kind) units.Bytes {
 	switch {
 	case kind == transport.Request && q.room > 0:
 		return telemetry.Size(q.room)
-	case kind == transport.Control && q.brought != nil && q.brought.Echo:
-		return q.brought.Len()
+	case kind == transport.Control && q.requestTelemetry != nil && q.requestTelemetry.Echo:
+		return q.requestTelemetry.Len()
 	}
 	return 0
 }
@@ -136,8 +136,8 @@ func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
 		*p.RoCE.Stack() = telemetry.Stack{Room: uint8(q.room)}
 		return
 	}
-	*p.RoCE.Stack() = *q.brought
-	q.brought.Echo = false
+	*p.RoCE.Stack() = *q.requestTelemetry
+	q.requestTelemetry.Echo = false
 }
 
 // sendOwn queues a packet that the NIC itself generates.

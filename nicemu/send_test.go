@@ -18,7 +18,7 @@ import (
 // fixed is a rate control with a rate and a window that do not change by
 // themselves.
 type fixed struct {
-	cc.Deaf
+	cc.NopControl
 	rate   units.Rate
 	window units.Bytes
 	acks   []cc.Ack

@@ -58,7 +58,7 @@ func (d *Device) soundLanes(t rapid.TB) {
 			}
 			urgent[q] = true
 		}
-		some := !l.own.Empty() || l.said.Len() > 0 || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
+		some := !l.own.Empty() || l.ccMessages.Len() > 0 || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
 		if some != (l.fed > 0) {
 			t.Fatalf("%s: lane %d has something to send: %v; the port was told of %v", d.Name(), prio, some, l.fed)
 		}

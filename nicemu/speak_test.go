@@ -39,7 +39,7 @@ const remarkEvery = 10 * units.Microsecond
 // speaker sends a remark when its flow begins, one every 10 us while it lasts, and a last one. A
 // packet takes about 10 us at its rate.
 type speaker struct {
-	cc.Deaf
+	cc.NopControl
 	active bool
 	next   units.Time
 	said   int
@@ -81,7 +81,7 @@ func (s *speaker) Queued(_ units.Time, n units.Bytes)  { s.queued = append(s.que
 func (s *speaker) Message(_ units.Time, m cc.Feedback) { s.heard = append(s.heard, m.(*remark).number) }
 func (s *speaker) Speaks() bool                        { return len(s.due) > 0 }
 
-func (s *speaker) Say(key packet.FlowKey, b packet.Body) {
+func (s *speaker) NextMessage(key packet.FlowKey, b packet.Body) {
 	*b.(*remark) = s.due[0]
 	b.(*remark).about = key
 	s.due = s.due[1:]

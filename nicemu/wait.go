@@ -98,8 +98,8 @@ func (c *Conn) Disconnected(p *sim.Process) {
 	}
 }
 
-// tell records an event of a connection, wakes waiting processes and calls the program's function.
-func (c *Conn) tell(e ConnEvent) {
+// recordEvent records an event of a connection, wakes waiting processes and calls the program's function.
+func (c *Conn) recordEvent(e ConnEvent) {
 	c.last = e
 	c.changed.Broadcast()
 	if c.notify != nil {
@@ -121,7 +121,7 @@ func (l *Listener) Next(p *sim.Process) (ConnEvent, error) {
 	return e, nil
 }
 
-func (l *Listener) tell(e ConnEvent) {
+func (l *Listener) recordEvent(e ConnEvent) {
 	if l.notify != nil {
 		l.notify(e)
 		return

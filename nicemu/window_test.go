@@ -60,7 +60,7 @@ func TestWindowAsks(t *testing.T) {
 // opens is a rate control whose window is small until some time after the first packet and large
 // from then on.
 type opens struct {
-	cc.Deaf
+	cc.NopControl
 	after, at units.Time
 	open      bool
 }
@@ -121,7 +121,7 @@ func TestWindowLeavesResponses(t *testing.T) {
 // breathing is a rate control whose window changes at random: as time passes, and
 // with acknowledgements.
 type breathing struct {
-	cc.Deaf
+	cc.NopControl
 	rand           *rand.Rand
 	sizes          []units.Bytes
 	every          units.Time // the longest time between changes; 0 for none by time

@@ -78,8 +78,8 @@ func (h *heap) push(x entry) {
 	h.a[i] = x
 }
 
-// settle fills the hole left by a taken root.
-func (h *heap) settle() {
+// siftHole fills the hole left by a taken root.
+func (h *heap) siftHole() {
 	if h.hole {
 		h.hole = false
 		h.pop()

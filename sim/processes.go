@@ -33,7 +33,7 @@ func (s *processes) Fire(units.Time) {
 		s.firing = false
 		s.arm()
 		if !returned { // a panic: code that recovers it may run the engine again
-			s.engine.queue.settle()
+			s.engine.queue.siftHole()
 		}
 	}()
 	p := stdheap.Pop(&s.queue).(*Process)

@@ -52,7 +52,7 @@ func (h *host) Input(now units.Time, _ *port.Port, p *packet.Packet) {
 	h.net.pool.Free(p)
 }
 
-func (h *host) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
+func (h *host) PeekFate(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
 
 const plenty = units.GB
 
@@ -123,7 +123,7 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 // join connects two ports by a cable without faults.
 func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
-	side := links.Side{Engine: &n.engine, Pool: &n.pool}
+	side := links.End{Engine: &n.engine, Pool: &n.pool}
 	a.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, a.Name), s, b))
 	b.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, b.Name), s, a))
 }

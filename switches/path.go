@@ -94,8 +94,8 @@ func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Pa
 	return out, way
 }
 
-// waysOf returns the ports of a group.
-func (s *Switch) waysOf(number uint16) []*port.Port {
+// nextHops returns the ports of a group.
+func (s *Switch) nextHops(number uint16) []*port.Port {
 	g := &s.groups[number]
 	return s.ways[g.first:][:g.count]
 }
@@ -131,7 +131,7 @@ func (s *Switch) hasWay(in *port.Port, p *packet.Packet) bool {
 	if s.groups[number].static && p.StaticHops == MaxStaticHops {
 		return false
 	}
-	for _, w := range s.waysOf(number) {
+	for _, w := range s.nextHops(number) {
 		if w != in {
 			return true
 		}

@@ -100,7 +100,7 @@ func TestNotBack(t *testing.T) {
 		for _, group := range [][]uint16{{1}, {1, 1}, {}} {
 			s := around(4, mode, group, false)
 			in := s.sw.Ports[1]
-			if fate := s.sw.Foresee(in, s.packet(0, 4, 100)); fate != packet.NoRoute {
+			if fate := s.sw.PeekFate(in, s.packet(0, 4, 100)); fate != packet.NoRoute {
 				t.Errorf("%s: foreseen %v with ways %v", name, fate, group)
 			}
 			if got := s.send(10, 1); !cmp.Equal(got, make([]int, 4)) || in.Counters(0).Drops[packet.NoRoute] != 10 {
@@ -110,15 +110,15 @@ func TestNotBack(t *testing.T) {
 	}
 }
 
-// TestForeseeChoosesNothing: observing a port does not change what happens.
-func TestForeseeChoosesNothing(t *testing.T) {
+// TestPeekFate_ChoosesNothing: observing a port does not change what happens.
+func TestPeekFate_ChoosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"random", "round-robin", "flowlet", "entropy"}).Draw(t, "mode")
 		seen, unseen := around(5, modes[name], []uint16{1, 2, 3}, true), around(5, modes[name], []uint16{1, 2, 3}, true)
 		for range rapid.IntRange(1, 20).Draw(t, "packets") {
 			in := rapid.IntRange(0, 4).Draw(t, "in")
 			p := seen.packet(0, 5, 100)
-			if fate := seen.sw.Foresee(seen.sw.Ports[in], p); fate != packet.Fine || p.StaticHops != 0 {
+			if fate := seen.sw.PeekFate(seen.sw.Ports[in], p); fate != packet.Fine || p.StaticHops != 0 {
 				t.Fatalf("foreseen %v, hops %d", fate, p.StaticHops)
 			}
 			seen.pool.Free(p)
@@ -160,7 +160,7 @@ func TestCircle(t *testing.T) {
 		}
 		p := n.packet(0, 1, 100)
 		p.StaticHops = switches.MaxStaticHops
-		if fate := s1.Foresee(s1.Ports[0], p); fate != packet.NoRoute {
+		if fate := s1.PeekFate(s1.Ports[0], p); fate != packet.NoRoute {
 			t.Errorf("foreseen %v at the end", fate)
 		}
 		n.pool.Free(p)

@@ -165,7 +165,7 @@ func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *pac
 // refuse drops a packet that cannot be forwarded, and informs its sender.
 func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
 	if !p.BadFCS {
-		s.tell(now, in, p, problem, mtu)
+		s.sendICMP(now, in, p, problem, mtu)
 	}
 	s.end(now, in, p, fate)
 }
@@ -180,10 +180,10 @@ func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packe
 	in.Discard(now, p, fate)
 }
 
-// tell sends an ICMP message about a packet to its sender, if that is permitted.
+// sendICMP sends an ICMP message about a packet to its sender, if that is permitted.
 // Messages for path MTU discovery are not rate-limited: without them the sender
 // would wait in vain.
-func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem router.Problem, mtu units.Bytes) {
+func (s *Switch) sendICMP(now units.Time, in *port.Port, p *packet.Packet, problem router.Problem, mtu units.Bytes) {
 	r := s.router
 	if !p.HasBytes() {
 		return // it is modelled
@@ -216,7 +216,7 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 			s.originate(now, in, b)
 		}
 	case p.Proto == wire.ProtoUDP:
-		s.tell(now, in, p, router.PortUnreachable, 0)
+		s.sendICMP(now, in, p, router.PortUnreachable, 0)
 	}
 	s.consume(p)
 }
@@ -392,7 +392,7 @@ func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 		return p.Layer3() <= mtu || s.mayCut(p, mtu)
 	}
 	good, bad := false, false
-	for _, out := range s.waysOf(group) {
+	for _, out := range s.nextHops(group) {
 		if fits(out) {
 			good = true
 		} else {

@@ -93,7 +93,7 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.chassis != nil {
 		p.In = uint16(in.Index)
 		s.chassis.Classify(p)
-		in.Came(p)
+		in.CountReceived(p)
 	}
 	if s.router != nil {
 		s.route(now, in, p)
@@ -126,7 +126,7 @@ func (s *Switch) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 			}
 		}
 	}
-	s.pool.Uncouple(p, func(q *packet.Packet) { s.Input(now, in, q) })
+	s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
 }
 
 // Originate sends a packet that the switch generated, such as a congestion point's
@@ -190,8 +190,8 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	in.Discard(now, p, packet.NoRoute)
 }
 
-// Foresee returns Fine if there is a path for p, or the reason why there is none.
-func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
+// PeekFate returns Fine if there is a path for p, or the reason why there is none.
+func (s *Switch) PeekFate(in *port.Port, p *packet.Packet) packet.Fate {
 	if s.router != nil {
 		return s.foreseeRoute(in, p)
 	}

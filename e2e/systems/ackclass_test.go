@@ -21,7 +21,7 @@ func init() {
 }
 
 // ackClass is a rate control that limits nothing and asks for a class of acknowledgements.
-type ackClass struct{ cc.Deaf }
+type ackClass struct{ cc.NopControl }
 
 func (*ackClass) Validate(units.Rate) error { return nil }
 func (*ackClass) Traits() cc.Traits         { return cc.Traits{AckDSCP: 10} }

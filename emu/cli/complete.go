@@ -43,9 +43,9 @@ func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// asked returns the names that ask gets from the selected lab within a second; none if
+// askLab returns the names that ask gets from the selected lab within a second; none if
 // there is no such lab.
-func asked(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([]string, cobra.ShellCompDirective) {
+func askLab(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([]string, cobra.ShellCompDirective) {
 	name, _ := c.Flags().GetString("lab")
 	client, err := connect(name)
 	if err != nil {
@@ -58,7 +58,7 @@ func asked(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([
 
 // completePorts offers the ports of the selected lab.
 func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+	return askLab(c, func(ctx context.Context, client *lab.Client) (names []string) {
 		ports, _ := client.Ports(ctx)
 		for _, p := range ports {
 			names = append(names, p.Name)
@@ -77,7 +77,7 @@ func addInterface(names []string, host, name string) []string {
 
 // completeEdges offers the hosts and interfaces that have an edge service.
 func completeEdges(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+	return askLab(c, func(ctx context.Context, client *lab.Client) (names []string) {
 		if len(args) > 0 {
 			return nil
 		}
@@ -94,7 +94,7 @@ func completeEdges(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 // completeNICs offers the hosts and interfaces that have a NIC, then for weft qp
 // the numbers of queue pairs.
 func completeNICs(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+	return askLab(c, func(ctx context.Context, client *lab.Client) (names []string) {
 		switch {
 		case len(args) == 0:
 			nics, _ := client.NICs(ctx, "")

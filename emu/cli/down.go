@@ -82,7 +82,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	}
 	r, err := askDown(ctx, i)
 	if err == nil {
-		if gone(i, grace) {
+		if waitForOwnerEnd(i, grace) {
 			return finish(r, asJSON)
 		}
 		err = fmt.Errorf("it has not ended %v after its report", grace)
@@ -99,7 +99,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 			return fmt.Errorf("lab %s, pid %d: %w", i.Name, i.PID, err)
 		}
 		_ = unix.Kill(i.PID, unix.SIGCONT) // a stopped process acts on no signal but SIGKILL
-		if gone(i, step.wait) {
+		if waitForOwnerEnd(i, step.wait) {
 			break
 		}
 	}
@@ -127,8 +127,8 @@ func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	return client.Down(ctx)
 }
 
-// gone waits until a lab's owner has ended and reports whether it has.
-func gone(i netnslab.Info, wait time.Duration) bool {
+// waitForOwnerEnd waits until a lab's owner has ended and reports whether it has.
+func waitForOwnerEnd(i netnslab.Info, wait time.Duration) bool {
 	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		now, err := netnslab.Find(i.Name)
 		if err != nil || !now.Running || now.PID != i.PID {

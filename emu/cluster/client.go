@@ -282,7 +282,7 @@ func (c *Client) insist(ctx context.Context, experiment string, trouble func(err
 			apiCode(err) == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 			return err
 		}
-		if c.nc.IsConnected() && c.gone(ctx, experiment) {
+		if c.nc.IsConnected() && c.isExperimentGone(ctx, experiment) {
 			return errGone
 		}
 		if trouble != nil {
@@ -297,9 +297,9 @@ func (c *Client) insist(ctx context.Context, experiment string, trouble func(err
 	}
 }
 
-// gone reports whether the server no longer has an experiment's stream. If the server does
+// isExperimentGone reports whether the server no longer has an experiment's stream. If the server does
 // not answer, the stream may still exist.
-func (c *Client) gone(ctx context.Context, experiment string) bool {
+func (c *Client) isExperimentGone(ctx context.Context, experiment string) bool {
 	err := c.once(ctx, func(ctx context.Context) error {
 		_, err := c.js.Stream(ctx, streamName(experiment))
 		return err

@@ -90,8 +90,8 @@ func (c *Coordinator) Run(ctx context.Context, jobs []Job, take func(Result) err
 	return nil
 }
 
-// tour is one run of a coordinator.
-type tour struct {
+// session is one run of a coordinator.
+type session struct {
 	*Coordinator
 	instance string
 	stream   jetstream.Stream
@@ -113,7 +113,7 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 	if err := checkID("experiment", c.Experiment); err != nil {
 		return err
 	}
-	t := &tour{Coordinator: c, instance: nuid.Next(), payloads: map[string][]byte{}, nudges: make(chan struct{}, 1)}
+	t := &session{Coordinator: c, instance: nuid.Next(), payloads: map[string][]byte{}, nudges: make(chan struct{}, 1)}
 	for _, job := range jobs {
 		if err := checkID("job", job.ID); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 }
 
 // subscribe subscribes to questions for coordinators, worker status, nudges and logs.
-func (t *tour) subscribe() (unsubscribe func(), err error) {
+func (t *session) subscribe() (unsubscribe func(), err error) {
 	var subs []*nats.Subscription
 	unsubscribe = func() {
 		for _, sub := range subs {
@@ -216,7 +216,7 @@ type coordinatorInfo struct {
 
 func (i coordinatorInfo) String() string { return fmt.Sprintf("process %d on %s", i.PID, i.Host) }
 
-func (t *tour) sayWho(m *nats.Msg) {
+func (t *session) sayWho(m *nats.Msg) {
 	var question coordinatorInfo
 	if !fromJSON(m.Data, &question) || question.Instance == t.instance || question.Experiment != "" && question.Experiment != t.Experiment {
 		return
@@ -230,7 +230,7 @@ func (t *tour) sayWho(m *nats.Msg) {
 
 // claim makes sure that no other coordinator has the experiment. A coordinator that created
 // the streams, and has answered questions since before that, need not ask.
-func (t *tour) claim(ctx context.Context, fresh bool) error {
+func (t *session) claim(ctx context.Context, fresh bool) error {
 	if !fresh {
 		// If two ask at the same time, one of them continues.
 		other := func(i coordinatorInfo) bool { return i.Started || i.Instance < t.instance }
@@ -252,7 +252,7 @@ func (t *tour) claim(ctx context.Context, fresh bool) error {
 
 // resume finds out how far the experiment is, cleans up what earlier coordinators could not,
 // and leaves in payloads the jobs whose results are still to be taken.
-func (t *tour) resume(ctx context.Context) (counted, error) {
+func (t *session) resume(ctx context.Context) (counted, error) {
 	state, err := census(ctx, t.stream, t.Experiment)
 	if err != nil {
 		return state, fmt.Errorf("cannot list its jobs: %w", err)
@@ -277,13 +277,13 @@ func (t *tour) resume(ctx context.Context) (counted, error) {
 
 // purge removes everything that the server has of a job, except the mark that its result is
 // taken.
-func (t *tour) purge(ctx context.Context, job string) error {
+func (t *session) purge(ctx context.Context, job string) error {
 	return t.insist(ctx, func(ctx context.Context) error {
 		return t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">")))
 	})
 }
 
-func (t *tour) insist(ctx context.Context, do func(context.Context) error) error {
+func (t *session) insist(ctx context.Context, do func(context.Context) error) error {
 	return t.Client.insist(ctx, t.Experiment, func(err error) {
 		if err != nil {
 			t.Client.notice("experiment %s: %v; trying again", t.Experiment, err)
@@ -295,7 +295,7 @@ func (t *tour) insist(ctx context.Context, do func(context.Context) error) error
 const putsAtOnce = 32
 
 // putJobs stores the jobs that the server does not have.
-func (t *tour) putJobs(ctx context.Context, jobs []Job, there map[string]bool) error {
+func (t *session) putJobs(ctx context.Context, jobs []Job, there map[string]bool) error {
 	puts, ctx := errgroup.WithContext(ctx)
 	puts.SetLimit(putsAtOnce)
 	seen := map[string]bool{}
@@ -309,7 +309,7 @@ func (t *tour) putJobs(ctx context.Context, jobs []Job, there map[string]bool) e
 	return puts.Wait()
 }
 
-func (t *tour) put(ctx context.Context, job Job) error {
+func (t *session) put(ctx context.Context, job Job) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	err := t.Client.store(ctx, t.Experiment, job.ID, "job", label{}, job.Payload, func(err error) {
@@ -324,7 +324,7 @@ func (t *tour) put(ctx context.Context, job Job) error {
 }
 
 // wants reports whether a job's result is still to be taken.
-func (t *tour) wants(job string) bool {
+func (t *session) wants(job string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, wanted := t.payloads[job]
@@ -332,7 +332,7 @@ func (t *tour) wants(job string) bool {
 }
 
 // collect takes results until none is missing.
-func (t *tour) collect(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
+func (t *session) collect(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
 	poll := time.NewTicker(t.Poll)
 	defer poll.Stop()
 	next := uint64(1) // sequence number at which to look for results
@@ -374,7 +374,7 @@ func (t *tour) collect(ctx context.Context, put <-chan struct{}, take func(Resul
 	return nil
 }
 
-func (t *tour) missing() int {
+func (t *session) missing() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.payloads)
@@ -382,7 +382,7 @@ func (t *tour) missing() int {
 
 // nextResult returns the first result at or after a sequence number, or
 // jetstream.ErrMsgNotFound.
-func (t *tour) nextResult(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
+func (t *session) nextResult(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
 	var m *jetstream.RawStreamMsg
 	err := t.insist(ctx, func(ctx context.Context) (err error) {
 		m, err = t.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(live(t.Experiment, "*", "done")))
@@ -392,13 +392,13 @@ func (t *tour) nextResult(ctx context.Context, from uint64) (*jetstream.RawStrea
 }
 
 // takeResult passes a result to the caller and removes it from the server.
-func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
+func (t *session) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
 	job := jobOf(m.Subject)
 	if !t.wants(job) {
 		return t.purge(ctx, job) // it comes from a worker that was considered dead
 	}
 	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
-	if errors.Is(err, errSpoilt) || errors.Is(err, jetstream.ErrMsgNotFound) {
+	if errors.Is(err, errCorrupt) || errors.Is(err, jetstream.ErrMsgNotFound) {
 		t.Client.notice("experiment %s: the server has lost a part of the result of job %s (%v); storing the job again", t.Experiment, job, err)
 		return t.putAgain(ctx, job)
 	} else if err != nil {
@@ -428,7 +428,7 @@ func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take f
 }
 
 // confirm records that a result is taken.
-func (t *tour) confirm(ctx context.Context, job string) error {
+func (t *session) confirm(ctx context.Context, job string) error {
 	m := nats.NewMsg(taken(t.Experiment, job))
 	m.Data = []byte(t.instance)
 	err := t.insist(ctx, func(ctx context.Context) error {
@@ -461,7 +461,7 @@ func (t *tour) confirm(ctx context.Context, job string) error {
 }
 
 // lastLog returns the log lines that the server has of a job, or none on errors.
-func (t *tour) lastLog(ctx context.Context, job string) []string {
+func (t *session) lastLog(ctx context.Context, job string) []string {
 	ctx, cancel := context.WithTimeout(ctx, t.Client.access.Timeout)
 	defer cancel()
 	logs, err := t.Client.js.Stream(ctx, logStreamName(t.Experiment))
@@ -482,7 +482,7 @@ func (t *tour) lastLog(ctx context.Context, job string) []string {
 // checkLost stores jobs again that the server has lost. It finds them when no worker has a job
 // and none is waiting, although results are missing. A server that lost power may forget what
 // it had not written to disk.
-func (t *tour) checkLost(ctx context.Context) error {
+func (t *session) checkLost(ctx context.Context) error {
 	var waiting int
 	err := t.insist(ctx, func(ctx context.Context) error {
 		consumer, err := t.Client.js.Consumer(ctx, streamName(t.Experiment), workersConsumer)
@@ -521,7 +521,7 @@ func (t *tour) checkLost(ctx context.Context) error {
 }
 
 // putAgain stores a job as if for the first time.
-func (t *tour) putAgain(ctx context.Context, job string) error {
+func (t *session) putAgain(ctx context.Context, job string) error {
 	if err := t.purge(ctx, job); err != nil {
 		return err
 	}

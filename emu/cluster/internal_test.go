@@ -274,7 +274,7 @@ func TestJobs_SuspectsRunAlone(t *testing.T) {
 		}
 	}
 	var running atomic.Int32
-	var worker *shift
+	var worker *workerSession
 	worker, err = (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).newShift(func(context.Context, Job, Reporter) ([]byte, error) {
 		if n := running.Add(1); n != 1 {
 			t.Errorf("%d suspects run side by side", n)

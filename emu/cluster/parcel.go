@@ -80,14 +80,14 @@ func (c *Client) store(ctx context.Context, experiment, job, kind string, l labe
 }
 
 // errSpoilt means that a payload or result on the server differs from what was stored.
-var errSpoilt = errors.New("not what was stored")
+var errCorrupt = errors.New("not what was stored")
 
 // load reads what store stored, starting from the message that makes it valid. The error
 // is jetstream.ErrMsgNotFound if pieces are missing because the job was purged.
 func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, job string, header nats.Header, body []byte) (label, []byte, error) {
 	var l label
 	if err := json.Unmarshal([]byte(header.Get(labelHeader)), &l); err != nil {
-		return l, nil, fmt.Errorf("job %s of experiment %s: its message on the server is %w: %v", job, experiment, errSpoilt, err)
+		return l, nil, fmt.Errorf("job %s of experiment %s: its message on the server is %w: %v", job, experiment, errCorrupt, err)
 	}
 	if l.Pieces > 0 {
 		all := make([][]byte, l.Pieces)
@@ -114,12 +114,12 @@ func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, 
 			body = append(body, piece...)
 		}
 		if string(hash.Sum(nil)) != string(l.Sum) {
-			return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w", job, experiment, errSpoilt)
+			return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w", job, experiment, errCorrupt)
 		}
 	}
 	data, err := c.opener.DecodeAll(body, nil)
 	if err != nil {
-		return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w: %v", job, experiment, errSpoilt, err)
+		return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w: %v", job, experiment, errCorrupt, err)
 	}
 	return l, data, nil
 }

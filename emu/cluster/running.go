@@ -17,7 +17,7 @@ import (
 
 // running is a job that a worker has.
 type running struct {
-	shift      *shift
+	session    *workerSession
 	experiment *opened
 	id         string
 	message    jetstream.Msg
@@ -33,8 +33,8 @@ type running struct {
 
 // newRunning returns a job that the server has delivered. It ends with ctx, or when its
 // experiment ends.
-func newRunning(ctx context.Context, s *shift, e *opened, m jetstream.Msg) *running {
-	r := &running{shift: s, experiment: e, id: jobOf(m.Subject()), message: m, since: time.Now()}
+func newRunning(ctx context.Context, s *workerSession, e *opened, m jetstream.Msg) *running {
+	r := &running{session: s, experiment: e, id: jobOf(m.Subject()), message: m, since: time.Now()}
 	r.context, r.cancel = context.WithCancelCause(ctx)
 	r.unwatch = context.AfterFunc(e.ended, func() { r.cancel(errGone) })
 	return r
@@ -46,7 +46,7 @@ func (r *running) tryPrefix() string { return live(r.experiment.id, r.id, "try."
 
 // insist repeats a request for this job's experiment until it succeeds.
 func (r *running) insist(what string, do func(context.Context) error) error {
-	return r.shift.client.insist(r.context, r.experiment.id, r.shift.troubleOf(what+" job "+r.id), do)
+	return r.session.client.insist(r.context, r.experiment.id, r.session.troubleOf(what+" job "+r.id), do)
 }
 
 // finish ends the job on this worker, unless it has already ended, and calls say to tell
@@ -55,7 +55,7 @@ func (r *running) finish(say func()) {
 	r.ended.Do(func() {
 		r.unwatch()
 		r.cancel(errGivenBack)
-		s := r.shift
+		s := r.session
 		s.mu.Lock()
 		if s.jobs[r.key()] == r {
 			delete(s.jobs, r.key())
@@ -70,14 +70,14 @@ func (r *running) leave() {
 	r.finish(func() { r.message.NakWithDelay(r.experiment.ackWait) })
 }
 
-// giveBack ends the job and lets the server give it to another worker at once.
-func (r *running) giveBack() {
+// returnJob ends the job and lets the server give it to another worker at once.
+func (r *running) returnJob() {
 	r.finish(func() {
-		if r.shift.client.nc.IsConnected() && context.Cause(r.experiment.ended) == nil {
+		if r.session.client.nc.IsConnected() && context.Cause(r.experiment.ended) == nil {
 			// Without the record other workers do not count this as a death.
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
-			r.experiment.stream.Purge(ctx, jetstream.WithPurgeSubject(r.tryPrefix()+r.shift.info.Instance))
+			r.experiment.stream.Purge(ctx, jetstream.WithPurgeSubject(r.tryPrefix()+r.session.info.Instance))
 		}
 		r.message.Nak()
 	})
@@ -85,7 +85,7 @@ func (r *running) giveBack() {
 
 // begin reports whether this worker should run a job that was delivered. If not, the
 // server has been told what to do with it.
-func (s *shift) begin(r *running) bool {
+func (s *workerSession) begin(r *running) bool {
 	delivered := uint64(1)
 	if meta, err := r.message.Metadata(); err == nil {
 		delivered = meta.NumDelivered
@@ -103,7 +103,7 @@ func (s *shift) begin(r *running) bool {
 	}
 	run, err := s.again(r)
 	if err != nil {
-		r.giveBack()
+		r.returnJob()
 	}
 	return run
 }
@@ -124,7 +124,7 @@ func (r *running) keep() {
 
 // again decides about a job that was delivered before: it may have a result, be running
 // on another worker, have killed too many workers, or be ready to run.
-func (s *shift) again(r *running) (run bool, err error) {
+func (s *workerSession) again(r *running) (run bool, err error) {
 	var tries []string
 	if err := r.insist("look for earlier workers of", func(ctx context.Context) error {
 		info, err := r.experiment.stream.Info(ctx, jetstream.WithSubjectFilter(r.tryPrefix()+"*"))
@@ -171,7 +171,7 @@ func (s *shift) again(r *running) (run bool, err error) {
 		r.alone = len(dead) > 0 && len(dead) == r.experiment.rules.deaths-1
 		return true, nil
 	}
-	return false, r.condemn(dead)
+	return false, r.failJob(dead)
 }
 
 // jobWire and hasWire are the question and the answer between workers.
@@ -186,7 +186,7 @@ type hasWire struct {
 
 // ask asks another worker whether it has a job. A worker that does not answer is not
 // alive.
-func (s *shift) ask(r *running, instance string) (has, alive bool) {
+func (s *workerSession) ask(r *running, instance string) (has, alive bool) {
 	if instance == s.info.Instance {
 		return false, true
 	}
@@ -197,8 +197,8 @@ func (s *shift) ask(r *running, instance string) (has, alive bool) {
 	return answers[0].Has, true
 }
 
-// condemn stores that a job has failed because it killed workers.
-func (r *running) condemn(dead []string) error {
+// failJob stores that a job has failed because it killed workers.
+func (r *running) failJob(dead []string) error {
 	var names []string
 	for _, instance := range dead {
 		name := instance
@@ -217,26 +217,26 @@ func (r *running) condemn(dead []string) error {
 
 // recordTry records that this worker has started the job.
 func (r *running) recordTry() error {
-	who, err := json.Marshal(r.shift.info)
+	who, err := json.Marshal(r.session.info)
 	if err != nil {
 		return err
 	}
 	return r.insist("note the beginning of", func(ctx context.Context) error {
-		_, err := r.shift.client.js.Publish(ctx, r.tryPrefix()+r.shift.info.Instance, who, jetstream.WithRetryAttempts(0))
+		_, err := r.session.client.js.Publish(ctx, r.tryPrefix()+r.session.info.Instance, who, jetstream.WithRetryAttempts(0))
 		return err
 	})
 }
 
 // perform runs the job and stores its result, or gives the job back.
 func (r *running) perform() {
-	defer r.giveBack()
+	defer r.returnJob()
 	if err := r.recordTry(); err != nil {
 		return
 	}
 	job, err := r.load()
 	if err != nil {
 		if !errors.Is(err, errGone) && r.context.Err() == nil {
-			r.shift.client.notice("worker %s: %v", r.shift.info.Name, err)
+			r.session.client.notice("worker %s: %v", r.session.info.Name, err)
 			r.deliver(label{Failed: true}, []byte(err.Error()))
 		}
 		return
@@ -255,7 +255,7 @@ func (r *running) perform() {
 
 // load reads the job's payload.
 func (r *running) load() (Job, error) {
-	_, payload, err := r.shift.client.load(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
+	_, payload, err := r.session.client.load(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		err = errGone // it has a result, or is no longer wanted
 	}
@@ -269,12 +269,12 @@ func (r *running) call(job Job) (output []byte, err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return r.shift.run(r.context, job, &reporter{running: r})
+	return r.session.run(r.context, job, &reporter{running: r})
 }
 
 // deliver stores a result, unless there already is one, and finishes the job.
 func (r *running) deliver(l label, data []byte) error {
-	s := r.shift
+	s := r.session
 	l.Worker, l.Instance = s.info.Name, s.info.Instance
 	err := s.client.store(r.context, r.experiment.id, r.id, "done", l, data, s.troubleOf("store the result of job "+r.id))
 	if err != nil && !isConflict(err) {
@@ -312,9 +312,9 @@ func (p *reporter) Log(line string) {
 		line = line[:longestLine]
 	}
 	m := nats.NewMsg(logSubject(r.experiment.id, r.id))
-	m.Header.Set(workerHeader, r.shift.info.Name)
+	m.Header.Set(workerHeader, r.session.info.Name)
 	m.Data = []byte(line)
-	nc := r.shift.client.nc
+	nc := r.session.client.nc
 	if nc.PublishMsg(m) != nil {
 		return
 	}
@@ -337,7 +337,7 @@ func (p *reporter) Progress(progress any) error {
 	if len(text) > longestProgress {
 		return fmt.Errorf("progress of %d bytes: the maximum is %d", len(text), longestProgress)
 	}
-	s := p.running.shift
+	s := p.running.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.running.progress = text

@@ -48,12 +48,12 @@ func (w *Worker) Run(ctx context.Context, run RunFunc) error {
 	return s.work(ctx)
 }
 
-func (w *Worker) newShift(run RunFunc) (*shift, error) {
+func (w *Worker) newShift(run RunFunc) (*workerSession, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	s := &shift{
+	s := &workerSession{
 		client: w.Client,
 		run:    run,
 		info: WorkerInfo{
@@ -93,8 +93,8 @@ type opened struct {
 	end   context.CancelCauseFunc
 }
 
-// shift is one run of a worker.
-type shift struct {
+// workerSession is one run of a worker.
+type workerSession struct {
 	client    *Client
 	run       RunFunc
 	info      WorkerInfo
@@ -110,7 +110,7 @@ type shift struct {
 	turn        int // whose turn it is among the experiments
 }
 
-func (s *shift) work(ctx context.Context) error {
+func (s *workerSession) work(ctx context.Context) error {
 	// Jobs end with ctx, or with the connection.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -145,7 +145,7 @@ func (s *shift) work(ctx context.Context) error {
 }
 
 // watch sends the worker's status and looks for experiments, until ctx ends.
-func (s *shift) watch(ctx context.Context, news <-chan struct{}) {
+func (s *workerSession) watch(ctx context.Context, news <-chan struct{}) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
 	for {
@@ -161,7 +161,7 @@ func (s *shift) watch(ctx context.Context, news <-chan struct{}) {
 }
 
 // findExperiments opens new experiments and closes those that are gone.
-func (s *shift) findExperiments(ctx context.Context) {
+func (s *workerSession) findExperiments(ctx context.Context) {
 	var streams []found
 	if err := s.client.once(ctx, func(ctx context.Context) (err error) {
 		streams, err = s.client.list(ctx)
@@ -191,7 +191,7 @@ func (s *shift) findExperiments(ctx context.Context) {
 
 // open starts taking an experiment's jobs if the worker meets its requirement. What fails is
 // retried at the next heartbeat.
-func (s *shift) open(ctx context.Context, f found) {
+func (s *workerSession) open(ctx context.Context, f found) {
 	s.mu.Lock()
 	known := s.experiments[f.id]
 	s.mu.Unlock()
@@ -238,7 +238,7 @@ func (s *shift) open(ctx context.Context, f found) {
 
 // inTurn returns the experiments whose jobs may be taken, starting with a different one each
 // time.
-func (s *shift) inTurn() []*opened {
+func (s *workerSession) inTurn() []*opened {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string
@@ -256,7 +256,7 @@ func (s *shift) inTurn() []*opened {
 
 // takeJobs takes a job whenever a slot is free, until ctx ends. Only this goroutine does, so
 // that a job that needs all slots gets them.
-func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
+func (s *workerSession) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 	for {
 		if s.slots.Acquire(ctx, 1) != nil {
 			return
@@ -273,7 +273,7 @@ func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 			if begun = s.slots.Acquire(r.context, rest) == nil; begun {
 				held += rest
 			} else {
-				r.giveBack()
+				r.returnJob()
 			}
 		}
 		if !begun {
@@ -288,7 +288,7 @@ func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 }
 
 // take waits for a job. It returns none when ctx ends.
-func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
+func (s *workerSession) take(ctx context.Context) (*opened, jetstream.Msg) {
 	for {
 		experiments := s.inTurn()
 		type request struct {
@@ -335,7 +335,7 @@ func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
 
 // fetch requests one job and waits for it. It cannot return early: the server would count a
 // job that it sends in the meantime as delivered.
-func (s *shift) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
+func (s *workerSession) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
 	var batch jetstream.MessageBatch
 	var err error
 	if wait == 0 {
@@ -353,7 +353,7 @@ func (s *shift) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
 }
 
 // giveAllBack ends all jobs and tells the server to deliver them to others.
-func (s *shift) giveAllBack() {
+func (s *workerSession) giveAllBack() {
 	s.mu.Lock()
 	var all []*running
 	for _, r := range s.jobs {
@@ -362,14 +362,14 @@ func (s *shift) giveAllBack() {
 	s.mu.Unlock()
 	var wait sync.WaitGroup
 	for _, r := range all {
-		wait.Go(r.giveBack)
+		wait.Go(r.returnJob)
 	}
 	wait.Wait()
 	s.client.nc.FlushTimeout(time.Second)
 }
 
 // setTrouble records what the worker cannot do, and notifies the user when that changes.
-func (s *shift) setTrouble(trouble string) {
+func (s *workerSession) setTrouble(trouble string) {
 	s.mu.Lock()
 	changed := s.trouble != trouble
 	s.trouble = trouble
@@ -380,7 +380,7 @@ func (s *shift) setTrouble(trouble string) {
 }
 
 // status returns the worker's status.
-func (s *shift) status() WorkerStatus {
+func (s *workerSession) status() WorkerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := WorkerStatus{WorkerInfo: s.info, Trouble: s.trouble, Heartbeat: s.heartbeat}
@@ -391,33 +391,33 @@ func (s *shift) status() WorkerStatus {
 	return status
 }
 
-func (s *shift) publishStatus(leaving bool) {
+func (s *workerSession) publishStatus(leaving bool) {
 	status := s.status()
 	status.Leaving = leaving
 	s.client.publishJSON(statusSubject, status)
 }
 
 // sayStatus sends the status to whoever asked, or publishes it if there is no reply subject.
-func (s *shift) sayStatus(m *nats.Msg) {
+func (s *workerSession) sayStatus(m *nats.Msg) {
 	s.client.publishJSON(cmp.Or(m.Reply, statusSubject), s.status())
 }
 
 // sayWhetherItHas tells another worker that was given a job whether this one has it.
-func (s *shift) sayWhetherItHas(m *nats.Msg) {
+func (s *workerSession) sayWhetherItHas(m *nats.Msg) {
 	var key jobWire
 	if fromJSON(m.Data, &key) {
 		s.client.publishJSON(m.Reply, hasWire{s.has(jobKey{key.Experiment, key.Job})})
 	}
 }
 
-func (s *shift) has(key jobKey) bool {
+func (s *workerSession) has(key jobKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[key] != nil
 }
 
 // troubleOf returns a function that records errors of a request.
-func (s *shift) troubleOf(what string) func(error) {
+func (s *workerSession) troubleOf(what string) func(error) {
 	return func(err error) {
 		if err == nil {
 			s.setTrouble("")

@@ -32,8 +32,8 @@ type Verdict struct {
 	Why  []string `json:"why,omitempty"` // where it did not hold, with the values
 }
 
-// asked is a value that an expression used during its evaluation.
-type asked struct {
+// usedValue is a value that an expression used during its evaluation.
+type usedValue struct {
 	text  string
 	value float64
 }
@@ -44,7 +44,7 @@ type judge struct {
 	summaries []Summary
 	levels    []int  // used where an expression names none
 	bin       string // likewise
-	asked     []asked
+	used      []usedValue
 	err       error
 }
 
@@ -122,7 +122,7 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 			}
 		}
 	}
-	j.asked = append(j.asked, asked{text, x})
+	j.used = append(j.used, usedValue{text, x})
 	return x
 }
 
@@ -212,7 +212,7 @@ func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
 // key identifies the values that were used; unknown reports whether some of them are
 // unknown.
 func (j *judge) key() (key string, unknown bool) {
-	for _, a := range j.asked {
+	for _, a := range j.used {
 		key += a.text + "\n"
 		unknown = unknown || math.IsNaN(a.value)
 	}
@@ -221,7 +221,7 @@ func (j *judge) key() (key string, unknown bool) {
 
 // ofNoBin reports whether a measure that was used has bins, but not the current one.
 func (j *judge) ofNoBin() bool {
-	for _, a := range j.asked {
+	for _, a := range j.used {
 		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
 		if !math.IsNaN(a.value) {
 			continue
@@ -249,7 +249,7 @@ func (j *judge) why(err error) string {
 		return err.Error()
 	}
 	var words []string
-	for _, a := range j.asked {
+	for _, a := range j.used {
 		unit := ""
 		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
 		if m := j.e.Measure(name); m != nil {

@@ -17,15 +17,15 @@ import (
 // and the node's buffer. The buffer of a host has no limit.
 func (f *Fabric) addClasses(n int) {
 	node, ports := &f.Plan.Nodes[n], f.ports[n]
-	if node.Deep == nil {
+	if node.QoS == nil {
 		return
 	}
 	shard := f.ShardOf(n)
-	config := buffer.Config{Size: node.Deep.Buffer, Ports: make([]buffer.Port, len(ports)), Pause: node.Deep.Pause}
+	config := buffer.Config{Size: node.QoS.Buffer, Ports: make([]buffer.Port, len(ports)), Pause: node.QoS.Pause}
 	for i := range ports {
 		config.Ports[i] = buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom}
 	}
-	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause, CutThrough: node.Deep.CutThrough}
+	c := &port.Chassis{Map: node.QoS.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.QoS.Pause, CutThrough: node.QoS.CutThrough}
 	if sw := f.Switches[n]; sw != nil {
 		sw.SetChassis(c)
 		if forward := c.Forward; f.routers != nil {

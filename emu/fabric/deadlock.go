@@ -80,7 +80,7 @@ func (f *Fabric) cycles(now units.Time) []Deadlock {
 	waits := map[place][]int{}  // from a queue to the ports through which its packets came in
 	var order []place
 	for n, sw := range f.Switches {
-		if sw == nil || f.Plan.Nodes[n].Deep == nil {
+		if sw == nil || f.Plan.Nodes[n].QoS == nil {
 			continue
 		}
 		for i, p := range sw.Ports {
@@ -169,10 +169,10 @@ func (f *Fabric) Pauses() bool { return f.guard.pauses }
 func (f *Fabric) findPauses() bool {
 	for n := range f.Plan.Nodes {
 		node := &f.Plan.Nodes[n]
-		if f.Switches[n] == nil || node.Deep == nil {
+		if f.Switches[n] == nil || node.QoS == nil {
 			continue
 		}
-		if node.Deep.Pause != nil {
+		if node.QoS.Pause != nil {
 			return true
 		}
 		for i := range node.Ports {

@@ -250,7 +250,7 @@ workload:
 func lostLossless(f *Fabric) string {
 	for n := range f.Plan.Nodes {
 		node := &f.Plan.Nodes[n]
-		if f.Switches[n] == nil || node.Deep == nil {
+		if f.Switches[n] == nil || node.QoS == nil {
 			continue
 		}
 		for i := range node.Ports {

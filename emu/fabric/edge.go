@@ -55,7 +55,7 @@ func (f *Fabric) addEdge(s *Station) {
 	h.timer = f.engineOf(s.Node).NewTimer(h)
 	h.Port = h.outlet.Service(h)
 	env := edge.Env{
-		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.Deep.Map,
+		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.QoS.Map,
 		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
 		Now: f.engineOf(s.Node).Now,
 	}

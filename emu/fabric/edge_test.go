@@ -41,7 +41,7 @@ var advising = packet.NewMessageProtocol(packet.MessageProtocol{Name: "advice", 
 // obedient is a rate control that sends at the rate it was told, and until then at the line
 // rate.
 type obedient struct {
-	cc.Deaf
+	cc.NopControl
 	rate   units.Rate
 	active bool
 	spells int

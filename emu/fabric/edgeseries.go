@@ -40,7 +40,7 @@ func followEdge(p *flows, h *edgeHost, order int32, columns []int) *edgeFlows {
 	name := p.fabric.Plan.PortName(h.station.Node, h.station.Index)
 	e := &edgeFlows{passing: newPassing(p, name, order, columns), host: h}
 	e.visit = e.look
-	h.service.Follow(e.gone)
+	h.service.Follow(e.keepLastRow)
 	return e
 }
 
@@ -76,9 +76,9 @@ func (e *edgeFlows) flow(x *edge.Flow) *flow {
 	})
 }
 
-// gone keeps the last row of a forgotten flow for the next sample. In virtual time other
+// keepLastRow keeps the last row of a forgotten flow for the next sample. In virtual time other
 // shards may run meanwhile, so it touches nothing of theirs.
-func (e *edgeFlows) gone(_ units.Time, x *edge.Flow) {
+func (e *edgeFlows) keepLastRow(_ units.Time, x *edge.Flow) {
 	if e.Closed() {
 		return
 	}

@@ -31,7 +31,7 @@ type Fabric struct {
 	Records  []*workload.Record // by flow
 
 	processOf  []*process // by node
-	crew       *crew
+	workers    *workerPool
 	ports      [][]*port.Port // by node and port
 	stations   [][]*Station   // by node and port; nil for switches
 	lookahead  units.Time     // between shards
@@ -123,7 +123,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
 	}
-	f.crew = newCrew(f)
+	f.workers = newCrew(f)
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
@@ -192,7 +192,7 @@ func (f *Fabric) addNode(n int) {
 		if sw != nil {
 			sw.Ports = append(sw.Ports, p)
 		}
-		if node.Deep == nil {
+		if node.QoS == nil {
 			p.SetPoint(engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
 		}
 		f.ports[n][i] = p
@@ -242,7 +242,7 @@ func (f *Fabric) addLink(l int) {
 			near.shard.lookahead = min(near.shard.lookahead, delay)
 		}
 		dir[d] = from.Cable(f.ports[far.Node][far.Port], near.side(), away.side(), near.shard.mailbox(away.shard), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
-		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
+		if deep := f.Plan.Nodes[far.Node].QoS; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
 		switch node := &f.Plan.Nodes[far.Node]; {

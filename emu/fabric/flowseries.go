@@ -188,7 +188,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 				continue
 			}
 			e := &flowsOf{flows: p, nic: n, order: int32(k), columns: columns[k], known: map[*nicemu.QP]*flow{}}
-			n.Follow(e.gone)
+			n.Follow(e.keepLastRow)
 			p.nics = append(p.nics, e)
 		}
 		for k, h := range f.edges() {
@@ -384,8 +384,8 @@ func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample
 	}, true
 }
 
-// gone keeps the last row of a destroyed queue pair for the next sample.
-func (n *flowsOf) gone(q *nicemu.QP) {
+// keepLastRow keeps the last row of a destroyed queue pair for the next sample.
+func (n *flowsOf) keepLastRow(q *nicemu.QP) {
 	x := n.look(q)
 	delete(n.known, q)
 	if n.Closed() {

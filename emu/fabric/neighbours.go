@@ -48,9 +48,9 @@ func (f *Fabric) mac(e plan.End) wire.MAC {
 	return wire.ReadMAC(m[:])
 }
 
-// aim prepares a packet that a switch itself generated, which has the Dest of a
+// setFirstHop prepares a packet that a switch itself generated, which has the Dest of a
 // station and no bytes, for the path through routers.
-func (f *Fabric) aim(node int, p *packet.Packet) {
+func (f *Fabric) setFirstHop(node int, p *packet.Packet) {
 	r, s := f.routers, f.station(p.Dest)
 	if r == nil || s == nil {
 		return

@@ -93,13 +93,13 @@ func (s *Station) trip(peer *Station, size, ack units.Bytes) cc.Path {
 	if peer == nil {
 		return cc.Path{}
 	}
-	w, known := s.ways[peer.ID]
+	w, known := s.paths[peer.ID]
 	if !known {
-		if s.ways == nil {
-			s.ways = map[packet.Endpoint]way{}
+		if s.paths == nil {
+			s.paths = map[packet.Endpoint]linkPath{}
 		}
-		w = s.fabric.wayBetween(s, peer)
-		s.ways[peer.ID] = w
+		w = s.fabric.pathBetween(s, peer)
+		s.paths[peer.ID] = w
 	}
 	if w == nil {
 		return cc.Path{}

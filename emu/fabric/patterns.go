@@ -26,8 +26,8 @@ type traffic struct {
 	nics      []*carrier.NIC  // of hosts with flows over RDMA
 	streams   []streamHost    // hosts with flows over TCP or NDP, by traffic and then by node
 	collector *records.Collector
-	ways      map[[2]int]way // between the first switches of two hosts
-	paths     bool           // records include paths
+	linkPaths map[[2]int]linkPath // between the first switches of two hosts
+	paths     bool                // records include paths
 }
 
 // collectAt is how many events of flows may wait to be collected, apart from those of
@@ -43,7 +43,7 @@ func (f *Fabric) addTraffic() error {
 	t := &f.traffic
 	t.collector = records.NewCollector(logs, nil)
 	t.collector.Finish = f.finish
-	t.ways = map[[2]int]way{}
+	t.linkPaths = map[[2]int]linkPath{}
 	if len(f.Plan.Traffic) == 0 {
 		return nil
 	}
@@ -370,7 +370,7 @@ func (f *Fabric) finish(r *records.Record) {
 	if from == nil || to == nil || from == to {
 		return
 	}
-	if w := f.wayOf(from, to); w != nil {
+	if w := f.cachedPath(from, to); w != nil {
 		r.Ideal = f.idealFlow(t, w, from, r.Size)
 	}
 	if f.traffic.paths {
@@ -378,16 +378,16 @@ func (f *Fabric) finish(r *records.Record) {
 	}
 }
 
-// wayOf is wayBetween, computed once for all hosts of two switches.
-func (f *Fabric) wayOf(from, to *Station) way {
+// cachedPath is pathBetween, computed once for all hosts of two switches.
+func (f *Fabric) cachedPath(from, to *Station) linkPath {
 	a, b := f.switchOf(from), f.switchOf(to)
 	if a < 0 || b < 0 {
-		return f.wayBetween(from, to)
+		return f.pathBetween(from, to)
 	}
-	w, known := f.traffic.ways[[2]int{a, b}]
+	w, known := f.traffic.linkPaths[[2]int{a, b}]
 	if !known {
-		w = f.wayBetween(from, to)
-		f.traffic.ways[[2]int{a, b}] = w
+		w = f.pathBetween(from, to)
+		f.traffic.linkPaths[[2]int{a, b}] = w
 	}
 	if w == nil {
 		return nil
@@ -411,7 +411,7 @@ func (f *Fabric) switchOf(s *Station) int {
 }
 
 // idealFlow returns the time that a flow takes alone on its path.
-func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Bytes) units.Time {
+func (f *Fabric) idealFlow(t *plan.Traffic, w linkPath, from *Station, size units.Bytes) units.Time {
 	if c := t.RDMA; c != nil {
 		mtu := c.MTU
 		if mtu == 0 {
@@ -447,7 +447,7 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 // idealStream returns the time that a flow over TCP takes alone on its path: the
 // handshake, its packets as fast as the slowest link carries them, and the
 // acknowledgement of the last.
-func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
+func idealStream(w linkPath, c *carrier.TCP, size units.Bytes) units.Time {
 	head := wire.EthernetHeader + c.MTU - c.Full()
 	syn := packet.OnWire(head + 8) // its options are longer than those of data
 	full := max(1, (size+c.Full()-1)/c.Full())
@@ -460,7 +460,7 @@ func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
 
 // idealPulled returns the time that a flow over NDP takes alone on its path: its packets as
 // fast as the slowest link carries them, and the acknowledgement of the last.
-func idealPulled(w way, c *carrier.NDP, size units.Bytes) units.Time {
+func idealPulled(w linkPath, c *carrier.NDP, size units.Bytes) units.Time {
 	head := wire.EthernetHeader + c.HeadersLen()
 	packets := max(1, (size+c.Full()-1)/c.Full())
 	first, rest := packet.OnWire(head+min(size, c.Full())), units.Bytes(0)

@@ -64,7 +64,7 @@ type Nearness struct {
 	At        units.Time  `json:"at"`
 }
 
-func nearness(a buffer.Approach, threshold units.Bytes) Nearness {
+func nearness(a buffer.HighWatermark, threshold units.Bytes) Nearness {
 	return Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
 }
 
@@ -82,11 +82,11 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 		far := f.Plan.Links[l.Link].Ends[1-l.End]
 		c.Peer = f.Plan.PortName(far.Node, far.Port)
 	}
-	if plan.Deep == nil {
+	if plan.QoS == nil {
 		c.Reason = fmt.Sprintf("%s has plain ports: give it classes with pfc, or pause", plan.Name)
 		return c, nil
 	}
-	c.Global = plan.Deep.Pause != nil
+	c.Global = plan.QoS.Pause != nil
 	chassis := sw.Chassis()
 	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.Held()
 	any, credits := c.Global, false
@@ -100,7 +100,7 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 		}
 		switch {
 		case c.Global:
-			row.Dynamic = plan.Deep.Pause.Alpha
+			row.Dynamic = plan.QoS.Pause.Alpha
 		case s.PFC != nil:
 			row.Dynamic = s.PFC.Alpha
 		}

@@ -64,7 +64,7 @@ func (h *pointHost) agent(version uint8) netip.Addr {
 func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *packet.Packet {
 	f := h.fabric
 	s := f.station(to.Origin)
-	if s == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.near(s) {
+	if s == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.isOnLink(s) {
 		return nil
 	}
 	p := h.pool.NewMessage(m)
@@ -78,8 +78,8 @@ func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *pa
 	return p
 }
 
-// near reports whether frames reach a station without routers.
-func (h *pointHost) near(s *Station) bool {
+// isOnLink reports whether frames reach a station without routers.
+func (h *pointHost) isOnLink(s *Station) bool {
 	f := h.fabric
 	if f.routers == nil {
 		return true
@@ -114,7 +114,7 @@ func (h *pointHost) send(p *packet.Packet) {
 	if p.ID == 0 {
 		p.ID = uint64(len(f.endpoints)+h.node)<<40 | sw.Originated() + 1
 	}
-	f.aim(h.node, p)
+	f.setFirstHop(h.node, p)
 	sw.Originate(now, p)
 }
 

@@ -17,10 +17,10 @@ type Progress struct {
 // standing is what a shard reports about itself while it runs, when it is asked.
 // So the run itself pays no more than a look at a flag now and then.
 type standing struct {
-	asked atomic.Bool
-	now   atomic.Int64 // units.Time
-	hops  atomic.Uint64
-	flows atomic.Uint64 // the first shard has those of all
+	requested atomic.Bool
+	now       atomic.Int64 // units.Time
+	hops      atomic.Uint64
+	flows     atomic.Uint64 // the first shard has those of all
 }
 
 // Progress returns what the shards have reported since the last call, and asks
@@ -31,14 +31,14 @@ func (f *Fabric) Progress() Progress {
 		p.Now = min(p.Now, units.Time(s.standing.now.Load()))
 		p.Hops += s.standing.hops.Load()
 		p.Flows += s.standing.flows.Load()
-		s.standing.asked.Store(true)
+		s.standing.requested.Store(true)
 	}
 	return p
 }
 
-// tell answers Progress for a shard, whose goroutine calls it between two events.
-func (f *Fabric) tell(s *Shard) {
-	if !s.standing.asked.Load() {
+// reportProgress answers Progress for a shard, whose goroutine calls it between two events.
+func (f *Fabric) reportProgress(s *Shard) {
+	if !s.standing.requested.Load() {
 		return
 	}
 	hops := uint64(0)
@@ -55,5 +55,5 @@ func (f *Fabric) tell(s *Shard) {
 	if s == f.Shards[0] { // which collects them
 		s.standing.flows.Store(f.traffic.collector.Count())
 	}
-	s.standing.asked.Store(false)
+	s.standing.requested.Store(false)
 }

@@ -424,15 +424,15 @@ func TestHostWithNIC_GetsRoCEAtTheNIC(t *testing.T) {
 	}
 }
 
-// TestCapture_ForeseesPacketsWithoutAReceiver: a capture shows as dropped exactly the packets
+// TestCapture_PredictsPacketsWithoutAReceiver: a capture shows as dropped exactly the packets
 // without a receiver.
-func TestCapture_ForeseesPacketsWithoutAReceiver(t *testing.T) {
+func TestCapture_PredictsPacketsWithoutAReceiver(t *testing.T) {
 	f := New(parse(t, star))
 	s := f.Stations[1]
 	roceFrame := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
 	nic := &packet.Packet{Flow: packet.NIC}
 	other := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
-	see := func(p *packet.Packet) packet.Fate { return s.Foresee(s.Port, p) }
+	see := func(p *packet.Packet) packet.Fate { return s.PeekFate(s.Port, p) }
 	for _, p := range []*packet.Packet{roceFrame, nic, other} {
 		if see(p) != packet.NoReceiver {
 			t.Errorf("nobody is there: %v", see(p))

@@ -116,7 +116,7 @@ func (t *tables) routers(shard *Shard) {
 	if r == nil {
 		return
 	}
-	b := &wayfinder{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
+	b := &pathComputer{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
 	b.areas, b.of = f.areas(t.adjacent)
 	// Addresses and subnets at one place have the same routes everywhere.
 	target := make([]int, len(r.owners))

@@ -637,7 +637,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		for _, version := range []uint8{4, 6} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = c.to, version, 64, wire.EthernetHeader, 100
-			f.aim(n, p)
+			f.setFirstHop(n, p)
 			f.Switches[n].Originate(0, p)
 		}
 		finish(t, f)
@@ -649,7 +649,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.endpoints) - 1)} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100
-			f.aim(n, p)
+			f.setFirstHop(n, p)
 			f.Switches[n].Originate(f.Now(), p)
 		}
 		finish(t, f)

@@ -56,7 +56,7 @@ func (f *Fabric) Shrink() {
 				p.inbox.Shrink()
 			}
 		}
-		for _, o := range s.mail.out {
+		for _, o := range s.virtualPeers.out {
 			if o != nil {
 				o.Shrink()
 			}
@@ -134,7 +134,7 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	for _, s := range f.Shards {
 		s.begin()
 	}
-	w := f.crew
+	w := f.workers
 	w.ctx, w.until, w.span, w.batch = ctx, until, min(f.lookahead, maxWindow), math.MaxInt
 	if len(f.Shards) == 1 {
 		w.batch = soloBatch
@@ -152,10 +152,10 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	return ctx.Err()
 }
 
-// crew is the workers of a fabric. Their number is the one that runs it fastest at the
+// workerPool is the workers of a fabric. Their number is the one that runs it fastest at the
 // moment, at most one for each shard. A worker runs the shards whose numbers, modulo the
 // number of workers, equal its own.
-type crew struct {
+type workerPool struct {
 	fabric  *Fabric
 	ctx     context.Context
 	until   units.Time
@@ -175,9 +175,9 @@ type crew struct {
 	plan [2][]window
 }
 
-func newCrew(f *Fabric) *crew {
+func newCrew(f *Fabric) *workerPool {
 	n := len(f.Shards)
-	c := &crew{fabric: f, next: n, choose: newTuner(n).look, plan: [2][]window{make([]window, n), make([]window, n)}}
+	c := &workerPool{fabric: f, next: n, choose: newTuner(n).look, plan: [2][]window{make([]window, n), make([]window, n)}}
 	c.barrier.init()
 	return c
 }
@@ -194,7 +194,7 @@ type window struct {
 }
 
 // lead runs the first worker, which starts alone and makes others join it.
-func (w *crew) lead() {
+func (w *workerPool) lead() {
 	began := time.Now()
 	defer func() { w.worked += time.Since(began) }()
 	active := 1
@@ -206,7 +206,7 @@ func (w *crew) lead() {
 		}
 		w.announce(0, active, turn)
 		w.plan[turn%2][0].active = w.next
-		w.meet(active, turn)
+		w.syncWorkers(active, turn)
 		w.join(active, turn)
 		active = w.next
 		if !w.window(0, turn) {
@@ -216,7 +216,7 @@ func (w *crew) lead() {
 }
 
 // join starts workers at a window until there are w.next.
-func (w *crew) join(active, turn int) {
+func (w *workerPool) join(active, turn int) {
 	for k := active; k < w.next; k++ {
 		w.others.Go(func() { w.follow(k, turn) })
 	}
@@ -224,18 +224,18 @@ func (w *crew) join(active, turn int) {
 
 // follow runs another worker, from the window at which it joins to the one at which it
 // leaves.
-func (w *crew) follow(worker, turn int) {
+func (w *workerPool) follow(worker, turn int) {
 	for active := w.active(turn); worker < active && w.window(worker, turn); {
 		turn++
 		w.announce(worker, active, turn)
-		active = w.meet(active, turn)
+		active = w.syncWorkers(active, turn)
 	}
 }
 
-// meet waits for the announcements of the workers so far, and returns how many there are from
+// syncWorkers waits for the announcements of the workers so far, and returns how many there are from
 // now on. Workers that leave do not wait again, so all wait until those have read the new
 // number.
-func (w *crew) meet(before, turn int) (active int) {
+func (w *workerPool) syncWorkers(before, turn int) (active int) {
 	w.barrier.wait(before)
 	if active = w.active(turn); active < before {
 		w.barrier.wait(before)
@@ -244,10 +244,10 @@ func (w *crew) meet(before, turn int) (active int) {
 }
 
 // active returns the number of workers from a window on.
-func (w *crew) active(turn int) int { return w.plan[turn%2][0].active }
+func (w *workerPool) active(turn int) int { return w.plan[turn%2][0].active }
 
 // handled returns how many events had been handled when a window began.
-func (w *crew) handled(turn int) (n uint64) {
+func (w *workerPool) handled(turn int) (n uint64) {
 	for i := range w.plan[turn%2] {
 		n += w.plan[turn%2][i].events
 	}
@@ -255,7 +255,7 @@ func (w *crew) handled(turn int) (n uint64) {
 }
 
 // announce contributes the shards of a worker to the choice of a window.
-func (w *crew) announce(worker, active, turn int) {
+func (w *workerPool) announce(worker, active, turn int) {
 	plan := w.plan[turn%2]
 	for k := worker; k < len(plan); k += active {
 		s, mine := w.fabric.Shards[k], &plan[k]
@@ -264,7 +264,7 @@ func (w *crew) announce(worker, active, turn int) {
 			continue
 		}
 		mine.stop = w.ctx.Err() != nil
-		if s.standing.asked.Load() {
+		if s.standing.requested.Load() {
 			mine.flows += collectAt // Progress reports only collected flows
 		}
 	}
@@ -272,7 +272,7 @@ func (w *crew) announce(worker, active, turn int) {
 
 // window runs a worker's shards for the window that all have chosen, and reports whether
 // there was one.
-func (w *crew) window(worker, turn int) bool {
+func (w *workerPool) window(worker, turn int) bool {
 	f, plan, active := w.fabric, w.plan[turn%2], w.active(turn)
 	next, flows := [2]units.Time{units.Never, units.Never}, 0
 	for k := range plan {
@@ -291,7 +291,7 @@ func (w *crew) window(worker, turn int) bool {
 	for k := worker; k < len(plan); k += active {
 		s := f.Shards[k]
 		s.receive(turn)
-		f.tell(s)
+		f.reportProgress(s)
 		if !goOn {
 			continue
 		}

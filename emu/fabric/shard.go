@@ -40,8 +40,8 @@ type Shard struct {
 	timeline []moment      // events in this shard
 	flows    records.Log   // pattern flows that ended here
 
-	mail mail
-	post post
+	virtualPeers virtualPeers
+	wallPeers    wallPeers
 
 	pauses pauses.Log
 
@@ -71,15 +71,15 @@ type process struct {
 	ports []*port.Port // to prefetch; nil if all of the fabric's fit the cache
 }
 
-// mail carries a shard's packets to other shards in virtual time, by their
+// virtualPeers carries a shard's packets to other shards in virtual time, by their
 // numbers; nil for itself.
-type mail struct {
-	out, in []*links.Outbox
-	gifts   [2][]packet.List // spare packets for their pools, by half
+type virtualPeers struct {
+	out, in      []*links.Outbox
+	sparePackets [2][]packet.List // spare packets for their pools, by half
 }
 
-// post does the same in the wall clock.
-type post struct {
+// wallPeers does the same in the wall clock.
+type wallPeers struct {
 	out, in []*links.Mailbox
 	far     []*packet.Pool // of all shards
 }
@@ -91,11 +91,11 @@ func newShards(n int) []*Shard {
 	for i, s := range makeShards(shards, pools) {
 		p := &process{engine: s.Engine, shard: s}
 		s.processes = []*process{p}
-		s.post = post{make([]*links.Mailbox, n), make([]*links.Mailbox, n), pools}
+		s.wallPeers = wallPeers{make([]*links.Mailbox, n), make([]*links.Mailbox, n), pools}
 		for j := range i {
 			there, back := &links.Mailbox{}, &links.Mailbox{}
-			s.post.out[j], shards[j].post.in[i] = there, there
-			shards[j].post.out[i], s.post.in[j] = back, back
+			s.wallPeers.out[j], shards[j].wallPeers.in[i] = there, there
+			shards[j].wallPeers.out[i], s.wallPeers.in[j] = back, back
 		}
 	}
 	return shards
@@ -124,12 +124,12 @@ func newWorkers(n int, shardOf []int, colourOf []int) ([]*Shard, []*process) {
 		for _, p := range s.processes {
 			p.inbox = links.NewInbox(p.colour.agenda, p.number)
 		}
-		s.mail = mail{out: make([]*links.Outbox, n), in: make([]*links.Outbox, n)}
-		s.mail.gifts = [2][]packet.List{make([]packet.List, n), make([]packet.List, n)}
+		s.virtualPeers = virtualPeers{out: make([]*links.Outbox, n), in: make([]*links.Outbox, n)}
+		s.virtualPeers.sparePackets = [2][]packet.List{make([]packet.List, n), make([]packet.List, n)}
 		for j := range i {
 			there, back := &links.Outbox{}, &links.Outbox{}
-			s.mail.out[j], shards[j].mail.in[i] = there, there
-			shards[j].mail.out[i], s.mail.in[j] = back, back
+			s.virtualPeers.out[j], shards[j].virtualPeers.in[i] = there, there
+			shards[j].virtualPeers.out[i], s.virtualPeers.in[j] = back, back
 		}
 	}
 	return shards, all
@@ -142,33 +142,33 @@ func makeShards(shards []*Shard, pools []*packet.Pool) []*Shard {
 	return shards
 }
 
-func (p *process) side() links.Side { return links.Side{Engine: p.engine, Pool: p.shard.Pool} }
+func (p *process) side() links.End { return links.End{Engine: p.engine, Pool: p.shard.Pool} }
 
 // join makes a link lead from one process to another.
 func (p *process) join(l *links.Link, to *process) {
 	if p.inbox != nil && p != to {
-		l.Join(to.inbox, p.shard.mail.out[to.shard.Number])
+		l.Join(to.inbox, p.shard.virtualPeers.out[to.shard.Number])
 	}
 }
 
 // mailbox returns what carries packets to another shard in the wall clock, nil if
 // none is needed.
 func (s *Shard) mailbox(to *Shard) *links.Mailbox {
-	if s.post.out == nil {
+	if s.wallPeers.out == nil {
 		return nil
 	}
-	return s.post.out[to.Number]
+	return s.wallPeers.out[to.Number]
 }
 
 // Post hands what the shard has sent to the other shards, and calls notify with
 // the number of each shard that was handed packets and the earliest arrival
 // among them. It is for the wall clock.
 func (s *Shard) Post(notify func(to int, earliest units.Time)) {
-	for j, m := range s.post.out {
+	for j, m := range s.wallPeers.out {
 		if m == nil {
 			continue
 		}
-		if earliest := m.Post(s.Pool, s.post.far[j]); earliest != units.Never {
+		if earliest := m.Post(s.Pool, s.wallPeers.far[j]); earliest != units.Never {
 			notify(j, earliest)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Shard) Post(notify func(to int, earliest units.Time)) {
 
 // Collect takes over what other shards have posted.
 func (s *Shard) Collect() {
-	for _, m := range s.post.in {
+	for _, m := range s.wallPeers.in {
 		if m != nil {
 			m.Collect(s.Pool)
 		}

@@ -11,7 +11,7 @@ import (
 
 // statics adds the static routes of one router to its table.
 type statics struct {
-	*wayfinder
+	*pathComputer
 	node   int
 	table  *router.Table
 	groups *tableBuilder

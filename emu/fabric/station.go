@@ -56,7 +56,7 @@ type Station struct {
 
 	chassis *port.Chassis // of a host with traffic classes
 	edge    *edgeHost     // of a host with an edge service
-	ways    map[packet.Endpoint]way
+	paths   map[packet.Endpoint]linkPath
 
 	Entered, EnteredBytes     uint64
 	Delivered, DeliveredBytes uint64
@@ -195,7 +195,7 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // inputTrain delivers a train whole if the device takes it.
 func (s *Station) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.trains == nil || s.edge != nil || s.takes(p) {
-		s.pool.Uncouple(p, func(q *packet.Packet) { s.Input(now, in, q) })
+		s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
 		return
 	}
 	s.countIn(p)
@@ -260,9 +260,9 @@ func (s *Station) takes(p *packet.Packet) bool {
 	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
-// Foresee returns Fine if anything at the station receives p, else NoReceiver.
+// PeekFate returns Fine if anything at the station receives p, else NoReceiver.
 // A refusal by the device shows only when it happens.
-func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
+func (s *Station) PeekFate(_ *port.Port, p *packet.Packet) packet.Fate {
 	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver

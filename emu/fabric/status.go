@@ -186,7 +186,7 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
 	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now, nil))
 	s.Trimmed = c.Trimmed
-	if deep := f.Plan.Nodes[node].Deep; deep != nil {
+	if deep := f.Plan.Nodes[node].QoS; deep != nil {
 		s.QueueLimit = deep.Buffer
 		s.Classes = make([]ClassStatus, len(plan.Classes))
 	}

@@ -54,7 +54,7 @@ func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
 			e.add(f, f.readTCP(x), x.Gauges)
 		}
 	}
-	h.Follow(e.gone)
+	h.Follow(e.keepLastRow)
 	return e
 }
 
@@ -79,9 +79,9 @@ func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
 	})
 }
 
-// gone keeps the last row of an ended flow for the next sample. In virtual time other
+// keepLastRow keeps the last row of an ended flow for the next sample. In virtual time other
 // shards may run meanwhile, so it touches nothing of theirs.
-func (e *tcpFlows) gone(_ units.Time, x *carrier.StreamFlow) {
+func (e *tcpFlows) keepLastRow(_ units.Time, x *carrier.StreamFlow) {
 	if e.Closed() {
 		return
 	}

@@ -30,7 +30,7 @@ func init() {
 
 // probe is a rate control that keeps the contents of acknowledgements.
 type probe struct {
-	cc.Deaf
+	cc.NopControl
 	Hops   int  `yaml:"hops,omitempty" jsonschema_description:"for how many hops packets have room"`
 	Silent bool `yaml:"silent,omitempty" jsonschema_description:"nothing is kept"`
 	Ack    int  `yaml:"ack,omitempty" jsonschema_description:"DSCP of acknowledgements"`

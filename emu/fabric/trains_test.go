@@ -23,7 +23,7 @@ type trainInbox struct {
 
 func (b *trainInbox) DeliverTrain(now units.Time, p *packet.Packet) {
 	b.trains++
-	b.pool.Uncouple(p, func(q *packet.Packet) { b.Deliver(now, q) })
+	b.pool.Split(p, func(q *packet.Packet) { b.Deliver(now, q) })
 }
 
 // superTCP lets a host enter a super-packet of TCP to another.

@@ -46,8 +46,8 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 	return nil
 }
 
-func (f *Fabric) side(s *Station, v6 bool) workload.Side {
-	return workload.Side{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
+func (f *Fabric) side(s *Station, v6 bool) workload.End {
+	return workload.End{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
 }
 
 // addressOf returns a station's first address of an IP version.
@@ -71,15 +71,15 @@ func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
 // back. With UC and UD a message is complete when it has left the sender.
 // It returns nil if there is no path.
 func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.IdealTime {
-	way := f.wayBetween(from, to)
-	if way == nil {
+	path := f.pathBetween(from, to)
+	if path == nil {
 		return nil
 	}
-	return func(size units.Bytes) units.Time { return idealOn(way, t, size) }
+	return func(size units.Bytes) units.Time { return idealOn(path, t, size) }
 }
 
 // idealOn returns the time that a message with a transfer's settings takes alone on a path.
-func idealOn(way way, t *workload.Transfer, size units.Bytes) units.Time {
+func idealOn(p linkPath, t *workload.Transfer, size units.Bytes) units.Time {
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	if t.IPv6 {
 		header += wire.IPv6Header - wire.IPv4Header
@@ -100,13 +100,13 @@ func idealOn(way way, t *workload.Transfer, size units.Bytes) units.Time {
 		rest += frame(roce.SendMiddle, n)
 	}
 	if t.Service != roce.RC {
-		return way[0].rate.TimeOf(first + rest)
+		return p[0].rate.TimeOf(first + rest)
 	}
-	return way.carries(first, rest) + way.carries(frame(roce.Ack, 0), 0)
+	return p.carries(first, rest) + p.carries(frame(roce.Ack, 0), 0)
 }
 
-// way is the links of a path, in order.
-type way []hop
+// linkPath is the links of a path, in order.
+type linkPath []hop
 
 type hop struct {
 	rate  units.Rate
@@ -115,9 +115,9 @@ type hop struct {
 
 // carries returns the time from the departure of the first bit of a packet to the
 // arrival of the last bit of rest, which follows it.
-func (w way) carries(first, rest units.Bytes) (t units.Time) {
+func (p linkPath) carries(first, rest units.Bytes) (t units.Time) {
 	var slowest units.Time
-	for _, h := range w {
+	for _, h := range p {
 		t += h.delay + h.rate.TimeOf(first)
 		slowest = max(slowest, h.rate.TimeOf(rest))
 	}
@@ -125,8 +125,8 @@ func (w way) carries(first, rest units.Bytes) (t units.Time) {
 }
 
 // slowest returns the rate of the slowest link; 0 if none has a rate.
-func (w way) slowest() (slowest units.Rate) {
-	for _, h := range w {
+func (p linkPath) slowest() (slowest units.Rate) {
+	for _, h := range p {
 		if h.rate > 0 && (slowest == 0 || h.rate < slowest) {
 			slowest = h.rate
 		}
@@ -134,7 +134,7 @@ func (w way) slowest() (slowest units.Rate) {
 	return slowest
 }
 
-// search is the working memory of wayBetween. It is kept for the next call: a lab
+// search is the working memory of pathBetween. It is kept for the next call: a lab
 // with a transfer of each of a thousand hosts would leave 30 MB of garbage.
 type search struct {
 	steps []step // by node
@@ -151,9 +151,9 @@ type step struct {
 // searches holds the unused ones; workers find paths during the run.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// wayBetween returns a shortest path between two stations over links that are up
+// pathBetween returns a shortest path between two stations over links that are up
 // at the start; nil if there is none.
-func (f *Fabric) wayBetween(from, to *Station) way {
+func (f *Fabric) pathBetween(from, to *Station) linkPath {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	steps := slices.Grow(s.steps[:0], len(f.Plan.Nodes))[:len(f.Plan.Nodes)]
@@ -182,7 +182,7 @@ func (f *Fabric) wayBetween(from, to *Station) way {
 	if next == len(queue) {
 		return nil
 	}
-	var w way
+	var w linkPath
 	for n := to.Node; n != from.Node; n = int(steps[n].before) {
 		l := f.Plan.Links[steps[n].link].Dir[steps[n].dir]
 		w = append(w, hop{l.Rate, l.Delay})

@@ -11,7 +11,7 @@ import (
 // begin prepares the shard for a run.
 func (s *Shard) begin() {
 	s.look()
-	for _, o := range s.mail.out {
+	for _, o := range s.virtualPeers.out {
 		if o != nil {
 			o.Begin(0)
 		}
@@ -43,7 +43,7 @@ func (s *Shard) next() (next [2]units.Time) {
 	if s.fences {
 		next[0] = min(next[0], s.Engine.Next())
 	}
-	for _, o := range s.mail.out {
+	for _, o := range s.virtualPeers.out {
 		if o != nil {
 			next[s.far] = min(next[s.far], o.First())
 		}
@@ -59,23 +59,23 @@ func (s *Shard) firsts() [2]units.Time {
 // receive takes over what other workers have sent in the previous window, and
 // from now on writes to the other half.
 func (s *Shard) receive(turn int) {
-	for j, o := range s.mail.in {
+	for j, o := range s.virtualPeers.in {
 		if o == nil {
 			continue
 		}
 		o.Deliver((turn + 1) % 2)
-		s.mail.out[j].Begin(turn % 2)
+		s.virtualPeers.out[j].Begin(turn % 2)
 	}
-	s.settle()
+	s.freeLostPackets()
 }
 
-// settle handles what was lost in the previous window, now that everything sent
+// freeLostPackets handles what was lost in the previous window, now that everything sent
 // in it has arrived.
-func (s *Shard) settle() {
+func (s *Shard) freeLostPackets() {
 	if s.fenced {
 		s.fenced = false
 		for _, p := range s.processes {
-			p.inbox.Settle()
+			p.inbox.FreeLostPackets()
 		}
 	}
 }
@@ -90,10 +90,10 @@ func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 		if j == s.Number {
 			continue
 		}
-		gift := &other.mail.gifts[(turn+1)%2][s.Number]
+		gift := &other.virtualPeers.sparePackets[(turn+1)%2][s.Number]
 		s.Pool.Adopt(gift)
 		if short := plan[j].short; short != 0 {
-			s.mail.gifts[turn%2][j].Append(s.Pool.Spare(short))
+			s.virtualPeers.sparePackets[turn%2][j].Append(s.Pool.Spare(short))
 		}
 	}
 }
@@ -160,8 +160,8 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	return events
 }
 
-// prefetch prefetches what the process will need first: where its letters land, and all its
-// ports if there is a letter for each of them on average.
+// prefetch prefetches what the process will need first: where its messages land, and all its
+// ports if there is a message for each of them on average.
 func (p *process) prefetch() {
 	p.inbox.Prefetch()
 	if p.inbox.Waiting() >= len(p.ports) {
@@ -203,14 +203,14 @@ func (s *Shard) rest() {
 	if !s.parallel {
 		return
 	}
-	for _, o := range s.mail.in {
+	for _, o := range s.virtualPeers.in {
 		if o != nil {
 			o.Deliver(0)
 			o.Deliver(1)
 		}
 	}
 	for _, p := range s.processes {
-		p.inbox.Settle()
+		p.inbox.FreeLostPackets()
 	}
 }
 

@@ -30,7 +30,7 @@ func TestWorkers_DoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, fun
 func TestWorkers_ThatComeAndGoDoNotChangeResults(t *testing.T) {
 	checkWorkers(t, drawAny, func(f *Fabric) {
 		n := 0
-		f.crew.choose = func(time.Duration, uint64) int {
+		f.workers.choose = func(time.Duration, uint64) int {
 			n++
 			return 1 + n*n%7%len(f.Shards)
 		}

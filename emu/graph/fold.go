@@ -127,7 +127,7 @@ func (l *layout) partsBelow(t int) (parts [][]int) {
 		part := []int{n}
 		seen[n] = true
 		for i := 0; i < len(part); i++ {
-			for _, m := range l.near[part[i]] {
+			for _, m := range l.neighbours[part[i]] {
 				if !seen[m] && l.tier[m] <= t {
 					seen[m] = true
 					part = append(part, m)
@@ -152,7 +152,7 @@ func (l *layout) runs(count int) [][]int {
 	}
 	for _, n := range l.order[0] {
 		run := 0
-		for _, m := range l.near[n] {
+		for _, m := range l.neighbours[n] {
 			if l.tier[m] == 1 {
 				run = of[m]
 				break
@@ -166,11 +166,11 @@ func (l *layout) runs(count int) [][]int {
 // part returns a block as a separate layout that shares its boxes with the whole.
 func (l *layout) part(b *block) *layout {
 	r := *l.rows
-	r.near = make([][]int, len(l.Nodes))
+	r.neighbours = make([][]int, len(l.Nodes))
 	for _, n := range b.nodes {
-		for _, m := range l.near[n] {
+		for _, m := range l.neighbours[n] {
 			if l.folded.of[m] == b {
-				r.near[n] = append(r.near[n], m)
+				r.neighbours[n] = append(r.neighbours[n], m)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (r *rows) number(row []int) {
 // there is one: chains of switches come out in the order of the chain.
 func (r *rows) chain(row []int) {
 	degree := func(n int) (d int) {
-		for _, m := range r.near[n] {
+		for _, m := range r.neighbours[n] {
 			if r.tier[m] == r.tier[n] {
 				d++
 			}
@@ -77,7 +77,7 @@ func (r *rows) chain(row []int) {
 			}
 			seen[n] = true
 			row = append(row, n)
-			for _, m := range slices.Backward(r.near[n]) {
+			for _, m := range slices.Backward(r.neighbours[n]) {
 				if r.tier[m] == r.tier[n] {
 					todo = append(todo, m)
 				}
@@ -96,7 +96,7 @@ func (r *rows) sortBy(t, other int) {
 	mean := make(map[int]float64, len(r.order[t]))
 	for _, n := range r.order[t] {
 		sum, count := 0.0, 0.0
-		for _, m := range r.near[n] {
+		for _, m := range r.neighbours[n] {
 			if r.tier[m] == other {
 				sum += share(m)
 				count++

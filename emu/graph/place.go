@@ -90,7 +90,7 @@ func (l *layout) layRows() {
 		width = max(width, extent(hosts), extent(row))
 	}
 	l.drop = min(max(width/9, 80), 240)
-	l.settle()
+	l.placeBoxes()
 }
 
 // switchRow puts the switches of row t above the row below, which has the given width.
@@ -180,10 +180,10 @@ func (l *layout) cut(runs [][]int, depth int) (columns []*column) {
 
 // anchor returns the switch that a host is linked to, -1 unless that is its only link.
 func (l *layout) anchor(n int) int {
-	if len(l.near[n]) != 1 || l.isHost(l.near[n][0]) {
+	if len(l.neighbours[n]) != 1 || l.isHost(l.neighbours[n][0]) {
 		return -1
 	}
-	return l.near[n][0]
+	return l.neighbours[n][0]
 }
 
 // labelRoom returns the width of the labels of links to a column's hosts.
@@ -215,7 +215,7 @@ func (l *layout) follow(row []*column, t int) {
 	for i, c := range row {
 		sum, count := 0.0, 0.0
 		for _, n := range c.nodes {
-			for _, m := range l.near[n] {
+			for _, m := range l.neighbours[n] {
 				if l.tier[m] == t {
 					sum += l.columns[m].middle()
 					count++
@@ -278,8 +278,8 @@ func extent(row []*column) float64 {
 	return row[len(row)-1].box.right() - row[0].box.left()
 }
 
-// settle puts the boxes where their columns are.
-func (l *layout) settle() {
+// placeBoxes puts the boxes where their columns are.
+func (l *layout) placeBoxes() {
 	y := 0.0
 	for t, row := range slices.Backward(l.order) {
 		for _, n := range row {

@@ -15,18 +15,18 @@ import (
 // the nodes that it joins differ in distance by one at most.
 type rows struct {
 	*plan.Plan
-	near  [][]int // by node: the node at the far end of each of its links
-	tier  []int   // by node: its row
-	order [][]int // by row: its nodes, left to right
-	place []int   // by node: its index in its row
+	neighbours [][]int // by node: the node at the far end of each of its links
+	tier       []int   // by node: its row
+	order      [][]int // by row: its nodes, left to right
+	place      []int   // by node: its index in its row
 }
 
 func newRows(p *plan.Plan) *rows {
-	r := &rows{Plan: p, near: make([][]int, len(p.Nodes)), place: make([]int, len(p.Nodes))}
+	r := &rows{Plan: p, neighbours: make([][]int, len(p.Nodes)), place: make([]int, len(p.Nodes))}
 	for _, l := range p.Links {
 		a, b := l.Ends[0].Node, l.Ends[1].Node
-		r.near[a] = append(r.near[a], b)
-		r.near[b] = append(r.near[b], a)
+		r.neighbours[a] = append(r.neighbours[a], b)
+		r.neighbours[b] = append(r.neighbours[b], a)
 	}
 	r.measure()
 	r.order = make([][]int, slices.Max(append(r.tier, 0))+1)
@@ -50,7 +50,7 @@ func (r *rows) measure() {
 	for len(reached) > 0 {
 		n := reached[0]
 		reached = reached[1:]
-		for _, m := range r.near[n] {
+		for _, m := range r.neighbours[n] {
 			if r.tier[m] == 0 && !r.isHost(m) {
 				r.tier[m] = r.tier[n] + 1
 				reached = append(reached, m)

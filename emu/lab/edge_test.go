@@ -31,11 +31,11 @@ func (*halves) New(f cc.Flow) cc.Control {
 	if f.Path.Bottleneck < f.Line {
 		return &half{rate: f.Path.Bottleneck / 2}
 	}
-	return cc.Deaf{}
+	return cc.NopControl{}
 }
 
 type half struct {
-	cc.Deaf
+	cc.NopControl
 	rate units.Rate
 }
 

@@ -287,10 +287,10 @@ func (h *holder) close() {
 // classesOf returns the classes that netns-lab has to separate at a port of a
 // host, nil for a port without classes.
 func classesOf(n *plan.Node, p *plan.Port) *netnslab.Classes {
-	if n.Deep == nil {
+	if n.QoS == nil {
 		return nil
 	}
-	c := &netnslab.Classes{Map: n.Deep.Map}
+	c := &netnslab.Classes{Map: n.QoS.Map}
 	if n.Edge.Settings != nil {
 		c.Flows = flowQueues
 	}

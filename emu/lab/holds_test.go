@@ -115,8 +115,8 @@ topology:
 			node.Ports[i].Queue.Limit = units.GB
 		}
 		if node.Kind == plan.Host {
-			node.Deep = &plan.Deep{}
-			node.Deep.Map.DSCP[26] = 3
+			node.QoS = &plan.QoS{}
+			node.QoS.Map.DSCP[26] = 3
 			node.Ports[0].Classes = []class.Class{{Name: "rest"}, {Name: "lossless", Priority: 3}}
 		}
 	}

@@ -34,8 +34,8 @@ func (e *NoAnswerError) Error() string {
 	return fmt.Sprintf("the lab's process %d has not answered for %v: weft down %s ends it, by force if need be", e.PID, e.Waited, e.Lab)
 }
 
-// patience is the context of a request that the lab has not answered yet.
-type patience struct {
+// limitedRequest is the context of a request that the lab has not answered yet.
+type limitedRequest struct {
 	context.Context
 	cancel  context.CancelCauseFunc
 	settled chan struct{}
@@ -44,8 +44,8 @@ type patience struct {
 // await returns a context for a request that ends, with a NoAnswerError as its
 // cause, when the lab should have answered. limited is false if the answer may
 // take long; a stopped process of the lab ends the context all the same.
-func (c *Client) await(ctx context.Context, limited bool) *patience {
-	p := &patience{settled: make(chan struct{})}
+func (c *Client) await(ctx context.Context, limited bool) *limitedRequest {
+	p := &limitedRequest{settled: make(chan struct{})}
 	p.Context, p.cancel = context.WithCancelCause(ctx)
 	go func() {
 		look := time.NewTicker(stoppedLook)
@@ -76,10 +76,10 @@ func (c *Client) await(ctx context.Context, limited bool) *patience {
 }
 
 // answered ends the wait but not the context, for a stream that has begun.
-func (p *patience) answered() { close(p.settled) }
+func (p *limitedRequest) answered() { close(p.settled) }
 
 // end ends the wait and the context.
-func (p *patience) end() { p.cancel(nil) }
+func (p *limitedRequest) end() { p.cancel(nil) }
 
 // dial connects to the control socket and records the PID of its owner.
 func (c *Client) dial(ctx context.Context, path string) (net.Conn, error) {

@@ -46,7 +46,7 @@ type program struct {
 	host    string
 	spec    *plan.Program
 	dilated bool
-	said    *lines
+	output  *lines
 	out     io.Writer           // also gets its standard output; may be nil
 	signals chan syscall.Signal // to send to it
 	quiet   chan struct{}       // closed when its output has ended
@@ -113,13 +113,13 @@ func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, w
 
 func (l *Lab) newProgram(host string, s *plan.Program) *program {
 	p := &program{lab: l, host: host, spec: s, signals: make(chan syscall.Signal), quiet: make(chan struct{}), over: make(chan struct{})}
-	p.said = &lines{say: func(line string) {
+	p.output = &lines{say: func(line string) {
 		if l.programs.Output != nil {
 			l.programs.Output(host, line)
 		}
 	}}
 	if s.Ready.Output != "" {
-		p.said.await = regexp.MustCompile(s.Ready.Output)
+		p.output.await = regexp.MustCompile(s.Ready.Output)
 	}
 	return p
 }
@@ -207,13 +207,13 @@ func (p *program) startInHost() error {
 		_, _ = io.Copy(to, from)
 		from.Close()
 	}
-	copies.Go(func() { listen(r, p.said) })
+	copies.Go(func() { listen(r, p.output) })
 	if p.out != nil {
-		copies.Go(func() { listen(out, io.MultiWriter(p.out, p.said)) })
+		copies.Go(func() { listen(out, io.MultiWriter(p.out, p.output)) })
 	}
 	go func() {
 		copies.Wait()
-		p.said.close()
+		p.output.close()
 		close(p.quiet)
 	}()
 	return nil
@@ -244,13 +244,13 @@ func (p *program) startInGuest() error {
 	case <-time.After(p.spec.Ready.Within):
 		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (your own image must run the agent, see docs/lab/vm.md)")
 	}
-	out := io.Writer(p.said)
+	out := io.Writer(p.output)
 	if p.out != nil {
-		out = io.MultiWriter(p.out, p.said)
+		out = io.MultiWriter(p.out, p.output)
 	}
 	go func() {
-		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: out, Stderr: p.said, Signals: p.signals})
-		p.said.close()
+		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: out, Stderr: p.output, Signals: p.signals})
+		p.output.close()
 		close(p.quiet)
 		switch {
 		case err != nil:
@@ -308,7 +308,7 @@ func (p *program) await(ctx context.Context) error {
 				return p.explain("closed its output and is not ready: " + p.missing())
 			}
 			quiet = nil
-		case <-p.said.matched():
+		case <-p.output.matched():
 		case <-tick.C:
 		}
 	}
@@ -339,7 +339,7 @@ func (p *program) missing() string {
 // explain returns an error about the program with the end of its output.
 func (p *program) explain(what string) error {
 	text := fmt.Sprintf("the command %q %s", p.name(), what)
-	if tail := p.said.tail(); tail == "" {
+	if tail := p.output.tail(); tail == "" {
 		text += "; it printed nothing"
 	} else {
 		text += "; its output:\n" + tail
@@ -354,7 +354,7 @@ func (p *program) isReady(ctx context.Context) (bool, error) {
 		text, err := p.listing(ctx)
 		return err == nil && netnslab.Listens(text, r.Port), err
 	case r.Output != "":
-		return p.said.hasMatched(), nil
+		return p.output.hasMatched(), nil
 	case r.File != "":
 		return p.look(ctx, r.File)
 	}
@@ -431,6 +431,6 @@ func (p *program) watch(warn func(error)) {
 	if p.end.code != 0 {
 		warn(fmt.Errorf("%s: the command %q has ended: %s", p.host, p.name(), p.end.reason))
 	} else {
-		p.said.say(fmt.Sprintf("the command %q has ended: %s", p.name(), p.end.reason))
+		p.output.say(fmt.Sprintf("the command %q has ended: %s", p.name(), p.end.reason))
 	}
 }

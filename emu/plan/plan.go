@@ -142,7 +142,7 @@ type Node struct {
 	// station or address, the last one applies.
 	Static  []StaticRoute
 	Router  *Router // of a switch that forwards by IP addresses; nil for any other node
-	Deep    *Deep   // nil for a node whose ports have a single plain queue each
+	QoS     *QoS    // nil for a node whose ports have a single plain queue each
 	Sysctls []Sysctl
 	Routes  []Route   // of hosts
 	Exec    []Program // of hosts with devices
@@ -182,9 +182,9 @@ func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {
 	return link - n.EdgeOverhead(HasFamily(n.Ports[port].Addresses, true))
 }
 
-// Deep is what a node has beyond plain ports. The ports of a node with Deep
+// QoS is what a node has beyond plain ports. The ports of a node with Deep
 // have Classes, all with the same priorities.
-type Deep struct {
+type QoS struct {
 	Map class.Map // maps packets to priorities; every port has a class for each
 	// Buffer is the memory that all ports of a switch share, including reserved
 	// memory: more than the sum of Reserve, Ingress.Reserve and Headroom of its

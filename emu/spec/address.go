@@ -84,7 +84,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 		p.MAC = *m
 	}
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind != plan.Host {
 			if n.Router == nil {
 				continue
@@ -255,7 +255,7 @@ func following(p netip.Prefix) netip.Prefix {
 // routes resolves the static routes of hosts.
 func (v *resolver) routes() {
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind != plan.Host {
 			continue
 		}

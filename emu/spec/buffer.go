@@ -104,7 +104,7 @@ func (v *resolver) nicRate() units.Rate {
 // how they pause and trim. It allows for everything that links do in the course
 // of the run.
 func (v *resolver) buffers() {
-	if !slices.ContainsFunc(v.deep, func(d *depth) bool { return d != nil }) {
+	if !slices.ContainsFunc(v.deep, func(d *qosFile) bool { return d != nil }) {
 		return
 	}
 	reach := v.extremes()
@@ -134,7 +134,7 @@ func (v *resolver) buffers() {
 }
 
 // share resolves how much of the buffer a class may take.
-func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) {
+func (v *resolver) share(d *qosFile, file *namedClass, m *memory, c *class.Class) {
 	ingress := file.Ingress
 	if ingress == nil {
 		ingress = &ingressFile{}
@@ -195,7 +195,7 @@ func (v *resolver) checkMemory(b *units.Bytes, what string) {
 // fill checks a switch's classes against the size of the buffer.
 func (v *resolver) fill(node int, m *memory) {
 	n, d := &v.plan.Nodes[node], v.deep[node]
-	n.Deep.Buffer = m.size
+	n.QoS.Buffer = m.size
 	var headroom, reserve units.Bytes
 	for p := range n.Ports {
 		for _, h := range n.Ports[p].Headroom {

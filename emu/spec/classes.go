@@ -17,9 +17,9 @@ import (
 // with classes has it.
 const defaultClass = "default"
 
-// depth is what the file says about a node with classes, merged with the
+// qosFile is what the file says about a node with classes, merged with the
 // settings of the node's kind.
-type depth struct {
+type qosFile struct {
 	switchFile
 	classes []*namedClass // by rising priority
 }
@@ -44,17 +44,17 @@ func (c *namedClass) bare() class.Class {
 
 // lossless reports whether packets of a class are never dropped for lack of
 // room.
-func (d *depth) lossless(c *namedClass) bool {
+func (d *qosFile) lossless(c *namedClass) bool {
 	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil
 }
 
 // classes resolves which nodes have classes, and which packets belong to each
 // class.
 func (v *resolver) classes() {
-	v.deep = make([]*depth, len(v.plan.Nodes))
+	v.deep = make([]*qosFile, len(v.plan.Nodes))
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind == plan.Host {
 			kind := kinds.Host.Classes
 			if n.VM != nil {
@@ -63,18 +63,18 @@ func (v *resolver) classes() {
 			v.checkHostClasses(kind)
 			v.checkHostClasses(file.Classes)
 			if len(kind)+len(file.Classes) > 0 {
-				v.setClasses(i, &depth{classes: v.joinClasses(file.Classes, kind)})
+				v.setClasses(i, &qosFile{classes: v.joinClasses(file.Classes, kind)})
 			}
 			continue
 		}
-		d := &depth{
+		d := &qosFile{
 			switchFile: file.join(v.Reader, kinds.Switch.switchFile),
 			classes:    v.joinClasses(file.Classes, kinds.Switch.Classes),
 		}
 		cutThrough := d.CutThrough != nil && *d.CutThrough
 		if len(d.classes) > 0 || d.Buffer.settings() != nil || d.Pause.settings() != nil || cutThrough {
 			v.setClasses(i, d)
-			n.Deep.CutThrough = cutThrough
+			n.QoS.CutThrough = cutThrough
 		}
 	}
 	for i := range v.plan.Nodes {
@@ -82,7 +82,7 @@ func (v *resolver) classes() {
 			v.takeOver(i)
 		}
 		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
-			v.setClasses(i, &depth{}) // these send by class
+			v.setClasses(i, &qosFile{}) // these send by class
 		}
 	}
 }
@@ -127,12 +127,12 @@ func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 
 // setClasses sets the classes of a node, with the priority of each, and maps
 // packets to them.
-func (v *resolver) setClasses(node int, d *depth) {
+func (v *resolver) setClasses(node int, d *qosFile) {
 	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
 		d.classes = append(d.classes, &namedClass{name: defaultClass})
 	}
 	v.deep[node] = d
-	v.plan.Nodes[node].Deep = &plan.Deep{}
+	v.plan.Nodes[node].QoS = &plan.QoS{}
 	var holder [class.Count]*namedClass
 	for _, c := range d.classes {
 		if c.at != nil {
@@ -153,12 +153,12 @@ func (v *resolver) setClasses(node int, d *depth) {
 		holder[c.priority] = c
 	}
 	slices.SortStableFunc(d.classes, func(a, b *namedClass) int { return cmp.Compare(a.priority, b.priority) })
-	v.plan.Nodes[node].Deep.Map = v.classMap(d)
+	v.plan.Nodes[node].QoS.Map = v.classMap(d)
 }
 
 // priorityHint returns the hint for a class without a priority, which may be a
 // misspelt class of the kind.
-func (d *depth) priorityHint(c *namedClass) string {
+func (d *qosFile) priorityHint(c *namedClass) string {
 	hint := "write for example priority: 3; it is the class's queue, 0 to 7, and the class that PFC pauses"
 	var others []string
 	for _, o := range d.classes {
@@ -174,7 +174,7 @@ func (d *depth) priorityHint(c *namedClass) string {
 
 // classMap maps each code point to the priority of its class, and code points
 // without a class to the default class.
-func (v *resolver) classMap(d *depth) (m class.Map) {
+func (v *resolver) classMap(d *qosFile) (m class.Map) {
 	for _, c := range d.classes {
 		if c.name != defaultClass {
 			continue
@@ -228,7 +228,7 @@ func (v *resolver) takeOver(host int) {
 		case theirs == nil || v.plan.Nodes[at].Kind == plan.Host:
 		case first < 0:
 			first = at
-			mine := &depth{}
+			mine := &qosFile{}
 			for _, c := range theirs.classes {
 				file := classFile{Weight: c.Weight, Order: c.Order}
 				if atHosts(c.Mark) {
@@ -237,8 +237,8 @@ func (v *resolver) takeOver(host int) {
 				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, classFile: file})
 			}
 			v.deep[host] = mine
-			n.Deep = &plan.Deep{Map: v.plan.Nodes[at].Deep.Map}
-		case n.Deep.Map != v.plan.Nodes[at].Deep.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
+			n.QoS = &plan.QoS{Map: v.plan.Nodes[at].QoS.Map}
+		case n.QoS.Map != v.plan.Nodes[at].QoS.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
 			v.Fail(v.Some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
 				"%s is connected to %s and %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
 			return

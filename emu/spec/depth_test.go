@@ -17,7 +17,7 @@ import (
 // pfc.Config.
 func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
-	if n.Deep == nil {
+	if n.QoS == nil {
 		for _, port := range n.Ports {
 			if port.Classes != nil || port.Headroom != [class.Count]units.Bytes{} {
 				t.Errorf("%s of the plain %s has classes", port.Name, n.Name)
@@ -40,40 +40,40 @@ func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 				t.Errorf("class %+v", c)
 			}
 			reserved += c.Reserve + c.Ingress.Reserve
-			if n.Deep.Buffer == 0 && (c.Alpha > 0 || c.Reserve > 0 || c.Ingress.Alpha > 0 || c.Ingress.Reserve > 0) {
+			if n.QoS.Buffer == 0 && (c.Alpha > 0 || c.Reserve > 0 || c.Ingress.Alpha > 0 || c.Ingress.Reserve > 0) {
 				t.Errorf("class %+v has a share of no buffer", c)
 			}
 			if f := c.PFC; f != nil {
-				if (f.Xoff > 0) == (f.Alpha > 0) || f.Quanta == 0 || f.Offset < 0 || f.Xoff > 0 && f.Offset > f.Xoff || n.Deep.Pause != nil {
+				if (f.Xoff > 0) == (f.Alpha > 0) || f.Quanta == 0 || f.Offset < 0 || f.Xoff > 0 && f.Offset > f.Xoff || n.QoS.Pause != nil {
 					t.Errorf("pfc %+v", *f)
 				}
 			}
 			if f := c.Credits; f != nil {
-				if c.PFC != nil || n.Deep.Pause != nil || f.Buffer <= 0 || f.Update <= 0 || f.Update > f.Buffer || f.Period <= 0 {
+				if c.PFC != nil || n.QoS.Pause != nil || f.Buffer <= 0 || f.Update <= 0 || f.Update > f.Buffer || f.Period <= 0 {
 					t.Errorf("credits %+v", *f)
 				}
 			}
 			if n.Kind == plan.Host && (c.PFC != nil || c.Credits != nil || c.Trim != nil || c.Limit == 0) {
 				t.Errorf("the host %s has the class %+v", n.Name, c)
 			}
-			if c.Trim != nil && n.Deep.Map.DSCP[c.Trim.DSCP] == c.Priority {
+			if c.Trim != nil && n.QoS.Map.DSCP[c.Trim.DSCP] == c.Priority {
 				t.Errorf("trimmed packets of %s stay in the class %s", n.Name, c.Name)
 			}
 		}
 		for priority, h := range port.Headroom {
 			reserved += h
-			if h != 0 && n.Deep.Pause == nil && (!has[priority] || !lossless(port.Classes, uint8(priority))) {
+			if h != 0 && n.QoS.Pause == nil && (!has[priority] || !lossless(port.Classes, uint8(priority))) {
 				t.Errorf("headroom of a lossy class at %s", n.Name)
 			}
 		}
-		for _, m := range append(append([]uint8{n.Deep.Map.Untagged}, n.Deep.Map.DSCP[:]...), n.Deep.Map.PCP[:]...) {
+		for _, m := range append(append([]uint8{n.QoS.Map.Untagged}, n.QoS.Map.DSCP[:]...), n.QoS.Map.PCP[:]...) {
 			if !has[m] {
 				t.Errorf("%s has packets of priority %d and no such class", n.Name, m)
 			}
 		}
 	}
-	if n.Deep.Buffer > 0 && reserved >= n.Deep.Buffer {
-		t.Errorf("%s reserves %v of a buffer of %v", n.Name, reserved, n.Deep.Buffer)
+	if n.QoS.Buffer > 0 && reserved >= n.QoS.Buffer {
+		t.Errorf("%s reserves %v of a buffer of %v", n.Name, reserved, n.QoS.Buffer)
 	}
 }
 
@@ -171,7 +171,7 @@ func deepFile(p pick, number int) []byte {
 func checkDepths(t rapid.TB, p *plan.Plan) {
 	t.Helper()
 	for i, n := range p.Nodes {
-		if (n.Deep == nil) != (p.Nodes[0].Deep == nil) {
+		if (n.QoS == nil) != (p.Nodes[0].QoS == nil) {
 			t.Errorf("%s and %s differ in depth", p.Nodes[0].Name, p.Nodes[i].Name)
 		}
 	}

@@ -43,7 +43,7 @@ func (edges) find(name string) (system, error) {
 func (v *resolver) edges() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
-		n, said := &v.plan.Nodes[i], v.said(i).Edge
+		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
 		if n.Kind != plan.Host {
 			continue
 		}

@@ -29,7 +29,7 @@ var overRoCE = overIPv6 + units.Bytes(roce.RC.With(roce.WriteOnlyImm).HeaderLen(
 func (v *resolver) nics() {
 	kind := v.lab.Topology.Kinds.Host.NIC
 	for i := range v.plan.Nodes {
-		n, said := &v.plan.Nodes[i], v.said(i).NIC
+		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).NIC
 		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}

@@ -28,8 +28,8 @@ func checkNIC(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	if s == nil {
 		return
 	}
-	if n.Kind != plan.Host || n.Deep == nil || n.Ports[0].Link < 0 {
-		t.Errorf("%s has a NIC, is a %v, and has %+v and %+v", n.Name, n.Kind, n.Deep, n.Ports[0])
+	if n.Kind != plan.Host || n.QoS == nil || n.Ports[0].Link < 0 {
+		t.Errorf("%s has a NIC, is a %v, and has %+v and %+v", n.Name, n.Kind, n.QoS, n.Ports[0])
 		return
 	}
 	if s.MTU < qp.MTU256 || s.MTU > qp.MTU4096 || s.MTU != s.Limits.ActiveMTU || s.DSCP > 63 || s.AckEvery < 0 || s.AskEvery < 0 ||

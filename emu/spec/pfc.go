@@ -109,7 +109,7 @@ func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extr
 	}
 }
 
-func hasPriority(d *depth, priority uint8) bool {
+func hasPriority(d *qosFile, priority uint8) bool {
 	for _, c := range d.classes {
 		if c.priority == priority {
 			return true
@@ -135,15 +135,15 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 			return
 		}
 		n.Ports[p].Headroom[0] = needs
-		if n.Deep.Pause == nil {
-			n.Deep.Pause = &config
+		if n.QoS.Pause == nil {
+			n.QoS.Pause = &config
 			continue
 		}
-		lowest := n.Deep.Pause
+		lowest := n.QoS.Pause
 		lowest.Xoff, lowest.Alpha = min(lowest.Xoff, config.Xoff), min(lowest.Alpha, config.Alpha)
 		lowest.Offset = max(lowest.Offset, config.Offset)
 	}
-	if lowest := n.Deep.Pause; lowest != nil && lowest.Xoff > 0 {
+	if lowest := n.QoS.Pause; lowest != nil && lowest.Xoff > 0 {
 		lowest.Offset = min(lowest.Offset, lowest.Xoff)
 	}
 }

@@ -56,13 +56,13 @@ type resolver struct {
 	reach      *plan.Reach
 	routed     bool                      // whether there are routers
 	gateways   map[gatewayKey]netip.Addr // the first one of each domain
-	deep       []*depth                  // of each node; nil if it has no classes
+	deep       []*qosFile                // of each node; nil if it has no classes
 
 	permutations int         // so far
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
 
-	strangers map[string]*plan.NameError // nodes that do not exist
+	unknownNodes map[string]*plan.NameError // nodes that do not exist
 }
 
 func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
@@ -74,7 +74,7 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 		ports:  map[string]plan.End{},
 		queues: map[plan.End]queueFile{},
 
-		pairsOf: map[int]int{}, strangers: map[string]*plan.NameError{},
+		pairsOf: map[int]int{}, unknownNodes: map[string]*plan.NameError{},
 	}
 	v.header()
 	v.generate()
@@ -328,10 +328,10 @@ func (v *resolver) node(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
 	if !ok {
 		v.failName(place, func() error {
-			if v.strangers[name] == nil {
-				v.strangers[name] = v.plan.NoNode(name)
+			if v.unknownNodes[name] == nil {
+				v.unknownNodes[name] = v.plan.NoNode(name)
 			}
-			return v.strangers[name]
+			return v.unknownNodes[name]
 		})
 	}
 	return node, ok

@@ -18,7 +18,7 @@ const (
 func (v *resolver) routers() (routers []int) {
 	kind := v.lab.Topology.Kinds.Switch.Address
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind != plan.Switch {
 			continue
 		}

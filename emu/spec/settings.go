@@ -24,7 +24,7 @@ const (
 func (v *resolver) settings() {
 	kind := &v.lab.Topology.Kinds.Host
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		v.checkKeys(n, file)
 		if n.Kind == plan.Switch {
 			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
@@ -88,8 +88,8 @@ func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
 	set(&n.Join, file.JoinWindow)
 }
 
-// said returns what the file says about a node.
-func (v *resolver) said(node int) *nodeFile {
+// nodeFileOf returns what the file says about a node.
+func (v *resolver) nodeFileOf(node int) *nodeFile {
 	if f := v.files[node]; f != nil {
 		return f
 	}
@@ -174,7 +174,7 @@ func (v *resolver) sysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sys
 func (v *resolver) portSettings() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.said(i)
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		queue, limit := file.Queue.over(v.hostQueue(n)), hostQueue
 		single := make([]queueFile, len(n.Ports))
 		if n.Kind == plan.Switch {

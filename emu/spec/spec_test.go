@@ -161,8 +161,8 @@ func dump(p *plan.Plan) string {
 		for _, x := range n.Exec {
 			fmt.Fprintf(&b, "  line %d runs %q env %q ready %+v\n", x.Line, x.Argv, x.Env, x.Ready)
 		}
-		if n.Deep != nil {
-			dumpDeep(&b, n.Deep)
+		if n.QoS != nil {
+			dumpDeep(&b, n.QoS)
 		}
 		dumpNIC(&b, n.NIC)
 		for j, port := range n.Ports {
@@ -173,7 +173,7 @@ func dump(p *plan.Plan) string {
 					fmt.Fprintf(&b, " on link %v", direct)
 				}
 			}
-			if n.Deep != nil {
+			if n.QoS != nil {
 				dumpClasses(&b, &port)
 				continue
 			}
@@ -213,7 +213,7 @@ func dumpMark(b *strings.Builder, mark congestion.Config) {
 }
 
 // dumpDeep prints a node's class map, without what maps to the priority Untagged.
-func dumpDeep(b *strings.Builder, d *plan.Deep) {
+func dumpDeep(b *strings.Builder, d *plan.QoS) {
 	fmt.Fprintf(b, "  deep untagged %d", d.Map.Untagged)
 	for code, priority := range d.Map.DSCP {
 		if priority != d.Map.Untagged {

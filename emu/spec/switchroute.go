@@ -73,7 +73,7 @@ func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 func (v *resolver) switchRoutes() {
 	v.routed = v.plan.Routed()
 	for i := range v.plan.Nodes {
-		if n, file := &v.plan.Nodes[i], v.said(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
+		if n, file := &v.plan.Nodes[i], v.nodeFileOf(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
 			v.staticRoutes(i, file.Routes)
 		}
 	}

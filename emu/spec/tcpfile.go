@@ -102,7 +102,7 @@ func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choi
 		e.Fail(e.Some(f.Control, e.file.By), "choose one that works with acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
 	}
 	for _, h := range hosts {
-		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.Hearer)
+		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.MessageReceiver)
 		if m := control.Feedback(); ok && m != nil && m == s.Hears() {
 			e.FailOnce(e.Some(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
 				"TCP flows have %s, and so has the edge service of %s: both would send messages about the same flows", control, e.plan.Nodes[h].Name)

@@ -18,7 +18,7 @@ const (
 )
 
 // trim resolves how the packets of a class are trimmed, nil if they are not.
-func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
+func (v *resolver) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
 	f := file.Trim.settings()
 	if f == nil {
 		return nil
@@ -54,7 +54,7 @@ func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.B
 }
 
 // trimmedClass checks the class that trimmed packets get.
-func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *plan.Port) {
+func (v *resolver) trimmedClass(d *qosFile, from *namedClass, f *trimFile, port *plan.Port) {
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
 		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })
 	})

@@ -11,7 +11,7 @@ import (
 
 // vm resolves the settings of a virtual machine.
 func (v *resolver) vm(i int) {
-	n, said := &v.plan.Nodes[i], v.said(i)
+	n, said := &v.plan.Nodes[i], v.nodeFileOf(i)
 	file := said.vmFile.over(v.Reader, v.lab.Topology.Kinds.VM.vmFile)
 	m := n.VM
 	m.Line = v.Line(said.Kind)

@@ -102,7 +102,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		next = m.key(msg.String(), msg.Text)
 	}
-	m.settle()
+	m.updateRows()
 	return m, next
 }
 
@@ -203,8 +203,8 @@ func (m *model) chosen() *row {
 	return nil
 }
 
-// settle updates the list of shown rows and keeps the selected line on the screen.
-func (m *model) settle() {
+// updateRows updates the list of shown rows and keeps the selected line on the screen.
+func (m *model) updateRows() {
 	m.sort = min(m.sort, len(m.shown())-1)
 	m.list = arrange(m.rows, &columns[m.sort], m.reverse, func(r *row) bool {
 		return (r.class == "" || m.open[r.port.Name]) && m.kind.has(r.port) &&

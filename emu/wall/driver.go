@@ -223,14 +223,14 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			}
 		}
 		d.engine.Advance(at)
-		d.post(done)
+		d.passToGroup(done)
 		if d.pending.Load() {
 			d.presence.look(d.clock.real())
 			if d.ring != nil {
 				d.ring.Submit() // the work may count what was written, or take long
 			}
 			d.runWork()
-			d.post(done) // a NIC that got work may have sent at once
+			d.passToGroup(done) // a NIC that got work may have sent at once
 		}
 		for _, i := range ready {
 			active = at
@@ -242,7 +242,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			d.devices[i].Poll(at, readBatch)
 		}
 		if len(ready) > 0 {
-			d.post(done)
+			d.passToGroup(done)
 		}
 		found := d.exchangeIO()
 		before := d.clock.Now()
@@ -314,8 +314,8 @@ const (
 	impatience   = 10 * units.Microsecond
 )
 
-// post passes to the group what was sent, all of it at done or before.
-func (d *Driver) post(done units.Time) {
+// passToGroup passes to the group what was sent, all of it at done or before.
+func (d *Driver) passToGroup(done units.Time) {
 	if d.group == nil {
 		return
 	}

@@ -35,11 +35,11 @@ type member struct {
 	// While it is asleep it does nothing before next, or before another member
 	// posts to it, or before a packet arrives from outside, which is not before
 	// the present.
-	mu     sync.Mutex
-	asleep bool
-	next   units.Time
-	mail   bool // something was posted to it
-	wake   func()
+	mu         sync.Mutex
+	asleep     bool
+	next       units.Time
+	hasPackets bool // something was posted to it
+	wake       func()
 }
 
 // NewGroup returns a group of n drivers. Packets take at least lookahead from
@@ -87,7 +87,7 @@ func (g *Group) notify(to int, earliest units.Time) {
 	m := g.members[to]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mail = true
+	m.hasPackets = true
 	if m.asleep && earliest < m.next { // otherwise it wakes early enough anyway
 		m.next = earliest
 		m.wake()
@@ -100,7 +100,7 @@ func (g *Group) sleep(i int, next units.Time) bool {
 	m := g.members[i]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mail {
+	if m.hasPackets {
 		return false
 	}
 	m.asleep, m.next = true, next
@@ -111,6 +111,6 @@ func (g *Group) sleep(i int, next units.Time) bool {
 func (g *Group) awake(i int) {
 	m := g.members[i]
 	m.mu.Lock()
-	m.asleep, m.mail = false, false
+	m.asleep, m.hasPackets = false, false
 	m.mu.Unlock()
 }

@@ -96,7 +96,7 @@ func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 	g, joinable := segmentOf(p)
 	if p.Flow == packet.Train && !(joinable && (r == nil || r.takesAll(p, &g) || !r.takes(p, &g))) {
 		// Its packets go different ways.
-		j.pool.Uncouple(p, func(q *packet.Packet) { j.Add(now, q) })
+		j.pool.Split(p, func(q *packet.Packet) { j.Add(now, q) })
 		return
 	}
 	if r != nil && !(joinable && r.takes(p, &g)) {

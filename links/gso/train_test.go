@@ -29,7 +29,7 @@ func TestTrain_HoldsThePacketsOfItsSuperPacket(t *testing.T) {
 			p.ID = id
 			id += uint64(p.Count())
 			if p.Flow == packet.Train {
-				pool.Uncouple(p, func(q *packet.Packet) { got = append(got, q) })
+				pool.Split(p, func(q *packet.Packet) { got = append(got, q) })
 			} else {
 				got = append(got, p)
 			}

@@ -216,7 +216,7 @@ func (d *device) deliverTrain(now units.Time, p *packet.Packet) {
 		d.offload.add(now, p)
 		return
 	}
-	d.Pool.Uncouple(p, func(q *packet.Packet) { d.deliver(now, q) })
+	d.Pool.Split(p, func(q *packet.Packet) { d.deliver(now, q) })
 }
 
 // skip returns the number of bytes of a frame that the device does not carry.

@@ -65,28 +65,28 @@ var ways = map[State]func(b bench){
 		_, err := b.Resolve(0, Resolve{Service: 5, Local: netip.AddrPortFrom(addrA, 1), Peer: addrB})
 		b.ok(err)
 	},
-	REQRcvd:     func(b bench) { b.receive(letters["REQ"]) },
-	SIDRREQRcvd: func(b bench) { b.receive(letters["SIDR_REQ"]) },
+	REQRcvd:     func(b bench) { b.receive(messages["REQ"]) },
+	SIDRREQRcvd: func(b bench) { b.receive(messages["SIDR_REQ"]) },
 	SIDRREPSent: func(b bench) { b.ok(b.Answer(0, 1, Answer{QPN: 3})) },
-	REPWait:     func(b bench) { b.receive(letters["MRA(REQ)"]) },
-	REPRcvd:     func(b bench) { b.receive(letters["REP"]) },
+	REPWait:     func(b bench) { b.receive(messages["MRA(REQ)"]) },
+	REPRcvd:     func(b bench) { b.receive(messages["REP"]) },
 	MRAREPSent:  func(b bench) { b.ok(b.Prolong(1, 20, nil)) },
 	MRASent:     func(b bench) { b.ok(b.Prolong(1, 20, nil)) },
 	REPSent: func(b bench) {
 		_, err := b.Accept(0, 1, Accept{QP: QP{Number: 3}})
 		b.ok(err)
 	},
-	RTUWait: func(b bench) { b.receive(letters["MRA(REP)"]) },
+	RTUWait: func(b bench) { b.receive(messages["MRA(REP)"]) },
 	Established: func(b bench) {
 		if b.State(1) == REPRcvd {
 			b.ok(b.Confirm(1, nil))
 			return
 		}
-		b.receive(letters["RTU"])
+		b.receive(messages["RTU"])
 	},
 	DREQSent: func(b bench) { b.ok(b.Disconnect(0, 1, nil)) },
-	DREQRcvd: func(b bench) { b.receive(letters["DREQ"]) },
-	TimeWait: func(b bench) { b.receive(letters["DREP"]) },
+	DREQRcvd: func(b bench) { b.receive(messages["DREQ"]) },
+	TimeWait: func(b bench) { b.receive(messages["DREP"]) },
 	Refused:  func(b bench) { b.ok(b.Reject(0, 1, Reject{})) },
 }
 
@@ -98,8 +98,8 @@ var routes = [][]State{
 	{SIDRREQSent}, {SIDRREQRcvd}, {SIDRREQRcvd, SIDRREPSent},
 }
 
-// letters is one of each message of the other side.
-var letters = map[string]msg.Message{
+// messages is one of each message of the other side.
+var messages = map[string]msg.Message{
 	"REQ":                   &msg.REQ{LocalID: theirID, Service: 5, CAGUID: theirGUID, QPN: theirQPN, PathMTU: msg.MTU1024, RemoteTimeout: 20, LocalTimeout: 20, Primary: msg.Path{ACKTimeout: 19}},
 	"REQ, another QP":       &msg.REQ{LocalID: theirID, Service: 5, CAGUID: theirGUID, QPN: 10, PathMTU: msg.MTU1024},
 	"REQ, another ID":       &msg.REQ{LocalID: 0x78, Service: 5, CAGUID: theirGUID, QPN: theirQPN, PathMTU: msg.MTU1024},
@@ -161,7 +161,7 @@ func try(t *testing.T, route []State, name string) string {
 	b.Take()
 	b.now = units.Millisecond
 	before, due := b.Counters(), b.Due()
-	b.receive(letters[name])
+	b.receive(messages[name])
 	after := b.Counters()
 	var did []string
 	if s := b.State(1); s != route[len(route)-1] {
@@ -180,7 +180,7 @@ func try(t *testing.T, route []State, name string) string {
 	if len(did) == 0 && b.Due() != due {
 		did = append(did, "prolongs")
 	}
-	a := letters[name].Attribute()
+	a := messages[name].Attribute()
 	if after.Received.Of(a) != before.Received.Of(a)+1 {
 		t.Errorf("%v, %s: it is not counted", route, name)
 	}

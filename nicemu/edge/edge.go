@@ -49,8 +49,8 @@ type Settings interface {
 	New(env Env) Service
 }
 
-// Hearer is implemented by the settings of services that take messages about ordinary flows.
-type Hearer interface {
+// MessageReceiver is implemented by the settings of services that take messages about ordinary flows.
+type MessageReceiver interface {
 	// Hears returns the protocol of these messages, nil if there is none.
 	Hears() *packet.MessageProtocol
 }

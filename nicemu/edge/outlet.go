@@ -50,11 +50,11 @@ func (o *Outlet) side(n int, f Feeder) Port {
 // Feed implements Port for one side.
 func (s *side) Feed(now units.Time, prio uint8, size units.Bytes) {
 	s.size[prio] = size
-	s.outlet.tell(now, prio)
+	s.outlet.announceNext(now, prio)
 }
 
-// tell announces the next packet of a class to the port.
-func (o *Outlet) tell(now units.Time, prio uint8) {
+// announceNext announces the next packet of a class to the port.
+func (o *Outlet) announceNext(now units.Time, prio uint8) {
 	o.port.Feed(now, prio, o.next(prio).size[prio])
 }
 
@@ -77,7 +77,7 @@ func (o *Outlet) Next(now units.Time, prio uint8) *packet.Packet {
 		}
 		if p := s.feeder.Next(now, prio); p != nil {
 			o.last[prio] = s.number
-			o.tell(now, prio)
+			o.announceNext(now, prio)
 			return p
 		}
 		s.size[prio] = 0

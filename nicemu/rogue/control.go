@@ -76,18 +76,18 @@ func (c *control) receive(i uint64) error {
 	return c.qp.PostRecv(&nicemu.RecvWR{ID: i, SGL: []nicemu.SGE{c.mr.SGE(units.Bytes(i*talkRoom), talkRoom)}})
 }
 
-// meet looks for the layer of a host, once, and tells a pair when it is found.
-func (l *Layer) meet(to qp.GID, p *pair) {
+// findPeer looks for the layer of a host, once, and tells a pair when it is found.
+func (l *Layer) findPeer(to qp.GID, p *pair) {
 	c := l.talk
 	if c == nil {
 		return
 	}
 	if x := c.peers[to]; x != nil {
-		x.tell(p)
+		x.notifyPair(p)
 		return
 	}
 	x := &peer{}
-	x.tell(p)
+	x.notifyPair(p)
 	c.peers[to] = x
 	at := netip.AddrPortFrom(nicemu.AddressOf(to), rogue.Port)
 	err := l.device.Resolve(at, nil, func(r nicemu.Resolved) {
@@ -101,7 +101,7 @@ func (l *Layer) meet(to qp.GID, p *pair) {
 		}
 		x.handle, x.qpn = h, r.QPN
 		for _, p := range x.waits {
-			x.tell(p)
+			x.notifyPair(p)
 		}
 		x.waits = nil
 	})
@@ -110,9 +110,9 @@ func (l *Layer) meet(to qp.GID, p *pair) {
 	}
 }
 
-// tell informs a pair that the host has the layer, now or once that is known: a pair of type UC
+// notifyPair informs a pair that the host has the layer, now or once that is known: a pair of type UC
 // says hello, and for others the NIC retries less often.
-func (x *peer) tell(p *pair) {
+func (x *peer) notifyPair(p *pair) {
 	switch {
 	case x.plain:
 	case x.handle == nil:

@@ -90,7 +90,7 @@ func (p *pair) other() (nicemu.Raw, error) {
 		return p.raw, nil
 	}
 	if p.spare.QP == nil {
-		t, err := p.raw.Shadow()
+		t, err := p.raw.StandbyQP()
 		if err != nil {
 			return t, err
 		}
@@ -274,7 +274,7 @@ func (f *flow) restart() {
 	f.window.Restart()
 	f.meter.Forget()
 	f.batches.clear()
-	f.open, f.flying, f.posted, f.hold = batch{}, 0, 0, 0
+	f.open, f.inFlight, f.posted, f.hold = batch{}, 0, 0, 0
 	f.probing, f.waited, f.anchor = false, false, false
 }
 
@@ -314,7 +314,7 @@ func (p *pair) replay(have int) {
 			p.wr.Flags |= nicemu.Signaled
 		}
 		if f := p.flow[v.dir]; f != nil {
-			f.post(p, now, v)
+			f.recordPost(p, now, v)
 		}
 		_ = p.live.PostSend(&p.wr) // a failure shows in its completion
 	}

@@ -111,9 +111,9 @@ func (l *Layer) Work(v []uint64) []uint64 {
 		w.Samples, w.Held, w.NoLimiter, w.Failovers, w.Lost, w.Timeouts)
 }
 
-// crowded reports whether the pairs of the NIC may send more than its line carries. Then they wait
+// isOversubscribed reports whether the pairs of the NIC may send more than its line carries. Then they wait
 // for each other in the NIC.
-func (l *Layer) crowded() bool { return l.load > l.device.Line() }
+func (l *Layer) isOversubscribed() bool { return l.load > l.device.Line() }
 
 // Over implements nicemu.Layer.
 func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {

@@ -177,7 +177,7 @@ func (p *pair) start() {
 			p.flow[dir] = newFlow(p.layer, p.raw)
 		}
 		if p.layer.config.Failover && !p.raw.Aliased() {
-			p.layer.meet(to, p)
+			p.layer.findPeer(to, p)
 		}
 	case !p.raw.Aliased():
 		p.flow[out] = newFlow(p.layer, p.raw)
@@ -301,7 +301,7 @@ func (p *pair) wake(now units.Time) {
 // weigh records the rate that the NIC's limiter allows the pair, if it has data under way.
 func (p *pair) weigh() {
 	load := units.Rate(0)
-	if f := p.flow[out]; f != nil && f.flying > 0 {
+	if f := p.flow[out]; f != nil && f.inFlight > 0 {
 		if load = p.live.RateLimit().Rate; load == 0 {
 			load = p.layer.device.Line()
 		}

@@ -10,20 +10,20 @@ import (
 
 // flow is one direction of a connection: its window, and the batches under way.
 type flow struct {
-	config  *rogue.Config
-	window  *rogue.Window
-	meter   rogue.Meter
-	mtu     units.Bytes
-	frame   units.Bytes // of mtu on the wire
-	batches fifo[batch] // closed, not completed
-	open    batch       // being posted; no bytes if there is none
-	flying  units.Bytes // posted, not completed; payload
-	posted  units.Bytes // ever; payload
-	hold    units.Bytes // batches that began before this position are not sampled
-	by      feedback
-	probing bool // over UC: nothing is posted until an echo comes
-	waited  bool // behind other pairs in the NIC; its RTTs still contain that (anchor)
-	anchor  bool // nothing is posted until nothing is under way
+	config   *rogue.Config
+	window   *rogue.Window
+	meter    rogue.Meter
+	mtu      units.Bytes
+	frame    units.Bytes // of mtu on the wire
+	batches  fifo[batch] // closed, not completed
+	open     batch       // being posted; no bytes if there is none
+	inFlight units.Bytes // posted, not completed; payload
+	posted   units.Bytes // ever; payload
+	hold     units.Bytes // batches that began before this position are not sampled
+	by       feedback
+	probing  bool // over UC: nothing is posted until an echo comes
+	waited   bool // behind other pairs in the NIC; its RTTs still contain that (anchor)
+	anchor   bool // nothing is posted until nothing is under way
 }
 
 // feedback is the source of batch feedback.
@@ -44,11 +44,11 @@ type batch struct {
 	slow  bool // posted more slowly than the NIC could send
 
 	// Over UC:
-	number uint32
-	pos    units.Bytes // on the wire
-	start  units.Time  // from which the RTT counts
-	left   bool        // it has left
-	apart  bool        // an empty WRITE after it asks for its echo
+	number       uint32
+	pos          units.Bytes // on the wire
+	start        units.Time  // from which the RTT counts
+	left         bool        // it has left
+	separateEcho bool        // an empty WRITE after it asks for its echo
 }
 
 func newFlow(l *Layer, q nicemu.Raw) *flow {
@@ -96,16 +96,16 @@ func (f *flow) unit() units.Bytes {
 // admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
 // by bytes, not by number, which would allow as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
-	queued := f.batches.len() < f.config.Queued && f.flying < units.Bytes(f.config.Queued)*f.config.Segment
+	queued := f.batches.len() < f.config.Queued && f.inFlight < units.Bytes(f.config.Queued)*f.config.Segment
 	switch {
 	case f.by == unheard:
-		return f.flying == 0 || queued
+		return f.inFlight == 0 || queued
 	case f.probing, f.batches.len() >= rogue.EchoBatches/4:
 		return false
 	case f.anchor:
-		return f.flying == 0
+		return f.inFlight == 0
 	}
-	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && queued
+	return f.inFlight == 0 || f.inFlight+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
 
 // pump posts everything that may be posted.
@@ -148,7 +148,7 @@ func (p *pair) postPart(r *request) bool {
 		p.wr.SGL = p.list
 	}
 	v.signaled, v.closes = p.signalsOn(r, f, &v, cut)
-	return p.post(&v)
+	return p.postVerb(&v)
 }
 
 // awaits reports whether something is outstanding that will let more be posted.
@@ -172,8 +172,8 @@ func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, close
 	return signals, signals
 }
 
-// post posts a verb, which is in p.wr.
-func (p *pair) post(v *verb) bool {
+// postVerb posts a verb, which is in p.wr.
+func (p *pair) postVerb(v *verb) bool {
 	now := p.layer.device.Now()
 	p.wr.ID = p.first + uint64(p.verbs.len())
 	p.wr.Flags &^= nicemu.Signaled
@@ -186,7 +186,7 @@ func (p *pair) post(v *verb) bool {
 			p.uc.closed(v)
 		}
 		v.wire = int64(f.wire(&p.wr, units.Bytes(v.n)))
-		f.post(p, now, v)
+		f.recordPost(p, now, v)
 	}
 	p.verbs.push(*v)
 	p.layer.work.Verbs++
@@ -204,9 +204,9 @@ func (p *pair) post(v *verb) bool {
 	return true
 }
 
-// post records a posted verb.
-func (f *flow) post(p *pair, now units.Time, v *verb) {
-	if f.flying == 0 {
+// recordPost records a posted verb.
+func (f *flow) recordPost(p *pair, now units.Time, v *verb) {
+	if f.inFlight == 0 {
 		f.open, f.anchor = batch{}, false
 	}
 	b := &f.open
@@ -219,7 +219,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	f.meter.Posted(units.Bytes(v.wire))
 	b.bytes += units.Bytes(v.n)
 	b.wire += units.Bytes(v.wire)
-	f.flying += units.Bytes(v.n)
+	f.inFlight += units.Bytes(v.n)
 	f.posted += units.Bytes(v.n)
 	if v.closes {
 		b.number = v.batch
@@ -230,7 +230,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 
 // done records a verb's completion; told means that its own signal arrived, at time at.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
-	f.flying -= units.Bytes(v.n)
+	f.inFlight -= units.Bytes(v.n)
 	if !v.closes || f.batches.len() == 0 {
 		return
 	}
@@ -240,16 +240,16 @@ func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 		return
 	}
 	p.sample(f, &b, f.meter.Completed(b.at, at, b.wire))
-	f.settle(p.layer.crowded())
+	f.correctRTT(p.layer.isOversubscribed())
 }
 
-// settle corrects an error of the RTTs. They are sums over consecutive batches (rogue.Meter): the
+// correctRTT corrects an error of the RTTs. They are sums over consecutive batches (rogue.Meter): the
 // time that a batch waits for other pairs of the NIC, while all together may send more than the
 // line carries, stays in them when that is over. Then the flow drains once, and the RTTs start
 // over.
-func (f *flow) settle(crowded bool) {
+func (f *flow) correctRTT(crowded bool) {
 	if f.waited && !crowded {
-		f.anchor = f.flying > 0
+		f.anchor = f.inFlight > 0
 	}
 	f.waited = crowded
 }
@@ -278,7 +278,7 @@ func (p *pair) limitChanged(f *flow) {
 		limit = 0
 	}
 	f.meter.Limited(p.layer.device.Now(), limit)
-	f.hold = f.posted - f.flying + f.config.Hold
+	f.hold = f.posted - f.inFlight + f.config.Hold
 }
 
 // limit sets the NIC's limiter to what this side may send: by its own window, and by the peer's

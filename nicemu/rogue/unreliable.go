@@ -34,10 +34,10 @@ type unreliable struct {
 	timer  *nicemu.Task
 	timed  bool // it runs
 
-	asked   []ask    // by the peer, to be answered
-	answers []answer // of the peer, not yet handled
-	spent   [2]int   // receives of data and echo to post again
-	wr      nicemu.SendWR
+	peerRequests []ask    // by the peer, to be answered
+	answers      []answer // of the peer, not yet handled
+	spent        [2]int   // receives of data and echo to post again
+	wr           nicemu.SendWR
 }
 
 // greeting is the progress of the handshake between two layers.
@@ -79,7 +79,7 @@ func newUnreliable(p *pair) *unreliable {
 func (u *unreliable) begin(to qp.GID) {
 	d := u.pair.layer.device
 	u.nonce, u.psn = uint32(d.Rand()), uint32(d.Rand())&roce.PSNMask
-	u.pair.layer.meet(to, u.pair)
+	u.pair.layer.findPeer(to, u.pair)
 }
 
 // end clears all state.
@@ -105,16 +105,16 @@ func (u *unreliable) stop() {
 	u.disarm()
 }
 
-// make makes the sides; false if the NIC has no room for them.
-func (u *unreliable) make() bool {
+// createQPs makes the sides; false if the NIC has no room for them.
+func (u *unreliable) createQPs() bool {
 	if u.data.QP != nil {
 		return true
 	}
-	data, err := u.pair.raw.Side(sideReceives)
+	data, err := u.pair.raw.AuxQP(sideReceives)
 	if err != nil {
 		return false
 	}
-	echo, err := u.pair.raw.Side(sideReceives)
+	echo, err := u.pair.raw.AuxQP(sideReceives)
 	if err != nil {
 		_ = data.Destroy()
 		return false
@@ -126,7 +126,7 @@ func (u *unreliable) make() bool {
 // greetDue repeats the Hello until the peer replies.
 func (u *unreliable) greetDue(now units.Time) {
 	to, _ := u.pair.raw.Peer()
-	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.make() {
+	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.createQPs() {
 		return
 	}
 	u.say(rogue.Hello, u.nonce)
@@ -145,7 +145,7 @@ func (u *unreliable) say(kind rogue.Kind, nonce uint32) {
 
 // hello takes the peer's Hello, or its reply to one.
 func (u *unreliable) hello(m *rogue.Message) {
-	if u.pair.flow[out] == nil || !u.make() {
+	if u.pair.flow[out] == nil || !u.createQPs() {
 		return
 	}
 	if m.Other != u.peer.Other || m.Echoes != u.peer.Echoes || m.PSN != u.peer.PSN {
@@ -215,7 +215,7 @@ func (u *unreliable) received(c *nicemu.Completion) bool {
 		return true // flushed
 	}
 	if side == 0 {
-		u.asked = append(u.asked, ask{c.Imm, c.Timestamp})
+		u.peerRequests = append(u.peerRequests, ask{c.Imm, c.Timestamp})
 	} else {
 		u.answers = append(u.answers, answer{rogue.EchoOf(c.Imm), c.Timestamp})
 	}
@@ -226,11 +226,11 @@ func (u *unreliable) received(c *nicemu.Completion) bool {
 // wake answers the peer, and handles its answers.
 func (u *unreliable) wake(now units.Time) {
 	u.repost()
-	for _, a := range u.asked {
+	for _, a := range u.peerRequests {
 		u.pair.layer.work.Echoes++
 		u.ask(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
 	}
-	u.asked = u.asked[:0]
+	u.peerRequests = u.peerRequests[:0]
 	for _, a := range u.answers {
 		u.answered(a.echo, a.at)
 	}
@@ -293,7 +293,7 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 		b.left = true
 		if u.pair.live.QP != u.data.QP {
 			// From here on the RTT is that of the empty WRITE.
-			b.start, b.pos, b.apart = u.pair.layer.device.Now(), f.meter.Position(), true
+			b.start, b.pos, b.separateEcho = u.pair.layer.device.Now(), f.meter.Position(), true
 			u.ask(u.data, b.number)
 		}
 		if !u.timed {
@@ -315,18 +315,18 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 		return // of a batch that was given up
 	}
 	for range before { // echoes arrive in order: these, or their batches, are lost
-		f.flying -= f.batches.pop().bytes
+		f.inFlight -= f.batches.pop().bytes
 		p.layer.work.Lost++
 	}
 	b := f.batches.pop()
-	f.flying -= b.bytes
+	f.inFlight -= b.bytes
 	u.probes, f.probing = 0, false
 	if before > 0 && f.window.Lost() {
 		p.limitChanged(f)
 	}
 	if !b.slow && !e.Late {
 		wire := b.wire
-		if b.apart {
+		if b.separateEcho {
 			wire = 0
 		}
 		p.sample(f, &b, f.meter.Echoed(b.pos, wire, b.start, at, e.Response))
@@ -368,7 +368,7 @@ func (u *unreliable) timeout(now units.Time) {
 		return
 	}
 	f.probing = true
-	f.batches.push(batch{number: u.number, at: now, start: now, left: true, apart: true})
+	f.batches.push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
 	u.ask(u.data, u.number)
 	u.number++
 	u.arm(f, now)

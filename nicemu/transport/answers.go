@@ -72,11 +72,11 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 }
 
 // speaks reports whether there is an acknowledgement or NAK of requests to send.
-func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.kept.owes() }
+func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.buffer.owes() }
 
 // nextAnswer is nextResponse for IRN: acknowledgements and responses are not ordered.
 func (q *QP) nextAnswer() (Kind, *fetched) {
-	if q.resp.speaks() || q.req.brought.due() {
+	if q.resp.speaks() || q.req.responses.due() {
 		return Control, nil
 	}
 	if !q.resp.answers.waiting() {

@@ -24,13 +24,13 @@ func isResponse(operation roce.Opcode) bool {
 func (q *QP) response(now units.Time, p *roce.Packet) {
 	r := &q.req
 	psn, was := psnOf(p), r.una
-	if r.brought != nil && q.late(psn, p) {
+	if r.responses != nil && q.late(psn, p) {
 		return
 	}
 	if q.state < qp.RTS || psn.From(was) >= r.window().Len() {
 		return
 	}
-	flying := r.flying
+	flying := r.inFlight
 	operation := p.BTH.Opcode.Operation()
 	kind := p.AETH.Syndrome & roce.SyndromeKind
 	upto := psn
@@ -63,7 +63,7 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 // it, which take no PSN, complete with it. At a READ or atomic it stops and returns false.
 func (q *QP) advance(upto PSN) bool {
 	r := &q.req
-	b := r.brought
+	b := r.responses
 	if b != nil && b.passed > 0 {
 		q.advancePast(upto)
 		return true
@@ -81,7 +81,7 @@ func (q *QP) advance(upto PSN) bool {
 			end = n
 		}
 		r.una = w.first.Add(end)
-		r.flying -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
+		r.inFlight -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
 		if end == w.packets {
 			q.complete(cq.Success)
 		}
@@ -95,7 +95,7 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 	r.retries, r.rnrTries, r.unready, r.moved = q.attr.RetryCount, q.attr.RNRRetry, false, now
 	q.startTimer(now)
 	r.sender.Acked(r.window())
-	q.flow.acked += uint64(flying - r.flying)
+	q.flow.acked += uint64(flying - r.inFlight)
 	if q.flow.timed {
 		newest := r.una.Add(roce.PSNMask)
 		rtt := r.stamps.since(newest, now)
@@ -104,13 +104,13 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 		}
 		if f := q.config.Feedback; f != nil {
 			f.Acked(now, Acked{
-				PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying, RTT: rtt,
+				PSN: newest, Packets: r.una.From(was), Payload: flying - r.inFlight, Flying: r.inFlight, RTT: rtt,
 				Marked: p.BTH.BECN || q.flow.marked, Packet: p,
 			})
 			q.flow.marked = false
 		}
 	}
-	q.settle()
+	q.completeLocal()
 }
 
 // refused asks the recovery to send again, unless it knows already. After an RNR NAK a responder
@@ -140,7 +140,7 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 // NACKs may overtake each other, so the PSN may be older than what is known.
 func (q *QP) selective(now units.Time, p *roce.Packet) {
 	r := &q.req
-	was, flying := r.una, r.flying
+	was, flying := r.una, r.inFlight
 	upto, seen := psnOf(p), PSN(p.Selective.PSN)
 	if q.state < qp.RTS || seen.From(was) >= r.window().Len() || !upto.Before(seen) {
 		return

@@ -56,7 +56,7 @@ func FuzzIRN(f *testing.F) {
 		}
 		for _, s := range p.sides {
 			s.checkWhole(t)
-			if n := s.qp.resp.kept.n; n > 0 {
+			if n := s.qp.resp.buffer.n; n > 0 {
 				t.Fatalf("%s: %d packets are still kept", s.name, n)
 			}
 		}

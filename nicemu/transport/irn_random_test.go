@@ -50,7 +50,7 @@ func exactlyOnce(t *rapid.T) (resent uint64) {
 	for _, s := range pair.sides {
 		s.checkWhole(t)
 		resent += s.qp.Retransmitted()
-		if n := s.qp.resp.kept.n; n > 0 {
+		if n := s.qp.resp.buffer.n; n > 0 {
 			t.Fatalf("%s: %d packets are still kept", s.name, n)
 		}
 	}

@@ -40,8 +40,8 @@ func (r *requester) done() bool {
 func (q *QP) execute(w *sendWQE) {
 	r := &q.req
 	w.first = r.free
-	if r.brought != nil {
-		w.answer = r.brought.free
+	if r.responses != nil {
+		w.answer = r.responses.free
 	}
 	r.numbered++
 	if w.Op == BindWindow {
@@ -52,9 +52,9 @@ func (q *QP) execute(w *sendWQE) {
 	w.fault = q.config.Memory.Invalidate(w.RKey).Status(memory.LocalInvalidate)
 }
 
-// settle does the work that needs no packet, once its turn has come: local operations, and the
+// completeLocal does the work that needs no packet, once its turn has come: local operations, and the
 // failure of a work request with a fault (§9.9.2). It reports when the queue is drained.
-func (q *QP) settle() {
+func (q *QP) completeLocal() {
 	for more := true; more; {
 		w := q.reached()
 		if w != nil {

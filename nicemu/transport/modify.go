@@ -54,11 +54,11 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 		return q.readyToSend(a)
 	case to == qp.RTS && (from == qp.RTS || from == qp.SQD || from == qp.SQE):
 		q.state = qp.RTS
-		q.settle()
+		q.completeLocal()
 	case to == qp.SQD && (from == qp.RTS || from == qp.SQD):
 		q.state = qp.SQD
 		q.drained = false
-		q.settle()
+		q.completeLocal()
 	default:
 		return fmt.Errorf("%w: queue pair %d cannot go from %v to %v: the order is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET", syscall.EINVAL, q.config.Number, from, to)
 	}
@@ -151,10 +151,10 @@ func (q *QP) readyToSend(a Attr) error {
 	t.SQPSN, t.Timeout, t.RetryCount = a.SQPSN, a.Timeout, a.RetryCount
 	t.RNRRetry, t.MaxRdAtomic = a.RNRRetry, a.MaxRdAtomic
 	r := &q.req
-	r.una, r.next, r.free, r.asked = a.SQPSN, a.SQPSN, a.SQPSN, a.SQPSN
+	r.una, r.next, r.free, r.requestedTo = a.SQPSN, a.SQPSN, a.SQPSN, a.SQPSN
 	r.retries, r.rnrTries = a.RetryCount, a.RNRRetry
-	if r.brought != nil {
-		r.brought.expected, r.brought.free = a.SQPSN, a.SQPSN
+	if r.responses != nil {
+		r.responses.expected, r.responses.free = a.SQPSN, a.SQPSN
 	}
 	q.state = qp.RTS
 	return nil
@@ -181,16 +181,16 @@ func (q *QP) clear() {
 	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
 	// it was sent, or is of a later one.
 	requests := stream{sender: q.req.sender, stamps: q.req.stamps, ackSince: units.Never}
-	q.req = requester{queue: q.req.queue, stream: requests, rnrTimer: units.Never, brought: q.req.brought}
-	if b := q.req.brought; b != nil {
+	q.req = requester{queue: q.req.queue, stream: requests, rnrTimer: units.Never, responses: q.req.responses}
+	if b := q.req.responses; b != nil {
 		b.free, b.receives, b.barred = 0, 0, false
 		b.clear()
 	}
 	r := &q.resp
 	r.fetches.clear()
-	r.kept.clear()
+	r.buffer.clear()
 	r.answers.drop()
-	*r = responder{fetches: r.fetches, recv: r.recv, receiver: r.receiver, kept: r.kept, answers: r.answers}
+	*r = responder{fetches: r.fetches, recv: r.recv, receiver: r.receiver, buffer: r.buffer, answers: r.answers}
 	q.receives.clear()
 	q.turn, q.drained = false, false
 	if q.req.sender != nil {

@@ -105,8 +105,8 @@ func New(c Config) (*QP, error) {
 		}
 		if q.keeps() {
 			back := recovery()
-			q.resp.kept, q.resp.answers = &kept{}, &answers{stream: stream{sender: back, ackSince: units.Never}}
-			q.req.brought = &brought{receiver: back}
+			q.resp.buffer, q.resp.answers = &reorderBuffer{}, &answers{stream: stream{sender: back, ackSince: units.Never}}
+			q.req.responses = &responseReceiver{receiver: back}
 		}
 	}
 	q.clear()
@@ -141,7 +141,7 @@ func (q *QP) Unused() (ours, theirs PSN) {
 	if !q.keeps() {
 		return ours, theirs
 	}
-	return later(ours, q.req.brought.free), later(theirs, q.resp.answers.free)
+	return later(ours, q.req.responses.free), later(theirs, q.resp.answers.free)
 }
 
 func later(a, b PSN) PSN {
@@ -176,7 +176,7 @@ func (q *QP) RTT() units.Time { return q.flow.rtt }
 
 // Outstanding returns the window of PSNs and the payload of SENDs and WRITEs sent and not
 // acknowledged.
-func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.flying }
+func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.inFlight }
 
 // Receive handles a packet for this queue pair; if its bytes are modelled, Payload has Length
 // bytes. Of its headers only those of the opcode are used. grh precedes a datagram's payload in the
@@ -201,7 +201,7 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 		q.foreign(p)
 	case isResponse(op.Operation()):
 		if q.keeps() && op.Operation() != roce.Ack {
-			q.brings(now, p)
+			q.receiveResponse(now, p)
 		} else {
 			q.response(now, p)
 		}
@@ -230,7 +230,7 @@ func (q *QP) Deadline() units.Time {
 func (q *QP) Expire(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now
-		q.settle()
+		q.completeLocal()
 	}
 	if q.req.rnrTimer <= now {
 		q.resume(now)
@@ -360,7 +360,7 @@ func (q *QP) mtu() uint32 { return 1 << q.mtuShift }
 
 func (q *QP) setMTU(n units.Bytes) {
 	q.mtuShift = uint8(bits.TrailingZeros64(uint64(n)))
-	if b := q.req.brought; b != nil {
+	if b := q.req.responses; b != nil {
 		b.mtuShift = q.mtuShift
 	}
 }

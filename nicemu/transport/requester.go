@@ -20,18 +20,18 @@ type requester struct {
 	queue    ring[sendWQE] // not yet completed
 	numbered int           // how many have PSNs: the oldest
 
-	stream              // of the request packets
-	free    PSN         // the first unused
-	near    int         // position of locate's last result
-	fetches int         // READs and atomics under way
-	flying  units.Bytes // payload in the window, each byte once
-	most    units.Bytes // limit of flying; 0 means no limit
+	stream               // of the request packets
+	free     PSN         // the first unused
+	near     int         // position of locate's last result
+	fetches  int         // READs and atomics under way
+	inFlight units.Bytes // payload in the window, each byte once
+	most     units.Bytes // limit of flying; 0 means no limit
 
 	rnrTimer units.Time // nothing is sent before; units.Never if not
 	unready  bool       // an RNR NAK has arrived, and nothing was acknowledged since
 	rnrTries uint8      // left
 
-	brought *brought // of IRN
+	responses *responseReceiver // of IRN
 
 	old [atomicLen]byte // result of an atomic, before it goes to memory
 }
@@ -77,7 +77,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		q.flushSends()
 		return nil
 	}
-	q.settle()
+	q.completeLocal()
 	return nil
 }
 
@@ -123,14 +123,14 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	if w.fault != cq.Success || psn == w.first && !q.mayBegin(w) {
 		return 0, nil, false
 	}
-	if r.most > 0 && r.flying > 0 && r.flying+q.payload(w, psn) > r.most {
+	if r.most > 0 && r.inFlight > 0 && r.inFlight+q.payload(w, psn) > r.most {
 		return q.probe()
 	}
 	n := uint32(1)
 	if w.Op == Read {
 		n = w.packets
 	}
-	if q.keeps() && w.Op.fetches() && r.brought.free.From(r.brought.expected) > windowLimit/2 {
+	if q.keeps() && w.Op.fetches() && r.responses.free.From(r.responses.expected) > windowLimit/2 {
 		return 0, nil, false
 	}
 	return psn, w, r.window().Len()+n <= windowLimit
@@ -153,7 +153,7 @@ func (q *QP) probe() (psn PSN, w *sendWQE, ok bool) {
 // its message, if there is one.
 func (q *QP) fills(w *sendWQE, psn PSN) bool {
 	r := &q.req
-	return psn.Add(1) == r.next && r.flying+q.payload(w, r.next) > r.most
+	return psn.Add(1) == r.next && r.inFlight+q.payload(w, r.next) > r.most
 }
 
 // SetWindow limits the payload of SENDs and WRITEs sent and not acknowledged; 0 means no limit, as
@@ -165,7 +165,7 @@ func (q *QP) SetWindow(n units.Bytes) { q.req.most = n }
 func (q *QP) Refuse(s cq.Status) {
 	if kind, _, _, w := q.choose(); kind == Request {
 		w.fault = s
-		q.settle()
+		q.completeLocal()
 	}
 }
 
@@ -181,8 +181,8 @@ func (r *requester) number() bool {
 	r.numbered++
 	w.first = r.free
 	r.free = r.free.Add(w.packets)
-	if r.brought != nil {
-		r.brought.number(w)
+	if r.responses != nil {
+		r.responses.number(w)
 	}
 	return true
 }
@@ -244,7 +244,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	r := &q.req
 	if f := q.segment(w, psn, p); f != memory.OK {
 		w.fault = f.Status(memory.Local)
-		q.settle()
+		q.completeLocal()
 		return false
 	}
 	covers := uint32(1)
@@ -262,11 +262,11 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		if r.una == r.next {
 			r.moved = now
 		}
-		if b := r.brought; b != nil && (w.Op == SendInvalidate || w.Op.atomic()) {
+		if b := r.responses; b != nil && (w.Op == SendInvalidate || w.Op.atomic()) {
 			b.barrier, b.barred = w.first.Add(w.packets-1), true
 		}
 		r.next = r.next.Add(covers)
-		r.flying += units.Bytes(p.Length)
+		r.inFlight += units.Bytes(p.Length)
 	}
 	if q.flow.timed {
 		r.stamps.sent(psn, now, again, r.window())
@@ -285,7 +285,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	}
 	q.timeAnswer(now, p, psn.Add(covers))
 	if q.reached() != nil {
-		q.settle()
+		q.completeLocal()
 	}
 	return true
 }
@@ -293,10 +293,10 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 // unacknowledged counts the packet just sent as complete, as UC and UD do (§9.8.2, §9.8.3).
 func (q *QP) unacknowledged(w *sendWQE) {
 	r := &q.req
-	r.una, r.flying = r.next, 0
+	r.una, r.inFlight = r.next, 0
 	if r.next == w.first.Add(w.packets) {
 		q.complete(cq.Success)
-		q.settle()
+		q.completeLocal()
 	}
 }
 
@@ -310,8 +310,8 @@ func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
 	if r.urge && q.config.Service == roce.RC {
 		p.BTH.AckReq, r.urge = true, false
 	}
-	if p.BTH.AckReq && (!r.waits() || r.asked.Before(end)) {
-		r.asked = end
+	if p.BTH.AckReq && (!r.waits() || r.requestedTo.Before(end)) {
+		r.requestedTo = end
 	}
 }
 
@@ -349,7 +349,7 @@ func (q *QP) timeout(now units.Time) {
 // lost reports packets that will be sent again.
 func (q *QP) lost(now units.Time, timeout bool) {
 	if f := q.config.Feedback; f != nil {
-		payload := q.req.flying
+		payload := q.req.inFlight
 		if q.keeps() {
 			payload = min(payload, units.Bytes(q.mtu())) // the others may have arrived
 		}
@@ -359,7 +359,7 @@ func (q *QP) lost(now units.Time, timeout bool) {
 
 // sendAgain records that packets that asked for an answer will be sent again.
 func (q *QP) sendAgain(now units.Time) {
-	q.req.asked = q.req.una
+	q.req.requestedTo = q.req.una
 	q.startTimer(now)
 }
 
@@ -414,7 +414,7 @@ func (q *QP) complete(s cq.Status) {
 	}
 	r.numbered = max(0, r.numbered-1)
 	r.near = max(0, r.near-1)
-	if b := r.brought; b != nil {
+	if b := r.responses; b != nil {
 		b.passed, b.near = max(0, b.passed-1), max(0, b.near-1)
 	}
 }
@@ -444,9 +444,9 @@ func (q *QP) flushSends() {
 	}
 	r := &q.req
 	r.una, r.free = r.next, r.next
-	r.numbered, r.near, r.fetches, r.flying = 0, 0, 0, 0
+	r.numbered, r.near, r.fetches, r.inFlight = 0, 0, 0, 0
 	r.ackSince, r.rnrTimer = units.Never, units.Never
-	if b := r.brought; b != nil {
+	if b := r.responses; b != nil {
 		b.clear()
 	}
 }

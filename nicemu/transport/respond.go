@@ -285,7 +285,7 @@ func (q *QP) afterNak() {
 func (q *QP) dropReplies() {
 	r := &q.resp
 	r.fetches.clear()
-	r.kept.clear()
+	r.buffer.clear()
 	r.answers.drop()
 	r.replies, r.ackDue, r.nak = 0, false, 0
 }

@@ -10,13 +10,13 @@ import (
 // responder is the receiving side of a queue pair.
 type responder struct {
 	expected    PSN
-	msn         uint32   // messages done, 24 bits (§9.7.7)
-	received    uint32   // receive requests completed, 24 bits
-	established bool     // a packet has arrived
-	early       bool     // the payload of the current packet is in memory
-	receiver    Receiver // of RC: what to do with packets out of order
-	kept        *kept    // of IRN: packets out of order
-	answers     *answers // of IRN: to READs and atomics
+	msn         uint32         // messages done, 24 bits (§9.7.7)
+	received    uint32         // receive requests completed, 24 bits
+	established bool           // a packet has arrived
+	early       bool           // the payload of the current packet is in memory
+	receiver    Receiver       // of RC: what to do with packets out of order
+	buffer      *reorderBuffer // of IRN: packets out of order
+	answers     *answers       // of IRN: to READs and atomics
 
 	// The message under way.
 	message  message
@@ -107,12 +107,12 @@ func (q *QP) request(p *roce.Packet) {
 		return
 	}
 	r.nak = 0 // a NAK not sent yet is outdated
-	if r.kept.empty() {
+	if r.buffer.empty() {
 		q.perform(p)
 		return
 	}
-	if s := r.kept.find(r.expected); s != nil {
-		r.kept.remove(s) // there was no receive request for it
+	if s := r.buffer.find(r.expected); s != nil {
+		r.buffer.remove(s) // there was no receive request for it
 	}
 	q.perform(p)
 	q.replay()

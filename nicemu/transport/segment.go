@@ -110,7 +110,7 @@ func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
 	} else {
 		p.Send = roce.SendETH{Receive: w.receive, Packet: k}
 	}
-	b := q.req.brought
+	b := q.req.responses
 	p.BTH.MigReq = b.barred && !b.barrier.Before(q.req.una)
 }
 

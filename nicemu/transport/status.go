@@ -40,7 +40,7 @@ func (q *QP) bitmaps() (b Bitmaps) {
 		return b
 	}
 	b.Count, b.Bits = r.Bitmaps()
-	b.Kept = q.resp.kept.n + q.req.brought.kept.n
+	b.Kept = q.resp.buffer.n + q.req.responses.buffer.n
 	return b
 }
 
@@ -60,7 +60,7 @@ func (q *QP) Queued() (n units.Bytes) {
 func (q *QP) Status() Status {
 	r := &q.req
 	return Status{
-		Window: r.window(), Posted: r.queue.n, Flying: r.flying, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
+		Window: r.window(), Posted: r.queue.n, Flying: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
 		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
 		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.n, Replying: q.resp.replies,
 		Bitmaps: q.bitmaps(),

@@ -7,20 +7,20 @@ import "github.com/weftlab/weft/sim/units"
 type stream struct {
 	sender Sender // nil if nothing is acknowledged: UC and UD
 
-	una, next PSN        // the window
-	asked     PSN        // after the newest for which an answer was requested
-	urge      bool       // the next packet requests one
-	ackSince  units.Time // when the ACK timer was started; units.Never while it does not run
-	retries   uint8      // left
-	moved     units.Time // when the window moved up, or became non-empty
-	stamps    stamps
+	una, next   PSN        // the window
+	requestedTo PSN        // after the newest for which an answer was requested
+	urge        bool       // the next packet requests one
+	ackSince    units.Time // when the ACK timer was started; units.Never while it does not run
+	retries     uint8      // left
+	moved       units.Time // when the window moved up, or became non-empty
+	stamps      stamps
 }
 
 func (s *stream) window() Window { return Window{s.una, s.next} }
 
 // waits reports whether an answer was requested for an outstanding packet.
 func (s *stream) waits() bool {
-	n := s.asked.From(s.una)
+	n := s.requestedTo.From(s.una)
 	return n > 0 && n <= s.window().Len()
 }
 

@@ -257,13 +257,13 @@ func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 		wr.SGL = nil
 	}
 	if k.datagrams {
-		return k.aim(wr)
+		return k.resolveAddressHandle(wr)
 	}
 	return true
 }
 
-// aim finds the address handle of a datagram.
-func (k *queue) aim(wr *transport.SendWR) bool {
+// resolveAddressHandle finds the address handle of a datagram.
+func (k *queue) resolveAddressHandle(wr *transport.SendWR) bool {
 	h, err := get[pathed](k.session, wr.Path, "address handle")
 	if err != nil {
 		return false

@@ -97,7 +97,7 @@ func (f *netFlow) settle() {
 	w := f.w
 	for f.rp.Speaks() {
 		x := new(FRP)
-		f.rp.Say(packet.FlowKey{Flow: int32(f.number)}, x)
+		f.rp.NextMessage(packet.FlowKey{Flow: int32(f.number)}, x)
 		w.after(0, func() { f.forward(x, 0) })
 	}
 	if at := f.rp.Timer(); at != f.armed {

@@ -15,7 +15,7 @@ import (
 // each period after that it sends one FRP, and the response sets its rate. A flow-stop ends
 // that; if the flow goes on, it begins as a new one.
 type Reaction struct {
-	cc.Deaf
+	cc.NopControl
 	config *Config
 	line   units.Rate
 	clock  Clock
@@ -54,9 +54,9 @@ type notice struct {
 const maxDue = 2
 
 var (
-	_ cc.Control = (*Reaction)(nil)
-	_ cc.Speaker = (*Reaction)(nil)
-	_ cc.Sized   = (*Reaction)(nil)
+	_ cc.Control       = (*Reaction)(nil)
+	_ cc.MessageSender = (*Reaction)(nil)
+	_ cc.Sized         = (*Reaction)(nil)
 )
 
 // New returns the reaction point of a flow at a port with line rate line. c must have passed
@@ -150,11 +150,11 @@ func (r *Reaction) say(now units.Time, k Kind) {
 	r.frps++
 }
 
-// Speaks implements cc.Speaker.
+// Speaks implements cc.MessageSender.
 func (r *Reaction) Speaks() bool { return r.waiting > 0 }
 
-// Say implements cc.Speaker.
-func (r *Reaction) Say(key packet.FlowKey, body packet.Body) {
+// NextMessage implements cc.MessageSender.
+func (r *Reaction) NextMessage(key packet.FlowKey, body packet.Body) {
 	n := r.due[0]
 	r.due[0] = r.due[1]
 	r.waiting--

@@ -45,7 +45,7 @@ func (s *script) at(now units.Time, do func(r *Reaction)) {
 func (s *script) note(now units.Time) {
 	for s.r.Speaks() {
 		var f FRP
-		s.r.Say(queuePair, &f)
+		s.r.NextMessage(queuePair, &f)
 		counted := ""
 		if f.Counted {
 			counted = ", counted"
@@ -265,7 +265,7 @@ func TestReactionsDoNotAllocate(t *testing.T) {
 		r.Tick(now + 50*us)
 		r.Active(now+60*us, false)
 		for r.Speaks() {
-			r.Say(queuePair, body)
+			r.NextMessage(queuePair, body)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations a flow", n)

@@ -65,7 +65,7 @@ const (
 
 // Control is the state of one flow.
 type Control struct {
-	cc.Deaf
+	cc.NopControl
 	config      *Config
 	mtu, packet units.Bytes
 	line        units.Rate

@@ -7,9 +7,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDeafSetsNoLimit: Deaf sets no limit, whatever its inputs.
-func TestDeafSetsNoLimit(t *testing.T) {
-	var c cc.Control = cc.Deaf{}
+// TestNopControl_SetsNoLimit: NopControl sets no limit, whatever its inputs.
+func TestNopControl_SetsNoLimit(t *testing.T) {
+	var c cc.Control = cc.NopControl{}
 	c.Line(0, units.Gbps)
 	c.Sent(0, 1000)
 	c.Acked(1, &cc.Ack{Acked: 1000, Sent: 1000, RTT: 1, Marked: true})

@@ -74,7 +74,7 @@ type Traits struct {
 	// Burst is how much is sent at line rate before a gap enforces the rate; 0 means one
 	// packet.
 	Burst units.Bytes
-	// MessageDSCP is the DSCP of the messages that a Speaker sends, 0 to 63.
+	// MessageDSCP is the DSCP of the messages that a MessageSender sends, 0 to 63.
 	MessageDSCP uint8
 	// WakeIdle means that Tick is called at the instant that Timer returns even while the flow
 	// has nothing to send.

@@ -38,7 +38,7 @@ const unlimited = units.Bytes(math.MaxInt64)
 
 // Control is the state of one flow.
 type Control struct {
-	cc.Deaf
+	cc.NopControl
 	config         *Config
 	mtu            units.Bytes
 	cwnd, ssthresh units.Bytes

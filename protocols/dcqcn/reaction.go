@@ -32,7 +32,7 @@ import (
 // Rates are whole b/s, alpha has 30 binary digits. The precision of a NIC is
 // not published.
 type Reaction struct {
-	cc.Deaf
+	cc.NopControl
 	config       *Config
 	line         units.Rate // of the port
 	rate, target units.Rate // line if not limited; rate <= target

@@ -40,7 +40,7 @@ func init() {
 
 // Control is the state of one flow.
 type Control struct {
-	cc.Deaf
+	cc.NopControl
 	config      *Config
 	line        units.Rate
 	mtu, packet units.Bytes

@@ -49,7 +49,7 @@ func init() {
 
 // Control is the state of one flow (Algorithm 1).
 type Control struct {
-	cc.Deaf
+	cc.NopControl
 	config *Config
 	line   units.Rate // B_NIC
 	t      units.Time // T; 0 if not known yet

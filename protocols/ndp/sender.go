@@ -54,7 +54,7 @@ type Start struct {
 type state uint8
 
 const (
-	flying   state = iota // sent, and nothing heard about it yet
+	inFlight state = iota // sent, and nothing heard about it yet
 	waiting               // to be sent again
 	received              // acknowledged
 )
@@ -144,8 +144,8 @@ func (s *Sender) Ready() bool { return s.phase == Active && s.credit > 0 && s.ha
 // has reports whether there is a packet to send.
 func (s *Sender) has() bool { return s.waits > 0 || s.nxt < s.count && s.nxt-s.una < span }
 
-// settle drops credit for which there is nothing to send, and ends a complete connection.
-func (s *Sender) settle() {
+// dropUnusedCredit drops credit for which there is nothing to send, and ends a complete connection.
+func (s *Sender) dropUnusedCredit() {
 	if s.una == s.count {
 		s.phase = Done
 	}
@@ -201,7 +201,7 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 	if seq == s.count-1 {
 		h.Flags |= FlagLast
 	}
-	s.settle()
+	s.dropUnusedCredit()
 	return s.length(seq), true
 }
 
@@ -238,7 +238,7 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 		s.counted.NACKs++
 		// A packet that is sent again takes another path, if there is one: a late NACK is
 		// recognised by its path.
-		if seq, x := s.find(h.Seq); x != nil && x.state == flying && (x.path == h.Path || s.config.Paths == 1) {
+		if seq, x := s.find(h.Seq); x != nil && x.state == inFlight && (x.path == h.Path || s.config.Paths == 1) {
 			s.answered++
 			s.paths.note(x.path, true)
 			s.lose(seq, x)
@@ -252,7 +252,7 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 		s.pulled += uint32(more)
 		s.credit += int(more)
 	}
-	s.settle()
+	s.dropUnusedCredit()
 }
 
 // hear records that the network is alive.
@@ -303,7 +303,7 @@ func (s *Sender) lose(seq int64, x *slot) {
 // Returned handles the header of a data packet that a switch has sent back.
 func (s *Sender) Returned(now units.Time, h *Header) {
 	seq, x := s.find(h.Seq)
-	if s.phase != Active || x == nil || x.state != flying || x.path != h.Path {
+	if s.phase != Active || x == nil || x.state != inFlight || x.path != h.Path {
 		return
 	}
 	s.hear(now)
@@ -312,7 +312,7 @@ func (s *Sender) Returned(now units.Time, h *Header) {
 	if s.credit == 0 && !s.expects() {
 		s.credit = 1
 	}
-	s.settle()
+	s.dropUnusedCredit()
 }
 
 // expects reports whether PULLs are still expected, for packets in flight or for those that
@@ -348,7 +348,7 @@ func (s *Sender) Timer() units.Time {
 func (s *Sender) prune() {
 	for s.launched.len() > 0 {
 		l := s.launched.first()
-		if x := s.slot(l.seq); l.seq >= s.una && x.state == flying && x.at == l.at {
+		if x := s.slot(l.seq); l.seq >= s.una && x.state == inFlight && x.at == l.at {
 			return
 		}
 		s.launched.pop()
@@ -378,6 +378,6 @@ func (s *Sender) Tick(now units.Time) {
 				s.failure = fmt.Sprintf("no answer after %d timeouts in a row", s.tries)
 			}
 		}
-		s.settle()
+		s.dropUnusedCredit()
 	}
 }

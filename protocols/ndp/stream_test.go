@@ -19,7 +19,7 @@ func checkSender(t failer, s *Sender) {
 	flies, waits := 0, 0
 	for k := s.una; k < s.nxt; k++ {
 		switch s.slot(k).state {
-		case flying:
+		case inFlight:
 			flies++
 		case waiting:
 			waits++

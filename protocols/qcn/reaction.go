@@ -31,7 +31,7 @@ import (
 // Beyond rpg_threshold the periods are half as long. All periods vary, by 15% up and
 // down. A flow that reaches rpg_max_rate is no longer limited.
 type Reaction struct {
-	cc.Deaf
+	cc.NopControl
 	config *Config
 	line   units.Rate
 	// rand belongs to the flow, so that it does not matter when Tick is called.

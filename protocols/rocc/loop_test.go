@@ -12,21 +12,21 @@ const us, ms = units.Microsecond, units.Millisecond
 // bottleneck models flows that always send, as a fluid, through one queue with a
 // congestion point, and the messages that come back.
 type bottleneck struct {
-	params Params
-	config Config
-	point  Point
-	flows  []*Reaction
-	queue  float64 // bytes, as sent
-	next   units.Time
-	now    units.Time
-	mail   []letter
-	rand   *rand.Rand
+	params    Params
+	config    Config
+	point     Point
+	flows     []*Reaction
+	queue     float64 // bytes, as sent
+	next      units.Time
+	now       units.Time
+	inTransit []delivery
+	rand      *rand.Rand
 	// disturb returns the delays after which copies of a message to a flow arrive.
 	disturb func(flow int) []units.Time
 	sent    float64 // through the bottleneck
 }
 
-type letter struct {
+type delivery struct {
 	at   units.Time
 	flow int
 	m    Feedback
@@ -45,15 +45,15 @@ func newBottleneck(flows int, line units.Rate) *bottleneck {
 // run runs until end, in steps of a microsecond.
 func (b *bottleneck) run(end units.Time) {
 	for ; b.now < end; b.now += us {
-		kept := b.mail[:0]
-		for _, l := range b.mail {
+		kept := b.inTransit[:0]
+		for _, l := range b.inTransit {
 			if l.at <= b.now {
 				b.flows[l.flow].Message(b.now, &l.m)
 			} else {
 				kept = append(kept, l)
 			}
 		}
-		b.mail = kept
+		b.inTransit = kept
 		in := 0.0
 		for _, f := range b.flows {
 			f.Tick(b.now)
@@ -69,7 +69,7 @@ func (b *bottleneck) run(end units.Time) {
 		b.point.Update(units.Bytes(b.queue))
 		for i := range b.flows {
 			for _, delay := range b.disturb(i) {
-				b.mail = append(b.mail, letter{b.now + delay, i, Feedback{CP: CP{Queue: 1}, Rate: b.point.Rate(), DeltaF: b.params.DeltaF}})
+				b.inTransit = append(b.inTransit, delivery{b.now + delay, i, Feedback{CP: CP{Queue: 1}, Rate: b.point.Rate(), DeltaF: b.params.DeltaF}})
 			}
 		}
 	}
@@ -123,12 +123,12 @@ func TestNoLastingHarm(t *testing.T) {
 		{"doubled", func(*bottleneck, int) []units.Time { return []units.Time{usual, usual + 30*us} }, 0.95, 0.9, 1.1},
 		{"forged: the least rate, for each flow now and then", func(b *bottleneck, flow int) []units.Time {
 			if b.rand.IntN(10) == 0 {
-				b.mail = append(b.mail, letter{b.now + us, flow, Feedback{CP: CP{Queue: 2}, DeltaF: b.params.DeltaF}})
+				b.inTransit = append(b.inTransit, delivery{b.now + us, flow, Feedback{CP: CP{Queue: 2}, DeltaF: b.params.DeltaF}})
 			}
 			return []units.Time{usual}
 		}, 0.4, 0.3, 1.5},
 		{"forged: the line rate, as of the congestion point", func(b *bottleneck, flow int) []units.Time {
-			b.mail = append(b.mail, letter{b.now + us, flow, Feedback{CP: CP{Queue: 1}, Rate: 4000, DeltaF: b.params.DeltaF}})
+			b.inTransit = append(b.inTransit, delivery{b.now + us, flow, Feedback{CP: CP{Queue: 1}, Rate: 4000, DeltaF: b.params.DeltaF}})
 			return []units.Time{usual}
 		}, 0.9, 0.5, 3},
 	} {

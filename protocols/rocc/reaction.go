@@ -18,7 +18,7 @@ import (
 // The paper keeps a limiter that is no longer needed until its queue is empty. That would
 // make no difference: such a limiter passes as much as the line does.
 type Reaction struct {
-	cc.Deaf
+	cc.NopControl
 	config *Config
 	line   units.Rate // R_max
 

@@ -37,7 +37,7 @@ func init() {
 
 // Control is the state of one flow.
 type Control struct {
-	cc.Deaf
+	cc.NopControl
 	config      *Config
 	mtu, packet units.Bytes
 	path        units.Time // base_target + #hops × ħ

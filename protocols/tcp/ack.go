@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// news is the information that one acknowledgement brings.
-type news struct {
+// ackInfo is the information that one acknowledgement brings.
+type ackInfo struct {
 	payload units.Bytes // newly known to have arrived
 	packets uint32
 	rtt     units.Time // of the newest segment with a known RTT; 0 if there is none
@@ -82,7 +82,7 @@ func (s *Sender) opened(now units.Time, g *Segment) {
 
 // acknowledged handles an acknowledgement of everything before offset at.
 func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
-	var n news
+	var n ackInfo
 	before := s.una
 	s.sample.fresh()
 	s.selected(now, g, at, &n)
@@ -109,34 +109,34 @@ func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
 		s.counted.Marks++
 	}
 	s.judge(now, n.payload)
-	s.tell(now, &n, marked)
+	s.notifyCC(now, &n, marked)
 	s.proportion(&n)
 	s.rearm(now, &n)
 }
 
 // finish ends the connection: everything is acknowledged.
-func (s *Sender) finish(now units.Time, g *Segment, n *news) {
-	s.tell(now, n, g.Flags&ECE != 0 && s.ecn)
+func (s *Sender) finish(now units.Time, g *Segment, n *ackInfo) {
+	s.notifyCC(now, n, g.Flags&ECE != 0 && s.ecn)
 	s.phase, s.answer = Done, false
 	s.stop()
 	s.control.Active(now, false)
 }
 
-// tell passes an acknowledgement to the rate control. If the control lowers its window
+// notifyCC passes an acknowledgement to the rate control. If the control lowers its window
 // for a mark, tell starts a window reduction.
-func (s *Sender) tell(now units.Time, n *news, marked bool) {
+func (s *Sender) notifyCC(now units.Time, n *ackInfo, marked bool) {
 	if n.payload == 0 && !marked {
 		return
 	}
 	a := cc.Ack{
 		Acked: s.Acked(), Sent: min(units.Bytes(s.nxt)*s.full, s.size), Newly: n.payload, Packets: n.packets,
-		InFlight: s.flying, RTT: n.rtt, Marked: marked,
+		InFlight: s.inFlight, RTT: n.rtt, Marked: marked,
 	}
 	if s.sampling {
 		a.Delivery = s.sample.take(s.rtt.least)
 	}
 	before := s.control.Window()
-	flying := s.flying + n.payload
+	flying := s.inFlight + n.payload
 	s.control.Acked(now, &a)
 	if !marked || s.episode != open {
 		return
@@ -150,7 +150,7 @@ func (s *Sender) tell(now units.Time, n *news, marked bool) {
 }
 
 // advance removes segments that are acknowledged in order, up to una.
-func (s *Sender) advance(now units.Time, una int64, n *news) {
+func (s *Sender) advance(now units.Time, una int64, n *ackInfo) {
 	for k := s.una; k < una; k++ {
 		r := s.at(k)
 		if r.state&sacked != 0 {
@@ -163,12 +163,12 @@ func (s *Sender) advance(now units.Time, una int64, n *news) {
 }
 
 // deliver records that a segment has arrived.
-func (s *Sender) deliver(now units.Time, k int64, r *record, n *news) {
+func (s *Sender) deliver(now units.Time, k int64, r *record, n *ackInfo) {
 	size := s.length(k)
 	n.payload += size
 	n.packets++
 	if r.state.flies() {
-		s.flying -= size
+		s.inFlight -= size
 	}
 	if r.state.waits() {
 		s.waiting--
@@ -192,7 +192,7 @@ func (s *Sender) deliver(now units.Time, k int64, r *record, n *news) {
 }
 
 // selected handles the selective acknowledgements. at is the cumulative acknowledgement.
-func (s *Sender) selected(now units.Time, g *Segment, at units.Bytes, n *news) {
+func (s *Sender) selected(now units.Time, g *Segment, at units.Bytes, n *ackInfo) {
 	if !s.selective {
 		return
 	}
@@ -242,7 +242,7 @@ func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
 }
 
 // rearm rearms the timers.
-func (s *Sender) rearm(now units.Time, n *news) {
+func (s *Sender) rearm(now units.Time, n *ackInfo) {
 	if !n.moved && !n.sacked {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // fixed is a control whose window losses and marks halve, and nothing raises.
 type fixed struct {
-	cc.Deaf
+	cc.NopControl
 	window, least units.Bytes
 	rate          units.Rate
 	burst         units.Bytes
@@ -191,8 +191,8 @@ func checkSender(t failer, s *Sender) {
 			arrived++
 		}
 	}
-	if flying != s.flying || waiting != s.waiting || arrived != s.arrived {
-		t.Fatalf("%d bytes fly, %d wait, %d arrived; the sender says %d, %d, %d", flying, waiting, arrived, s.flying, s.waiting, s.arrived)
+	if flying != s.inFlight || waiting != s.waiting || arrived != s.arrived {
+		t.Fatalf("%d bytes fly, %d wait, %d arrived; the sender says %d, %d, %d", flying, waiting, arrived, s.inFlight, s.waiting, s.arrived)
 	}
 	if s.phase == Established && s.nxt > 0 && s.nxt > s.una && s.rtoAt == units.Never && !s.tail.due {
 		t.Fatal("something is under way and no timeout is armed")

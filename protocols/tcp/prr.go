@@ -20,7 +20,7 @@ func (r *reduction) begin(flight units.Bytes, keeps bool) {
 }
 
 // proportion sets the window until the next acknowledgement.
-func (s *Sender) proportion(n *news) {
+func (s *Sender) proportion(n *ackInfo) {
 	r := &s.prr
 	if !r.active {
 		return
@@ -32,18 +32,18 @@ func (s *Sender) proportion(n *news) {
 	}
 	r.delivered += n.payload
 	var more units.Bytes
-	if s.flying > target {
+	if s.inFlight > target {
 		more = units.Bytes((float64(r.delivered)*float64(target)+float64(r.flight)-1)/float64(r.flight)) - r.out
 	} else {
 		more = max(r.delivered-r.out, n.payload)
 		if n.moved && !r.missed {
 			more += s.full // SafeACK
 		}
-		more = min(target-s.flying, more)
+		more = min(target-s.inFlight, more)
 	}
 	if r.out == 0 {
 		more = max(more, s.full) // the first segment is retransmitted at once
 	}
 	r.missed = false
-	r.window = max(1, s.flying+more, s.flying) // 0 would mean no limit
+	r.window = max(1, s.inFlight+more, s.inFlight) // 0 would mean no limit
 }

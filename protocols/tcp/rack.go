@@ -55,8 +55,8 @@ func (s *Sender) duplicates(from, to units.Bytes) {
 	r.persist = wideRounds
 }
 
-// calm records the end of a recovery.
-func (r *rack) calm() {
+// resetReoWnd records the end of a recovery.
+func (r *rack) resetReoWnd() {
 	if r.persist == 0 {
 		return
 	}
@@ -65,8 +65,8 @@ func (r *rack) calm() {
 	}
 }
 
-// patience returns the reordering window (RFC 8985 §6.2, step 4).
-func (s *Sender) patience() units.Time {
+// reoWnd returns the reordering window (RFC 8985 §6.2, step 4).
+func (s *Sender) reoWnd() units.Time {
 	r := &s.rack
 	if !r.reordered && (s.episode == recovery || s.episode == loss || s.arrived >= threshold) {
 		return 0
@@ -103,7 +103,7 @@ func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
 	if r.top == 0 || s.outstanding() == 0 {
 		return 0, due
 	}
-	wait = r.rtt + s.patience()
+	wait = r.rtt + s.reoWnd()
 	for k := s.una; k < s.nxt; k++ {
 		x := s.at(k)
 		if x.at > r.at || x.at == r.at && k >= r.segment {
@@ -127,7 +127,7 @@ func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
 // lose marks a segment in flight as lost.
 func (s *Sender) lose(k int64, x *record) units.Bytes {
 	n := s.length(k)
-	s.flying -= n
+	s.inFlight -= n
 	x.state = x.state&^resent | lost
 	s.waiting++
 	s.again = min(s.again, k)
@@ -136,7 +136,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 
 // recoverFrom starts a recovery. again means that another recovery has just ended.
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
-	before := s.flying + found + newly
+	before := s.inFlight + found + newly
 	s.counted.Recoveries++
 	s.undo.begin(s.acked, s.resentFlying())
 	if s.episode == cwr {
@@ -150,7 +150,7 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again boo
 }
 
 // reconsider ends the recovery if it is over or was spurious.
-func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
+func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *ackInfo) {
 	mending := s.episode == recovery || s.episode == loss
 	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
 		s.spurious(now)
@@ -160,7 +160,7 @@ func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 		return // marks are old until CWR has arrived
 	}
 	if mending {
-		s.rack.calm()
+		s.rack.resetReoWnd()
 		s.over = true
 	}
 	s.episode = open
@@ -174,7 +174,7 @@ func (s *Sender) spurious(now units.Time) {
 		x := s.at(k)
 		if x.state.waits() {
 			s.waiting--
-			s.flying += s.length(k)
+			s.inFlight += s.length(k)
 		}
 		x.state &^= lost | resent
 	}
@@ -203,7 +203,7 @@ func (s *Sender) expired(now units.Time) {
 		s.undo.begin(s.acked, s.resentFlying())
 	}
 	var found units.Bytes
-	wait := s.rack.rtt + s.patience()
+	wait := s.rack.rtt + s.reoWnd()
 	for k := s.una; k < s.nxt; k++ {
 		x := s.at(k)
 		if x.state.flies() && (k == s.una || x.at+wait <= now) {

@@ -25,16 +25,16 @@ type Receiver struct {
 	scale                      uint8
 	recents                    uint8 // number of entries in recent
 
-	next   units.Bytes // all before it has arrived: offset in the stream, FIN counts as a byte
-	finAt  units.Bytes // of the FIN, -1 while unknown
-	ahead  []span      // ranges that arrived beyond next, in order, disjoint
-	recent [maxBlocks]units.Bytes
-	double span
-	waits  units.Bytes // in order but not acknowledged
-	echo   uint32      // timestamp to echo
-	said   units.Bytes // acknowledged so far
-	owes   units.Bytes
-	quick  int // acknowledgements left that are not delayed
+	next         units.Bytes // all before it has arrived: offset in the stream, FIN counts as a byte
+	finAt        units.Bytes // of the FIN, -1 while unknown
+	ahead        []span      // ranges that arrived beyond next, in order, disjoint
+	recent       [maxBlocks]units.Bytes
+	double       span
+	waits        units.Bytes // in order but not acknowledged
+	echo         uint32      // timestamp to echo
+	acknowledged units.Bytes // acknowledged so far
+	owes         units.Bytes
+	quick        int // acknowledgements left that are not delayed
 
 	compression
 	rtt, asked units.Time // of the handshake, 0 if not known; when our SYN left
@@ -141,7 +141,7 @@ func (r *Receiver) take(now units.Time, g *Segment) {
 		to++
 	}
 	// Echo the timestamp of the segment that advances the window (RFC 7323 §4.3).
-	if r.timestamps && g.Timestamps && from <= r.said && int32(g.TSVal-r.echo) > 0 {
+	if r.timestamps && g.Timestamps && from <= r.acknowledged && int32(g.TSVal-r.echo) > 0 {
 		r.echo = g.TSVal
 	}
 	switch {
@@ -312,7 +312,7 @@ func (r *Receiver) head(now units.Time, g *Segment, at units.Bytes) {
 	if r.quick > 0 {
 		r.quick--
 	}
-	r.said = at
+	r.acknowledged = at
 }
 
 // acknowledge fills in an acknowledgement, with a FIN once everything has arrived.

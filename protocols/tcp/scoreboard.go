@@ -45,9 +45,9 @@ type scoreboard struct {
 	high     int64 // one beyond the highest that has arrived
 	again    int64 // no segment before it waits for retransmission
 
-	flying  units.Bytes // payload in flight
-	waiting int32       // segments that wait for retransmission
-	arrived int32       // segments that are sacked but not acknowledged in order
+	inFlight units.Bytes // payload in flight
+	waiting  int32       // segments that wait for retransmission
+	arrived  int32       // segments that are sacked but not acknowledged in order
 }
 
 // firstRing is the number of records that a flow starts with: room for an initial window of

@@ -141,7 +141,7 @@ func (s *Sender) SRTT() units.Time { return s.rtt.srtt }
 func (s *Sender) RTO() units.Time  { return s.rtt.rto }
 
 // InFlight returns the payload in flight.
-func (s *Sender) InFlight() units.Bytes { return s.flying }
+func (s *Sender) InFlight() units.Bytes { return s.inFlight }
 
 // length returns the payload of a segment.
 func (s *Sender) length(k int64) units.Bytes {
@@ -200,7 +200,7 @@ func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	if s.burster != nil && s.pace <= now {
 		s.burst = s.burster.Burst()
 		if w := s.window(); w > 0 {
-			s.burst = min(s.burst, w-s.flying+n)
+			s.burst = min(s.burst, w-s.inFlight+n)
 		}
 	}
 	s.burst = max(0, s.burst-n)
@@ -218,7 +218,7 @@ func (s *Sender) next() (k int64, ok bool) {
 		return 0, false
 	}
 	w := s.window()
-	return k, w == 0 || s.flying == 0 || s.flying+s.length(k) <= w
+	return k, w == 0 || s.inFlight == 0 || s.inFlight+s.length(k) <= w
 }
 
 // Message passes a message of its protocol to the rate control. The remaining time until the
@@ -336,12 +336,12 @@ func (s *Sender) send(now units.Time, g *Segment, k int64) {
 	// A retransmission is not ECN-capable (RFC 3168 §6.1.5), except with DCTCP, as in Linux.
 	g.ECT = s.ecn && (fresh || s.config.ECN == DCTCP)
 	r.at = now
-	s.flying += n
+	s.inFlight += n
 	if s.sampling {
 		s.sample.sent(now, r, s.left(k), idle)
 	}
 	if s.nxt == s.count && s.sampling {
-		s.sample.limit(s.flying)
+		s.sample.limit(s.inFlight)
 	}
 	size := s.onWire(g)
 	s.control.Sent(now, size)
@@ -361,7 +361,7 @@ func (s *Sender) resend(now units.Time, r *record, n units.Bytes) {
 	case r.state.waits():
 		s.waiting--
 	case r.state.flies(): // a probe: it counts as in flight once
-		s.flying -= n
+		s.inFlight -= n
 	}
 	if r.state&lost != 0 {
 		r.state |= resent
@@ -411,7 +411,7 @@ func (s *Sender) Tick(now units.Time) {
 	}
 	if s.rack.due <= now {
 		s.judge(now, 0)
-		s.proportion(&news{})
+		s.proportion(&ackInfo{})
 	}
 	if s.tail.at <= now {
 		s.tail.at = units.Never

@@ -49,7 +49,7 @@ func (s *Sender) probed(again bool) {
 }
 
 // tailAnswered checks an acknowledgement against the probe (RFC 8985 §7.4.2).
-func (s *Sender) tailAnswered(now units.Time, at units.Bytes, n *news) {
+func (s *Sender) tailAnswered(now units.Time, at units.Bytes, n *ackInfo) {
 	t := &s.tail
 	if !t.out || at < t.end {
 		return

@@ -20,7 +20,7 @@ import (
 // the paper's pseudo-code, in b/s and picoseconds; products are rounded before an
 // addition, so that all machines compute the same.
 type Timely struct {
-	cc.Deaf
+	cc.NopControl
 	config *Config
 	line   units.Rate
 	rate   float64

@@ -27,7 +27,7 @@ const (
 
 	Protocol int32 = -3 // of a protocol that a system defines: has a Message
 
-	Train int32 = -4 // stands for several packets of a real program, see Pool.Uncouple
+	Train int32 = -4 // stands for several packets of a real program, see Pool.Split
 )
 
 // Packet is one frame in the network. Exactly one holder owns it at a time (a queue,

@@ -16,7 +16,7 @@ const chunk = 256
 
 // Pool recycles packets so that moving one costs no allocation. It belongs to one
 // thread. Among the pools of NewPools, a packet returns to the pool that it came
-// from: if another pool frees it, it waits among that pool's strangers to be
+// from: if another pool frees it, it waits among that pool's foreign packets to be
 // collected. Pools of NewTradingPools keep the packets that they free, which are
 // still in the processor's cache, and trade their surplus.
 type Pool struct {
@@ -27,7 +27,7 @@ type Pool struct {
 	nics               stack   // with a RoCE each
 	messages           []stack // with a Message each, by protocol
 	live               int
-	strangers          []List // by the number of their home pool
+	foreignPackets     []List // by the number of their home pool
 
 	// Render returns the complete wire bytes of a packet that HasBytes, made in buf
 	// unless Frame has them: for Materialise, for Clone if there are several pools,
@@ -42,7 +42,7 @@ type Pool struct {
 func NewPools(n int) []*Pool {
 	pools := make([]*Pool, n)
 	for i := range pools {
-		pools[i] = &Pool{number: uint8(i), strangers: make([]List, n)}
+		pools[i] = &Pool{number: uint8(i), foreignPackets: make([]List, n)}
 	}
 	return pools
 }
@@ -52,15 +52,15 @@ func NewPools(n int) []*Pool {
 func NewTradingPools(n int) []*Pool {
 	pools := make([]*Pool, n)
 	for i := range pools {
-		pools[i] = &Pool{strangers: make([]List, 1)}
+		pools[i] = &Pool{foreignPackets: make([]List, 1)}
 	}
 	return pools
 }
 
 // Strangers removes and returns the packets that l has freed and that came from the pool from.
 func (l *Pool) Strangers(from *Pool) List {
-	s := l.strangers[from.number]
-	l.strangers[from.number] = List{}
+	s := l.foreignPackets[from.number]
+	l.foreignPackets[from.number] = List{}
 	return s
 }
 
@@ -185,7 +185,7 @@ func (l *Pool) Free(p *Packet) {
 		p.Message.Inner = nil
 	}
 	if p.home != l.number {
-		l.strangers[p.home].Push(p)
+		l.foreignPackets[p.home].Push(p)
 		return
 	}
 	l.live--

@@ -175,7 +175,7 @@ func TestStrangers(t *testing.T) {
 		t.Fatalf("%d live, %d supers; %d live away", home.Live(), home.Supers(), away.Live())
 	}
 	if l := home.Strangers(away); !l.Empty() {
-		t.Error("the home pool has strangers")
+		t.Error("the home pool has foreign packets")
 	}
 	l := away.Strangers(home)
 	for p := l.Pop(); p != nil; p = l.Pop() {
@@ -188,7 +188,7 @@ func TestStrangers(t *testing.T) {
 		t.Error("a NIC's packet is not used again")
 	}
 	if again := away.Strangers(home); !again.Empty() {
-		t.Error("strangers are given twice")
+		t.Error("foreign packets are given twice")
 	}
 }
 

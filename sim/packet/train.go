@@ -6,7 +6,7 @@ package packet
 // It saves the work for each packet where all of them pass at once: links without rate and delay,
 // and ports that do nothing but count. It crosses the fabric within one event, and never waits in a
 // queue or on a link. Code that cannot treat all of its packets alike replaces it with them
-// (Uncouple).
+// (Split).
 
 // Count returns the number of packets that p stands for: 1 unless it is a Train.
 func (p *Packet) Count() int {
@@ -16,8 +16,8 @@ func (p *Packet) Count() int {
 	return int(p.Piece.More) + 1
 }
 
-// Uncouple frees a Train of l and calls f with each of its packets in order, which f owns.
-func (l *Pool) Uncouple(train *Packet, f func(*Packet)) {
+// Split frees a Train of l and calls f with each of its packets in order, which f owns.
+func (l *Pool) Split(train *Packet, f func(*Packet)) {
 	s := train.Piece.Of
 	payload := uint32(train.Size) - uint32(s.Payload)
 	for i := range train.Count() {

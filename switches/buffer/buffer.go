@@ -99,20 +99,20 @@ type ingress struct {
 	offset   units.Bytes // xon is this far below xoff
 
 	peak, headroomPeak units.Bytes
-	near               Approach
+	highWatermark      HighWatermark
 }
 
 // egress is the account of one queue.
 type egress struct {
-	used    units.Bytes
-	reserve units.Bytes
-	limit   threshold // of the shared part
-	peak    units.Bytes
-	near    Approach
+	used          units.Bytes
+	reserve       units.Bytes
+	limit         threshold // of the shared part
+	peak          units.Bytes
+	highWatermark HighWatermark
 }
 
-// Approach records how close an account's shared part has come to its threshold.
-type Approach struct {
+// HighWatermark records how close an account's shared part has come to its threshold.
+type HighWatermark struct {
 	Gap       units.Bytes // smallest difference of threshold and use; negative beyond the threshold
 	Used      units.Bytes
 	Threshold units.Bytes
@@ -120,12 +120,12 @@ type Approach struct {
 	Known     bool // there is a record
 }
 
-func (a *Approach) note(now units.Time, used, limit units.Bytes) {
+func (a *HighWatermark) note(now units.Time, used, limit units.Bytes) {
 	if limit == math.MaxInt64 {
 		return
 	}
 	if gap := limit - used; !a.Known || gap < a.Gap {
-		*a = Approach{gap, used, limit, now, true}
+		*a = HighWatermark{gap, used, limit, now, true}
 	}
 }
 
@@ -240,7 +240,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	b.held += n
 	q := b.queue(out, prio)
 	if q.limit.alpha > 0 || q.limit.static > 0 {
-		q.near.note(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
+		q.highWatermark.note(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
 	}
 	b.out.used += shared(q.used+n, q.reserve) - shared(q.used, q.reserve)
 	q.used += n
@@ -249,7 +249,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	a := b.account(in, prio)
 	before, after := shared(a.used, a.reserve), shared(a.used+n, a.reserve)
 	limit := a.limit.at(b.in.free())
-	a.near.note(now, after, limit)
+	a.highWatermark.note(now, after, limit)
 	if after == 0 || after <= limit && after-before <= b.in.free() || !a.lossless {
 		b.in.used += after - before
 		a.used += n

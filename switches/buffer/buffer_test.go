@@ -272,7 +272,7 @@ func TestNearest(t *testing.T) {
 	}
 	b.Remove(0, 0, 0, 9000)
 	b.Add(7, 0, 0, 0, 500)
-	want := Approach{Gap: 1000, Used: 9000, Threshold: 10_000, At: 2, Known: true}
+	want := HighWatermark{Gap: 1000, Used: 9000, Threshold: 10_000, At: 2, Known: true}
 	if got := b.Ingress(0, 0).Nearest; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

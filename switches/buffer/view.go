@@ -14,7 +14,7 @@ type Ingress struct {
 	Threshold                 units.Bytes // of the shared part at this moment; 0 means none
 	Lossless, Pausing         bool
 	Peak, HeadroomPeak        units.Bytes // maximum of Reserve plus Shared, and of Headroom
-	Nearest                   Approach
+	Nearest                   HighWatermark
 }
 
 // Ingress returns an ingress account; in may be Own. With global PAUSE all
@@ -25,7 +25,7 @@ func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 	return Ingress{
 		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.most,
 		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing && !a.credited,
-		Peak: a.peak, HeadroomPeak: a.headroomPeak, Nearest: a.near,
+		Peak: a.peak, HeadroomPeak: a.headroomPeak, Nearest: a.highWatermark,
 	}
 }
 
@@ -35,7 +35,7 @@ type Egress struct {
 	ReserveSize     units.Bytes
 	Threshold       units.Bytes // of the shared part at this moment; 0 means none
 	Peak            units.Bytes
-	Nearest         Approach
+	Nearest         HighWatermark
 }
 
 // Egress returns the account of a queue.
@@ -44,7 +44,7 @@ func (b *Buffer) Egress(out int, prio uint8) Egress {
 	s := shared(q.used, q.reserve)
 	return Egress{
 		Reserve: q.used - s, Shared: s, ReserveSize: q.reserve, Threshold: visible(q.limit.at(b.out.free())),
-		Peak: q.peak, Nearest: q.near,
+		Peak: q.peak, Nearest: q.highWatermark,
 	}
 }
 

@@ -168,9 +168,9 @@ func NewReceiver(c *Config) Receiver {
 	return Receiver{buffer: b, told: b, update: max(whole(c.Update), 1)}
 }
 
-// Came counts a packet of n bytes that has come in. It is called before Hold if the packet
+// CountReceived counts a packet of n bytes that has come in. It is called before Hold if the packet
 // has to wait. The peer counts the same for it (Sender.Spend).
-func (r *Receiver) Came(n units.Bytes) { r.received += min(Blocks(n), r.buffer) }
+func (r *Receiver) CountReceived(n units.Bytes) { r.received += min(Blocks(n), r.buffer) }
 
 // Hold records that a packet of n bytes that came in through the link has to wait.
 func (r *Receiver) Hold(n units.Bytes) {

@@ -20,7 +20,7 @@ func TestTranscript(t *testing.T) {
 			t.Fatalf("no credit for packet %d", i)
 		}
 		s.Spend(314)
-		r.Came(314)
+		r.CountReceived(314)
 		r.Hold(314)
 	}
 	if s.Affords(314) || !s.Affords(4*64) || s.Affords(4*64+1) {
@@ -57,7 +57,7 @@ func TestLostData(t *testing.T) {
 	s, r := NewSender(c), NewReceiver(c)
 	s.Spend(64)
 	s.Spend(128) // lost
-	r.Came(64)
+	r.CountReceived(64)
 	s.Limit(r.Tell())
 	if s.Affords(9 * 64) {
 		t.Error("credit of lost blocks is there before anybody knows")
@@ -68,8 +68,8 @@ func TestLostData(t *testing.T) {
 		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
 	}
 	s.Spend(64)
-	r.Came(64)
-	r.Came(64)
+	r.CountReceived(64)
+	r.CountReceived(64)
 	r.Heard(s.Sent())
 	s.Limit(r.Tell())
 	if !s.Settled() || r.Given().Surplus != 1 {
@@ -86,7 +86,7 @@ func TestLongPacket(t *testing.T) {
 		t.Fatal("it would wait for ever")
 	}
 	s.Spend(9000)
-	r.Came(9000)
+	r.CountReceived(9000)
 	r.Hold(9000)
 	if s.Limit(r.Tell()); s.Affords(1) {
 		t.Error("there is credit beside it")
@@ -142,7 +142,7 @@ func TestModel(t *testing.T) {
 				r.Heard(m.says)
 				return
 			}
-			r.Came(m.size)
+			r.CountReceived(m.size)
 			r.Hold(m.size)
 			held = append(held, m.size)
 			if holds += Blocks(m.size); holds > whole(c.Buffer) {

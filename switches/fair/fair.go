@@ -95,7 +95,7 @@ func (q *Queue) Pop() *packet.Packet {
 	p := q.take(f)
 	f.credit -= packet.OnWire(p.Size)
 	f.sent = true
-	q.settle()
+	q.endTurns()
 	return p
 }
 
@@ -118,7 +118,7 @@ func (q *Queue) DropFattest() *packet.Packet {
 		return nil
 	}
 	p := q.take(fattest)
-	q.settle()
+	q.endTurns()
 	return p
 }
 
@@ -152,11 +152,11 @@ func (q *Queue) take(f *flow) *packet.Packet {
 	return p
 }
 
-// settle ends the turns of flows that are empty or without credit, until it is the
+// endTurns ends the turns of flows that are empty or without credit, until it is the
 // turn of one that can send. A flow leaves the lists when its turn comes and it has
 // nothing to send. RFC 8290 lets it leave when it becomes empty: with the right
 // timing it could begin again at once and get two quanta in a round.
-func (q *Queue) settle() {
+func (q *Queue) endTurns() {
 	for {
 		l := &q.begun
 		if l.first == nil {

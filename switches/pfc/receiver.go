@@ -41,8 +41,8 @@ type Got struct {
 // NewReceiver returns the receiver of a port. It uses the watchdogs of the configs.
 func NewReceiver(c *Configs) *Receiver { return &Receiver{configs: c} }
 
-// dog returns the watchdog of a class.
-func (r *Receiver) dog(prio int) Watchdog {
+// watchdogConfig returns the watchdog of a class.
+func (r *Receiver) watchdogConfig(prio int) Watchdog {
 	if c := r.configs[prio]; c != nil {
 		return c.Watchdog
 	}
@@ -56,7 +56,7 @@ func (r *Receiver) Blocked() uint8 { return r.paused &^ r.stormed }
 // arrive.
 func (r *Receiver) Dropping() (classes uint8) {
 	for m := r.stormed; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.dog(prio).Action == Drop {
+		if prio := bits.TrailingZeros8(m); r.watchdogConfig(prio).Action == Drop {
 			classes |= 1 << prio
 		}
 	}
@@ -116,13 +116,13 @@ func (r *Receiver) Due() units.Time {
 	}
 	for m := r.stuck; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		if d := r.dog(prio).Detect; d > 0 {
+		if d := r.watchdogConfig(prio).Detect; d > 0 {
 			due = min(due, r.pauses[prio].stuckAt+d)
 		}
 	}
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		due = min(due, r.pauses[prio].quiet+r.dog(prio).Restore)
+		due = min(due, r.pauses[prio].quiet+r.watchdogConfig(prio).Restore)
 	}
 	return due
 }
@@ -137,14 +137,14 @@ func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 		}
 	}
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.pauses[prio].quiet+r.dog(prio).Restore <= now {
+		if prio := bits.TrailingZeros8(m); r.pauses[prio].quiet+r.watchdogConfig(prio).Restore <= now {
 			r.stormed &^= 1 << prio
 			released |= 1 << prio
 		}
 	}
 	for m := r.stuck; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		if d := r.dog(prio).Detect; d > 0 && r.pauses[prio].stuckAt+d <= now {
+		if d := r.watchdogConfig(prio).Detect; d > 0 && r.pauses[prio].stuckAt+d <= now {
 			r.stormed |= 1 << prio
 			r.stuck &^= 1 << prio
 			r.pauses[prio].got.Storms++

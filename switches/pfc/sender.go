@@ -14,12 +14,12 @@ type Sender struct {
 	asking  uint8      // classes
 	refresh units.Time // when the next frame is due; units.Never if none is
 	configs *Configs
-	asked   [8]*asked // by priority; nil for a class that has never been paused
+	pauses  [8]*pauseState // by priority; nil for a class that has never been paused
 }
 
-// asked is the state of the pauses of one class of the peer. Most ports never pause
+// pauseState is the state of the pauses of one class of the peer. Most ports never pause
 // their peer, so it is allocated on first use.
-type asked struct {
+type pauseState struct {
 	since   units.Time
 	time    units.Time
 	pauses  uint64
@@ -51,10 +51,10 @@ func PauseTime(quanta uint16, rate units.Rate) units.Time {
 // of the port whose queue the last packet joined.
 func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
 	s.asking |= 1 << prio
-	if s.asked[prio] == nil {
-		s.asked[prio] = new(asked)
+	if s.pauses[prio] == nil {
+		s.pauses[prio] = new(pauseState)
 	}
-	a := s.asked[prio]
+	a := s.pauses[prio]
 	a.since, a.cause = now, cause
 	a.pauses++
 	if next := now + s.gap(prio, rate); next < s.refresh {
@@ -66,11 +66,11 @@ func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wi
 // Xon ends a pause of a class and returns the frame to send.
 func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	s.asking &^= 1 << prio
-	a := s.asked[prio]
+	a := s.pauses[prio]
 	a.resumes++
 	lasted := now - a.since
 	a.time += lasted
-	*a.blame() += lasted
+	*a.timeByCause() += lasted
 	if s.asking == 0 {
 		s.refresh = units.Never
 	}
@@ -88,7 +88,7 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 		if s.asking&(1<<prio) == 0 {
 			continue
 		}
-		s.asked[prio].pauses++
+		s.pauses[prio].pauses++
 		f.Quanta[prio] = s.configs[prio].Quanta
 		s.refresh = min(s.refresh, now+s.gap(prio, rate))
 	}
@@ -115,8 +115,8 @@ func (s *Sender) frame(classes uint8, quanta uint16) wire.Pause {
 	return f
 }
 
-// blame returns the total time of pauses with the same cause as the current one.
-func (a *asked) blame() *units.Time {
+// timeByCause returns the total time of pauses with the same cause as the current one.
+func (a *pauseState) timeByCause() *units.Time {
 	for len(a.causes) <= a.cause {
 		a.causes = append(a.causes, 0)
 	}
@@ -128,7 +128,7 @@ func (s *Sender) Asking() uint8 { return s.asking }
 
 // Sent returns the statistics of a class up to now.
 func (s *Sender) Sent(now units.Time, prio uint8) Sent {
-	a := s.asked[prio]
+	a := s.pauses[prio]
 	if a == nil {
 		return Sent{}
 	}

@@ -93,7 +93,7 @@ func (p *Port) stopAhead(now units.Time) {
 	if !p.ahead {
 		return
 	}
-	p.settle(now)
+	p.drainDeparted(now)
 	p.ahead = false
 	p.counters.since = now
 	n := p.promised.len()

@@ -108,20 +108,20 @@ func (q *classQueue) waited(now units.Time) units.Time {
 	return q.spends.Spent(now).Time
 }
 
-// Jam is a queue with waiting packets that is paused or without credit.
-type Jam struct {
+// BlockedQueue is a queue with waiting packets that is paused or without credit.
+type BlockedQueue struct {
 	Priority uint8
 	Since    units.Time
 	In       []int // numbers of the ports that its packets came in through, sorted
 }
 
 // Jams returns the queues with packets that are paused or without credit.
-func (p *Port) Jams() []Jam {
+func (p *Port) Jams() []BlockedQueue {
 	c := p.classes
 	if c == nil {
 		return nil
 	}
-	var out []Jam
+	var out []BlockedQueue
 	for m := c.blocked & c.ready; m != 0; m &= m - 1 {
 		prio := uint8(bits.TrailingZeros8(m))
 		since, stuck := c.flow.rx.StuckSince(prio)
@@ -131,7 +131,7 @@ func (p *Port) Jams() []Jam {
 		if !stuck {
 			continue
 		}
-		j := Jam{Priority: prio, Since: since}
+		j := BlockedQueue{Priority: prio, Since: since}
 		from := make([]bool, len(c.Ports))
 		c.queue[prio].walk(func(k *packet.Packet) {
 			if k.In != buffer.Own {

@@ -187,12 +187,12 @@ func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, f
 	}
 }
 
-// Came counts a packet that came in through the port and has been classified.
-func (p *Port) Came(k *packet.Packet) {
+// CountReceived counts a packet that came in through the port and has been classified.
+func (p *Port) CountReceived(k *packet.Packet) {
 	q := p.classes.queue[k.Prio]
 	q.received++
 	if q.gives != nil {
-		q.gives.Came(k.Size)
+		q.gives.CountReceived(k.Size)
 	}
 }
 
@@ -297,12 +297,12 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 // take removes the first packet of a queue.
 func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
 	k := q.pop()
-	p.gone(now, q, k)
+	p.countDeparted(now, q, k)
 	return k
 }
 
-// gone updates the accounts after a packet has left its queue.
-func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
+// countDeparted updates the accounts after a packet has left its queue.
+func (p *Port) countDeparted(now units.Time, q *classQueue, k *packet.Packet) {
 	c := p.classes
 	q.change(now, -k.Size)
 	p.bytes -= k.Size

@@ -93,7 +93,7 @@ func (c *Counters) Dropped() (n uint64) {
 
 // Counters returns a copy as of now.
 func (p *Port) Counters(now units.Time) Counters {
-	p.settle(now)
+	p.drainDeparted(now)
 	c := Counters{QueueCounters: p.counters}
 	if p.losses != nil {
 		c.Losses = *p.losses
@@ -145,7 +145,7 @@ func act(at units.Time, id uint64, k *packet.Packet, fate packet.Fate) trace {
 // Trace returns the hash of all packets that the port has sent and dropped up to
 // now, with times.
 func (p *Port) Trace(now units.Time) uint64 {
-	p.settle(now)
+	p.drainDeparted(now)
 	t := p.trace
 	for i := p.promised.head; i != p.promised.tail; i++ {
 		d := p.promised.at(i)

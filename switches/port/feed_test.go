@@ -47,7 +47,7 @@ func newFedRig(list ...class.Class) *fedRig {
 	r := &fedRig{}
 	r.port = New(&r.engine, &r.pool, "h:1", 0, r, 0)
 	far := New(&r.engine, &r.pool, "s:1", 0, r, 0)
-	side := links.Side{Engine: &r.engine, Pool: &r.pool}
+	side := links.End{Engine: &r.engine, Pool: &r.pool}
 	r.port.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
 	r.chassis = &Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*Port{r.port}}
 	r.port.SetClasses(r.chassis, list, ClassEnv{
@@ -68,7 +68,7 @@ func (r *fedRig) Input(_ units.Time, _ *Port, p *packet.Packet) {
 	r.pool.Free(p)
 }
 
-func (r *fedRig) Foresee(*Port, *packet.Packet) packet.Fate { return packet.Fine }
+func (r *fedRig) PeekFate(*Port, *packet.Packet) packet.Fate { return packet.Fine }
 
 func (r *fedRig) Observe(now units.Time, at *Port, dir Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
 	if r.quiet || dir == In {

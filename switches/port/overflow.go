@@ -16,7 +16,7 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 		// arrives last (RFC 8290 §4.1).
 		q.count--
 		victim := q.fair.DropFattest()
-		p.gone(now, q, victim)
+		p.countDeparted(now, q, victim)
 		p.removed(now, q, victim, packet.QueueFull)
 		p.dropClass(now, q, victim, packet.QueueFull)
 		fate = c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size)

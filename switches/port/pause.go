@@ -192,8 +192,8 @@ func (f *flowControl) Fire(now units.Time) {
 	}
 	if f.rx.Due() <= now {
 		bitten, released := f.rx.Expire(now)
-		f.tell(now, bitten, true)
-		f.tell(now, released, false)
+		f.reportWatchdog(now, bitten, true)
+		f.reportWatchdog(now, released, false)
 		for m := f.rx.Dropping() &^ p.classes.dropping; m != 0; m &= m - 1 {
 			p.discard(now, p.classes.queue[bits.TrailingZeros8(m)])
 		}
@@ -203,8 +203,8 @@ func (f *flowControl) Fire(now units.Time) {
 	f.arm()
 }
 
-// tell reports that the watchdog has triggered for some classes, or released them.
-func (f *flowControl) tell(now units.Time, classes uint8, begins bool) {
+// reportWatchdog reports that the watchdog has triggered for some classes, or released them.
+func (f *flowControl) reportWatchdog(now units.Time, classes uint8, begins bool) {
 	if f.storm == nil {
 		return
 	}

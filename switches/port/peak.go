@@ -6,7 +6,7 @@ import "github.com/weftlab/weft/sim/units"
 // since the start, and restarts from the current length. It does not affect
 // Counters. There is one caller: the series of the run.
 func (p *Port) TakeMaxQueue(now units.Time) units.Bytes {
-	p.settle(now)
+	p.drainDeparted(now)
 	longest := p.counters.MaxQueue
 	p.longest = max(p.longest, longest)
 	p.counters.MaxQueue = p.bytes

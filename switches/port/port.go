@@ -23,9 +23,9 @@ import (
 type Owner interface {
 	// Input takes every good packet or train that the port receives, and owns it.
 	Input(now units.Time, in *Port, p *packet.Packet)
-	// Foresee returns what Input would do with p: Fine, or the reason why it would Discard
+	// PeekFate returns what Input would do with p: Fine, or the reason why it would Discard
 	// it. Only observed ports call it.
-	Foresee(in *Port, p *packet.Packet) packet.Fate
+	PeekFate(in *Port, p *packet.Packet) packet.Fate
 }
 
 // Direction distinguishes packets that come in from those that go out.
@@ -152,7 +152,7 @@ func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 
 // Cable makes a link from this port to another, for Connect. Its halves are in the memory of
 // the two ports. near and far are the engines and pools of the ports; see links.Link.Init.
-func (p *Port) Cable(to *Port, near, far links.Side, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
+func (p *Port) Cable(to *Port, near, far links.End, out *links.Mailbox, random *rand.Rand, s links.Settings) *links.Link {
 	return p.near.Init(&to.far, near, far, out, random, s, to)
 }
 
@@ -165,7 +165,7 @@ func (p *Port) Connect(l *links.Link) {
 
 // InFlight returns the number of packets in flight on the link.
 func (p *Port) InFlight(now units.Time) int {
-	p.settle(now)
+	p.drainDeparted(now)
 	return p.link.InFlight() - p.promised.len()
 }
 
@@ -197,7 +197,7 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	if p.classes != nil {
 		return p.classes.count(), p.bytes
 	}
-	p.settle(now)
+	p.drainDeparted(now)
 	return p.list.packets + p.promised.len(), p.bytes
 }
 
@@ -236,7 +236,7 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 		return
 	}
 	if p.bytes > 0 {
-		p.settle(now)
+		p.drainDeparted(now)
 	}
 	if p.bytes+k.Size > p.limit {
 		p.drop(now, k, packet.QueueFull)
@@ -268,10 +268,10 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 	p.push(now, k)
 }
 
-// settle removes packets from the queue that begin to leave at now or before. Events of one
+// drainDeparted removes packets from the queue that begin to leave at now or before. Events of one
 // instant have no inherent order: whether a packet that begins to leave at now is still in
 // the queue must not depend on whether the timer or another event comes first.
-func (p *Port) settle(now units.Time) {
+func (p *Port) drainDeparted(now units.Time) {
 	if p.classes != nil {
 		return // it never computes ahead, so there is nothing to settle
 	}
@@ -315,7 +315,7 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 		case k.Dest == packet.MACControl:
 			fate = k.Fate
 		default:
-			fate = p.owner.Foresee(p, k)
+			fate = p.owner.PeekFate(p, k)
 		}
 		p.observer.Observe(now, p, In, k, fate, 0)
 	}

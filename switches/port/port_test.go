@@ -39,7 +39,7 @@ func newRig(rate units.Rate, limit units.Bytes) *rig {
 	r := &rig{}
 	r.from = New(&r.engine, &r.pool, "a:1", 0, r, limit)
 	r.to = New(&r.engine, &r.pool, "b:1", 0, r, limit)
-	side := links.Side{Engine: &r.engine, Pool: &r.pool}
+	side := links.End{Engine: &r.engine, Pool: &r.pool}
 	r.link = new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
 	r.from.Connect(r.link)
 	r.from.Observe(r.engine.Now(), r)
@@ -55,7 +55,7 @@ func (r *rig) Input(now units.Time, in *Port, p *packet.Packet) {
 	r.pool.Free(p)
 }
 
-func (r *rig) Foresee(*Port, *packet.Packet) packet.Fate { return r.refuse }
+func (r *rig) PeekFate(*Port, *packet.Packet) packet.Fate { return r.refuse }
 
 func (r *rig) Observe(now units.Time, _ *Port, dir Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
 	if dir == In {

@@ -36,7 +36,7 @@ func (p *Port) Fire(now units.Time) {
 		p.startClasses(now)
 		return
 	}
-	p.settle(now)
+	p.drainDeparted(now)
 }
 
 // startNext begins the first waiting packet.

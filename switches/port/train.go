@@ -14,7 +14,7 @@ func (p *Port) Passes(now units.Time, k *packet.Packet) bool {
 // sendTrain sends a train whole if it Passes, else packet by packet.
 func (p *Port) sendTrain(now units.Time, k *packet.Packet) {
 	if !p.Passes(now, k) {
-		p.pool.Uncouple(k, func(q *packet.Packet) { p.Send(now, q) })
+		p.pool.Split(k, func(q *packet.Packet) { p.Send(now, q) })
 		return
 	}
 	p.freeAt = now
@@ -26,7 +26,7 @@ func (p *Port) sendTrain(now units.Time, k *packet.Packet) {
 // receiveTrain receives a train. An observer sees its packets.
 func (p *Port) receiveTrain(now units.Time, k *packet.Packet) {
 	if p.observer != nil || p.classes != nil {
-		p.pool.Uncouple(k, func(q *packet.Packet) { p.Receive(now, q) })
+		p.pool.Split(k, func(q *packet.Packet) { p.Receive(now, q) })
 		return
 	}
 	p.rx.addTrain(k)

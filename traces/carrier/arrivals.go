@@ -43,8 +43,8 @@ func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c
 	a.queue = append(a.queue, arrival{at, traffic, f})
 }
 
-// tell reports flows to the agents that are due to be told by now.
-func (n *NIC) tell(now units.Time) {
+// reportFlows reports flows to the agents that are due to be told by now.
+func (n *NIC) reportFlows(now units.Time) {
 	a := &n.told
 	for ; a.head < len(a.queue); a.head++ {
 		x := a.queue[a.head]

@@ -19,10 +19,10 @@ type hearer struct {
 // speak queues the pending messages of the flow's rate control. Switches choose their path
 // as they do for the flow's segments.
 func (d *Streams) speak(now units.Time, s *outgoing) {
-	k, ok := s.sender.Control().(cc.Speaker)
+	k, ok := s.sender.Control().(cc.MessageSender)
 	for ok && k.Speaks() {
 		p := d.out.Pool.NewMessage(d.config.Control.Feedback())
-		k.Say(packet.FlowKey{From: d.address(), To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
+		k.NextMessage(packet.FlowKey{From: d.address(), To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
 		p.Message.From, p.Message.To = d.address(), s.to
 		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, p.Message.Protocol.Port
 		p.Seal()
@@ -34,7 +34,7 @@ func (d *Streams) speak(now units.Time, s *outgoing) {
 // queue sends a message as soon as none waits in its class at the port.
 func (d *Streams) queue(now units.Time, p *packet.Packet, path nicemu.Path) {
 	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
-	d.said.Put(d.out.Pool, p)
+	d.ccMessages.Put(d.out.Pool, p)
 	d.utter(now)
 }
 
@@ -42,14 +42,14 @@ func (d *Streams) queue(now units.Time, p *packet.Packet, path nicemu.Path) {
 // that waits there can no longer be replaced. While the class is paused the port is polled.
 func (d *Streams) utter(now units.Time) {
 	d.relook = units.Never
-	for p := d.said.First(); p != nil; p = d.said.First() {
+	for p := d.ccMessages.First(); p != nil; p = d.ccMessages.First() {
 		if d.out.Waiting(now, p.TOS>>2) > 0 {
 			full, _ := d.sizes()
 			d.relook = now + d.out.Rate().TimeOf(full)
 			d.host.Wake(d.relook)
 			return
 		}
-		d.out.Send(now, d.said.Pop())
+		d.out.Send(now, d.ccMessages.Pop())
 	}
 }
 
@@ -68,7 +68,7 @@ func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 		d.turn(now, p)
 	case s != nil && k.From == d.address():
 		s.sender.Message(now, m)
-		d.settle(now, s)
+		d.rescheduleFlow(now, s)
 		d.host.Wake(now) // Work sends: a port's own contention point answers while Work runs
 	}
 	d.wake()

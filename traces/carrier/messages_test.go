@@ -118,8 +118,8 @@ func TestOneFRPWaits(t *testing.T) {
 		w.run(15 * units.Microsecond)
 		w.full[end] = true
 		for at := 20 * units.Microsecond; at <= units.Millisecond; at += 20 * units.Microsecond {
-			if w.run(at); w.ends[end].said.Len() > 1 {
-				t.Fatalf("%d FRPs wait", w.ends[end].said.Len())
+			if w.run(at); w.ends[end].ccMessages.Len() > 1 {
+				t.Fatalf("%d FRPs wait", w.ends[end].ccMessages.Len())
 			}
 		}
 		before := len(w.frps[end])

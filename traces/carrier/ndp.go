@@ -190,7 +190,7 @@ func (d *PulledStreams) open(now units.Time, s *pulledOut) {
 	})
 	d.numbers[s.To]++
 	d.sending[s.ID] = s
-	d.settle(now, s)
+	d.rescheduleFlow(now, s)
 	d.host.Wake(now) // Work sends
 }
 
@@ -200,8 +200,8 @@ func (d *PulledStreams) sizes() (full, ack units.Bytes) {
 	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + d.config.HeadersLen())
 }
 
-// settle schedules a flow's further work, or ends the flow if it is over.
-func (d *PulledStreams) settle(now units.Time, s *pulledOut) {
+// rescheduleFlow schedules a flow's further work, or ends the flow if it is over.
+func (d *PulledStreams) rescheduleFlow(now units.Time, s *pulledOut) {
 	switch s.sender.Phase() {
 	case ndp.Done:
 		d.end(now, s, records.Done)
@@ -261,7 +261,7 @@ func (d *PulledStreams) Work(now units.Time) {
 	}
 	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
 		k.Owner.sender.Tick(now)
-		d.settle(now, k.Owner)
+		d.rescheduleFlow(now, k.Owner)
 	}
 	d.pulls.work(now)
 	d.send(now)
@@ -310,7 +310,7 @@ func (d *PulledStreams) send(now units.Time) {
 		if payload, ok := s.sender.Next(now, &h); ok {
 			d.emit(now, &h, payload, s.path, s.to, pulledFlow{s.Record.ID, s.Size, s.Tag})
 		}
-		d.settle(now, s)
+		d.rescheduleFlow(now, s)
 	}
 }
 
@@ -360,7 +360,7 @@ func (d *PulledStreams) Receive(now units.Time, p *packet.Packet) bool {
 		case !p.Returned && !p.Trimmed:
 			s.sender.Receive(now, &b.Header)
 		}
-		d.settle(now, s)
+		d.rescheduleFlow(now, s)
 		d.send(now)
 	}
 	d.wake(now)

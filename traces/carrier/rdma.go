@@ -294,7 +294,7 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	f.pair, p.flow = p, f
 	f.acked, f.came, f.again = p.q.Progress()
 	n.device.Alias(t.number(0, int(f.Traffic), f.peer.index, c.slot), p.q)
-	n.post(f, &s)
+	n.postMessages(f, &s)
 	return true
 }
 
@@ -324,8 +324,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// post posts messages of a flow while there is room for them.
-func (n *NIC) post(f *flow, s *RDMA) {
+// postMessages posts messages of a flow while there is room for them.
+func (n *NIC) postMessages(f *flow, s *RDMA) {
 	to := &n.table.members[f.peer.index]
 	for !f.whole && f.outstanding < n.cap.MaxSendWR {
 		size := min(s.chunk(), f.Size-f.posted)
@@ -372,7 +372,7 @@ func (n *NIC) Work(now units.Time) {
 		n.poll(now, n.recvs)
 	}
 	n.poll(now, n.cq)
-	n.tell(now)
+	n.reportFlows(now)
 }
 
 // poll takes the completions from a queue.
@@ -410,7 +410,7 @@ func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 	}
 	if !f.whole {
 		s := n.table.traffics[int(f.Traffic)]
-		n.post(f, &s)
+		n.postMessages(f, &s)
 	}
 	if f.whole && f.outstanding == 0 {
 		n.end(now, f)

@@ -15,7 +15,7 @@ import (
 // responder that those are over. A packet that the connection has not seen begins a flow,
 // even if another should have arrived before it. One that it has seen is late, or its
 // acknowledgement was lost: it is answered and changes nothing.
-func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
+func (n *NIC) find(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
 	traffic, from, ok := n.table.parse(s.Number)
 	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck || op == roce.Nack {
 		return nil
@@ -53,7 +53,7 @@ func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
 // findRead is find for READs, of which a flow may have several: those of another flow
 // have another source port. A response is repeated from the content of the request, as
 // the specification says, by any queue pair.
-func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
+func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.UnmatchedPacket) *nicemu.QP {
 	at := t.expected
 	if t.pair != nil {
 		if _, at = t.pair.q.PSNs(); before(t.expected, at) {
@@ -84,7 +84,7 @@ func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *
 // findAnswering is findRead with IRN, where the responder itself retransmits responses
 // until they are acknowledged: a flow keeps its queue pair as long as there is
 // something to acknowledge.
-func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
+func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.UnmatchedPacket) *nicemu.QP {
 	label, ack := labelOf(s.SrcPort), s.Opcode.Operation() == roce.ReadAck
 	if label == t.label {
 		switch {
@@ -106,7 +106,7 @@ func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, setti
 
 // restore joins a queue pair, with the given expected PSN, to a connection: the one
 // that the connection has, or another of the pool. It returns false if there is none.
-func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.Stray) bool {
+func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.UnmatchedPacket) bool {
 	t := &n.taken[i]
 	p := t.pair
 	if p == nil {
@@ -140,7 +140,7 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 	if settings.Verb != workload.Read {
 		n.receive(p, n.cap.MaxRecvWR, settings)
 	}
-	n.settle(now, p)
+	n.appendIdlePair(now, p)
 	return true
 }
 
@@ -171,15 +171,15 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	t.flows++
 	_, t.expected = p.q.PSNs()
 	n.device.Alias(t.number, nil)
-	n.settle(now, p)
+	n.appendIdlePair(now, p)
 	n.arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows), c)
 }
 
 // chain is a list of queue pairs in the order in which their flows ended.
 type chain struct{ head, tail *pair }
 
-// settle appends a queue pair to the chain of those that other connections may take.
-func (n *NIC) settle(now units.Time, p *pair) {
+// appendIdlePair appends a queue pair to the chain of those that other connections may take.
+func (n *NIC) appendIdlePair(now units.Time, p *pair) {
 	n.unsettle(p)
 	l := &n.settled
 	p.settled, p.since, p.before, p.after = true, now, l.tail, nil

@@ -91,17 +91,17 @@ type Streams struct {
 	out     StreamOutlet
 	own     netip.Addr // of the host; not known before the first segment
 
-	senders   agenda.Agenda[*outgoing]
-	receivers agenda.Agenda[*accepted]
-	sending   map[uint64]*outgoing // by ID of the flow
-	coming    map[uint64]*accepted
-	numbers   map[int32]uint32     // flows so far, by receiver
-	hearing   map[hearer]*outgoing // whose rate controls hear messages, if any do
-	said      cc.Outbox
-	refused   []*outgoing
-	over      []*outgoing // and not reported yet
-	arrived   []arrived   // likewise
-	ipID      uint16
+	senders    agenda.Agenda[*outgoing]
+	receivers  agenda.Agenda[*accepted]
+	sending    map[uint64]*outgoing // by ID of the flow
+	coming     map[uint64]*accepted
+	numbers    map[int32]uint32     // flows so far, by receiver
+	hearing    map[hearer]*outgoing // whose rate controls hear messages, if any do
+	ccMessages cc.Outbox
+	refused    []*outgoing
+	over       []*outgoing // and not reported yet
+	arrived    []arrived   // likewise
+	ipID       uint16
 
 	ready, last *outgoing  // flows that may send, in turn
 	look        units.Time // when to check again whether the port has room; units.Never while no flow waits
@@ -205,7 +205,7 @@ func (d *Streams) open(now units.Time, s *outgoing) {
 	d.sending[s.ID] = s
 	d.hearing[hearer{s.to, s.SrcPort}] = s
 	s.sender.Open(now)
-	d.settle(now, s)
+	d.rescheduleFlow(now, s)
 	d.host.Wake(now) // Work sends
 }
 
@@ -219,8 +219,8 @@ func (d *Streams) sizes() (full, ack units.Bytes) {
 	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + bare)
 }
 
-// settle schedules a flow's further work, or ends the flow if it is over.
-func (d *Streams) settle(now units.Time, s *outgoing) {
+// rescheduleFlow schedules a flow's further work, or ends the flow if it is over.
+func (d *Streams) rescheduleFlow(now units.Time, s *outgoing) {
 	d.speak(now, s)
 	switch s.sender.Phase() {
 	case tcp.Done:
@@ -288,7 +288,7 @@ func (d *Streams) Work(now units.Time) {
 	}
 	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
 		k.Owner.sender.Tick(now)
-		d.settle(now, k.Owner)
+		d.rescheduleFlow(now, k.Owner)
 	}
 	for k := d.receivers.Due(now); k != nil; k = d.receivers.Due(now) {
 		k.Owner.receiver.Tick(now)
@@ -349,7 +349,7 @@ func (d *Streams) send(now units.Time) {
 		if s.sender.Next(now, &g) {
 			d.emit(now, &g, s.path, s.to, s.SrcPort, d.port(), s.Record.ID, s.Size, s.Tag)
 		}
-		d.settle(now, s)
+		d.rescheduleFlow(now, s)
 	}
 }
 
@@ -409,7 +409,7 @@ func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
 	s := d.sending[b.id]
 	if s != nil {
 		s.sender.Receive(now, &b.Segment)
-		d.settle(now, s)
+		d.rescheduleFlow(now, s)
 		d.send(now)
 		if s.sender.Phase() == tcp.Established {
 			return

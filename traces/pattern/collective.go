@@ -136,7 +136,7 @@ func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
 		return
 	}
 	g.due = units.Never
-	g.post(now, start)
+	g.sendChunk(now, start)
 	g.advance(now, start)
 }
 
@@ -152,8 +152,8 @@ func (g *rankAgent) Completed(now units.Time, _ Flow, start func(Flow)) {
 	g.advance(now, start)
 }
 
-// post sends the next step's chunk.
-func (g *rankAgent) post(now units.Time, start func(Flow)) {
+// sendChunk sends the next step's chunk.
+func (g *rankAgent) sendChunk(now units.Time, start func(Flow)) {
 	hosts, s := g.p.Collective.Hosts, g.posted
 	f := Flow{Tag: g.tag(s), From: g.host, At: now, Group: uint64(g.iteration) + 1}
 	if g.p.Operation == Exchange {
@@ -180,7 +180,7 @@ func (g *rankAgent) advance(now units.Time, start func(Flow)) {
 		if g.posted == g.p.steps || g.arrived < g.posted || g.p.Operation == Exchange && g.completed < g.posted {
 			break
 		}
-		g.post(now, start)
+		g.sendChunk(now, start)
 	}
 	if g.arrived < g.p.steps || g.completed < g.p.steps {
 		return

@@ -20,13 +20,13 @@ type Bin struct {
 	Done, Failed, Unfinished uint64      // flows that counted
 	Retransmitted            uint64      // packets, of all of them
 
-	chunks []*[chunkLen]kept // all but the last are full
+	chunks []*[chunkLen]flowResult // all but the last are full
 	sorted []float64
 	by     Measure
 }
 
-// kept is what is kept of a flow.
-type kept struct {
+// flowResult is what is kept of a flow.
+type flowResult struct {
 	fct      units.Time
 	slowdown float64
 }
@@ -73,9 +73,9 @@ func (s *Statistics) Put(r *Record) error {
 	}
 	at := b.Done % chunkLen
 	if at == 0 {
-		b.chunks = append(b.chunks, new([chunkLen]kept))
+		b.chunks = append(b.chunks, new([chunkLen]flowResult))
 	}
-	b.chunks[len(b.chunks)-1][at] = kept{r.FCT(), r.Slowdown()}
+	b.chunks[len(b.chunks)-1][at] = flowResult{r.FCT(), r.Slowdown()}
 	b.Done++
 	b.sorted = nil
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Side is one end of a transfer.
-type Side struct {
+// End is one end of a transfer.
+type End struct {
 	Engine  *sim.Engine
 	Device  *nicemu.Device
 	Address netip.Addr
@@ -41,7 +41,7 @@ type Poster struct {
 
 // end is the state of a transfer at one of its NICs.
 type end struct {
-	Side
+	End
 	sends, receives int // most that each queue pair has posted
 	pd              *nicemu.PD
 	cq              *nicemu.CQ
@@ -68,10 +68,10 @@ type stream struct {
 
 // NewPoster sets up a transfer; the first message is posted at Transfer.At. It
 // fails if a NIC has no room for it.
-func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
+func NewPoster(t Transfer, from, to End, r *TransferRecord) (*Poster, error) {
 	p := &Poster{transfer: t, record: r, streams: make([]stream, t.QPs)}
-	p.posting, p.taking = &end{Side: from}, &end{Side: to}
-	p.posting.work, p.taking.work = p.post, p.take
+	p.posting, p.taking = &end{End: from}, &end{End: to}
+	p.posting.work, p.taking.work = p.postMessages, p.take
 	p.posting.sends = t.Depth
 	if t.Verb == Send {
 		p.taking.receives = min(2*t.Depth, to.Device.Limits().QPWR)
@@ -211,8 +211,8 @@ func (p *Poster) address() error {
 	return err
 }
 
-// post records completions and posts the messages that may be posted.
-func (p *Poster) post(now units.Time) {
+// postMessages records completions and posts the messages that may be posted.
+func (p *Poster) postMessages(now units.Time) {
 	p.posting.drain(p.ended)
 	t := &p.transfer
 	if t.For > 0 && now > t.At+t.For {

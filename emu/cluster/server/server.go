@@ -80,7 +80,7 @@ func Serve(o Options) (*Server, error) {
 		lock.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
-	log := &logger{tell: o.Log}
+	log := &logger{report: o.Log}
 	s.server.SetLogger(log, false, false)
 	s.server.Start()
 	for began := time.Now(); !s.server.ReadyForConnections(100 * time.Millisecond); {
@@ -247,7 +247,7 @@ func (s *Server) Close() {
 
 // logger forwards the server's warnings.
 type logger struct {
-	tell func(string)
+	report func(string)
 
 	mu     sync.Mutex
 	reason string // why the server cannot continue
@@ -261,8 +261,8 @@ func (l *logger) fatal() string {
 }
 
 func (l *logger) say(level, format string, args []any) {
-	if l.tell != nil {
-		l.tell("NATS server: " + level + ": " + fmt.Sprintf(format, args...))
+	if l.report != nil {
+		l.report("NATS server: " + level + ": " + fmt.Sprintf(format, args...))
 	}
 }
 

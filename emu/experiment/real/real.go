@@ -101,7 +101,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	l.Fabric().LogPauses()
 	flows := cell.NewFlowTable(l.Fabric().FlowNames())
 	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
-	c := &crew{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
+	c := &programGroup{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
 	l.RunPrograms(lab.Programs{Enter: r.Enter})
 	stopTelling := func() {}
 	done := make(chan struct{}) // closed when the programs have ended

@@ -249,7 +249,7 @@ func (x *sender) tick(s *service, now units.Time) {
 	if x.Sender.Timer() <= now {
 		x.Tick(now)
 	}
-	s.settle(now, x)
+	s.rescheduleSender(now, x)
 }
 
 // accept makes the receiving end of a new tunnel.

@@ -32,13 +32,13 @@ func (s *service) NIC(f edge.Feeder) edge.Port {
 // Feed implements edge.Port.
 func (n *port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	n.fed[prio] = size
-	n.settle(now)
+	n.wakePort(now)
 	n.service.arm()
 }
 
-// settle wakes the port when it can take a packet. It never takes one at once: Feed may be
+// wakePort wakes the port when it can take a packet. It never takes one at once: Feed may be
 // called in the middle of the NIC's work.
-func (n *port) settle(now units.Time) {
+func (n *port) wakePort(now units.Time) {
 	due := units.Never
 	if n.stalled == nil {
 		for _, size := range n.fed {
@@ -57,7 +57,7 @@ func (n *port) tick(s *service, now units.Time) {
 	if n.busy <= now && n.stalled == nil {
 		n.take(s, now)
 	}
-	n.settle(now)
+	n.wakePort(now)
 }
 
 // take takes the next packet of the NIC.
@@ -95,5 +95,5 @@ func (n *port) room(now units.Time) {
 	}
 	n.stalled = nil
 	n.service.push(now, n.waits, p)
-	n.settle(now)
+	n.wakePort(now)
 }

@@ -171,7 +171,7 @@ func (s *service) push(now units.Time, x *sender, p *packet.Packet) bool {
 	s.packets++
 	s.bytes += p.Size
 	x.Push(now, p, size)
-	s.settle(now, x)
+	s.rescheduleSender(now, x)
 	return true
 }
 
@@ -200,7 +200,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 			x.txPackets++
 			x.txBytes += uint64(m.Size)
 		}
-		s.settle(now, x)
+		s.rescheduleSender(now, x)
 		if known {
 			s.arm()
 			return m
@@ -212,8 +212,8 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 	return nil
 }
 
-// settle computes whether a sender takes turns, and when it has work. Every input to it ends here.
-func (s *service) settle(now units.Time, x *sender) {
+// rescheduleSender computes whether a sender takes turns, and when it has work. Every input to it ends here.
+func (s *service) rescheduleSender(now units.Time, x *sender) {
 	for x.Size() == tunnel.RequestLen {
 		h, _, _, ok := x.Next(now)
 		if !ok {

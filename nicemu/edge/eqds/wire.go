@@ -46,7 +46,7 @@ func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
 		return
 	}
 	x.Control(now, c)
-	s.settle(now, x)
+	s.rescheduleSender(now, x)
 }
 
 // receive passes a data packet to the receiver of its tunnel, with the packet it carries.

@@ -98,7 +98,7 @@ func hearing() (names []string) {
 	return names
 }
 
-// Hears implements edge.Hearer.
+// Hears implements edge.MessageReceiver.
 func (c *Config) Hears() *packet.MessageProtocol { return c.Control.Feedback() }
 
 // New implements edge.Settings.
@@ -106,7 +106,7 @@ func (c *Config) New(env edge.Env) edge.Service { return newLimiter(c, env) }
 
 // fixed is the rate control of a fixed rate.
 type fixed struct {
-	cc.Deaf
+	cc.NopControl
 	rate units.Rate
 }
 

@@ -37,7 +37,7 @@ type limiter struct {
 	waiting int                      // flows with packets
 	held    [class.Count]units.Bytes // by the class of the packets
 
-	forgotten, crowded, heard, ignored, dropped uint64
+	forgotten, tableFull, heard, ignored, dropped uint64
 
 	made  uint64 // flows
 	gone  func(now units.Time, x *edge.Flow)
@@ -113,7 +113,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	if s, ok := f.control.(cc.Sized); ok {
 		s.Queued(now, f.bytes)
 	}
-	l.settle(now, f)
+	l.rescheduleFlow(now, f)
 	l.arm()
 }
 
@@ -169,7 +169,7 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 			l.idle.push(f)
 		}
 	}
-	l.settle(now, f)
+	l.rescheduleFlow(now, f)
 	l.env.Leaves(now, p)
 	l.arm()
 	return p
@@ -196,8 +196,8 @@ func (l *limiter) tick(now units.Time, f *flow) {
 	}
 }
 
-// settle computes when the next packet of a flow may leave. Every input to a flow ends here.
-func (l *limiter) settle(now units.Time, f *flow) {
+// rescheduleFlow computes when the next packet of a flow may leave. Every input to a flow ends here.
+func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
 	l.speak(now, f)
 	before, ready, due := f.prio, false, units.Never
 	if f.count > 0 {
@@ -245,7 +245,7 @@ func (l *limiter) Fire(now units.Time) {
 	l.armed = units.Never
 	for k := l.agenda.Due(now); k != nil; k = l.agenda.Due(now) {
 		l.tick(now, k.Owner)
-		l.settle(now, k.Owner)
+		l.rescheduleFlow(now, k.Owner)
 	}
 	l.arm()
 }
@@ -274,7 +274,7 @@ func (l *limiter) Line(now units.Time, r units.Rate) {
 	for f := l.order.first; f != nil; f = f.inOrder.behind {
 		l.tick(now, f)
 		f.control.Line(now, r)
-		l.settle(now, f)
+		l.rescheduleFlow(now, f)
 	}
 	l.arm()
 }
@@ -285,5 +285,5 @@ func (l *limiter) Held() (packets int, bytes units.Bytes) { return l.packets, l.
 // Gauges implements edge.Service.
 func (l *limiter) Gauges(now units.Time, values []float64) []float64 {
 	return append(values, float64(len(l.flows)-l.aged(now)), float64(l.waiting), gauge.Size(l.bytes),
-		float64(l.forgotten), float64(l.crowded), float64(l.heard), float64(l.ignored), float64(l.dropped))
+		float64(l.forgotten), float64(l.tableFull), float64(l.heard), float64(l.ignored), float64(l.dropped))
 }

@@ -186,12 +186,12 @@ func TestFlowsAreForgotten(t *testing.T) {
 	for _, s := range [][2]int{{1, 4}, {1, 5}, {2, 1}, {2, 2}, {3, 1}, {4, 1}, {3, 2}} {
 		send(at, int32(s[0]), uint32(s[1]))
 	}
-	if w.l.crowded != 3 || made != 5 {
-		t.Errorf("%d packets share, %d controls", w.l.crowded, made)
+	if w.l.tableFull != 3 || made != 5 {
+		t.Errorf("%d packets share, %d controls", w.l.tableFull, made)
 	}
 	at += 900 * units.Microsecond // the second packets of 1 and 2 have left, the shared queue has two
 	send(at, 4, 2)
-	if w.l.crowded != 4 {
+	if w.l.tableFull != 4 {
 		t.Errorf("a packet passes by one of its flow in the shared queue")
 	}
 	w.engine.Run(units.Never-1, math.MaxInt)

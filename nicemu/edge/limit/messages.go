@@ -35,7 +35,7 @@ func (l *limiter) Receive(now units.Time, p *packet.Packet) {
 		l.heard++
 		l.tick(now, f)
 		f.control.Message(now, m)
-		l.settle(now, f)
+		l.rescheduleFlow(now, f)
 		l.arm()
 	}
 	l.env.Consume(now, p)
@@ -53,10 +53,10 @@ func (l *limiter) answer(now units.Time, p *packet.Packet) {
 // speak sends the pending messages of a flow's rate control. Flows that share a queue have no peer
 // to send to.
 func (l *limiter) speak(now units.Time, f *flow) {
-	s, ok := f.control.(cc.Speaker)
+	s, ok := f.control.(cc.MessageSender)
 	for ok && s.Speaks() {
 		p := l.env.Pool.NewMessage(l.Control.Feedback())
-		s.Say(f.key, p.Message.Body)
+		s.NextMessage(f.key, p.Message.Body)
 		if p.Message.To = f.key.To; f.key.Flow >= 0 {
 			_, p.Message.To = l.env.Ends(f.key.Flow)
 		}

@@ -37,7 +37,7 @@ var notes = packet.NewMessageProtocol(packet.MessageProtocol{Name: "notes", Prot
 // talker sends a note when its flow begins, and one every 10 us after that until it has sent three,
 // whether the flow has packets or not.
 type talker struct {
-	cc.Deaf
+	cc.NopControl
 	next   units.Time
 	due    int
 	left   int
@@ -68,7 +68,7 @@ func (k *talker) Tick(now units.Time) {
 func (k *talker) Queued(_ units.Time, n units.Bytes)  { k.queued = n }
 func (k *talker) Message(_ units.Time, _ cc.Feedback) { k.heard++ }
 func (k *talker) Speaks() bool                        { return k.due > 0 }
-func (k *talker) Say(key packet.FlowKey, b packet.Body) {
+func (k *talker) NextMessage(key packet.FlowKey, b packet.Body) {
 	k.due--
 	b.(*note).about = key
 }

@@ -26,7 +26,7 @@ func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	if l.shared == nil {
 		l.shared = l.newFlow(packet.FlowKey{Flow: -1})
 	}
-	l.crowded++
+	l.tableFull++
 	return l.shared
 }
 

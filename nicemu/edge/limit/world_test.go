@@ -15,7 +15,7 @@ import (
 // steps is a rate control whose rate changes with time: its timer expires periodically while the
 // flow is active, and it checks its inputs.
 type steps struct {
-	cc.Deaf
+	cc.NopControl
 	t      rapid.TB
 	rates  []units.Rate
 	every  units.Time

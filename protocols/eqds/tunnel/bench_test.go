@@ -111,7 +111,7 @@ func BenchmarkTunnelMemory(b *testing.B) {
 					for range 100 {
 						x.sender.Push(0, 1, 1514)
 					}
-					for x.sender.Size() > 0 && x.sender.aloft < int(c.limit()) {
+					for x.sender.Size() > 0 && x.sender.inFlight < int(c.limit()) {
 						x.sender.Next(0)
 					}
 				}

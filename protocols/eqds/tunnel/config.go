@@ -115,9 +115,9 @@ const (
 	mostDoublings = 32 // of a timeout: MaxRTO is reached earlier
 )
 
-// inFlight is the most packets that may be in flight: SYN packets have the numbers of one
+// maxInFlight is the most packets that may be in flight: SYN packets have the numbers of one
 // epoch.
-const inFlight = eqds.Span - 1
+const maxInFlight = eqds.Span - 1
 
 // Check returns an error if settings are wrong. It joins a registry.RangeError for each.
 func (c *Config) Check() error {

@@ -9,7 +9,7 @@ import (
 // this incarnation; others change nothing, or make the sender start over.
 func (s *Sender[P]) Control(now units.Time, c *eqds.Control) bool {
 	ok := s.control(now, c)
-	s.settle(now)
+	s.checkCredit(now)
 	return ok
 }
 
@@ -42,7 +42,7 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 		s.backoff = 0
 	}
 	if progress || c.Pull == s.pull {
-		s.strikes = 0
+		s.timeouts = 0
 	}
 	return true
 }
@@ -107,7 +107,7 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	switch {
 	case c.Flags.Has(eqds.FlagNACK):
 		r := s.sent.at(i)
-		if news = r.fate == flying; news {
+		if news = r.fate == inFlight; news {
 			s.counted.Trimmed++
 			s.paths.all[r.path].Trimmed++
 			s.miss(i)
@@ -129,7 +129,7 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 		}
 	}
 	s.drop()
-	if s.aloft == 0 {
+	if s.inFlight == 0 {
 		s.rtoAt = units.Never
 	}
 	return news
@@ -146,8 +146,8 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 	case missing:
 		s.lost--
 		s.again -= units.Bytes(r.size)
-	case flying:
-		s.aloft--
+	case inFlight:
+		s.inFlight--
 		if timed && r.tries == 1 {
 			o.RTT = now - r.at
 			s.paths.all[r.path].sample(o.RTT)
@@ -165,7 +165,7 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 // drop removes the packets that are acknowledged in order.
 func (s *Sender[P]) drop() {
 	for s.sent.count > 0 && s.sent.at(0).fate == acked {
-		r := s.sent.shift()
+		r := s.sent.popFront()
 		s.span -= units.Bytes(r.size)
 		s.una++
 		s.since = min(s.since+1, eqds.Span)

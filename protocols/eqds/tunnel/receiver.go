@@ -310,7 +310,7 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	case trimmed:
 		r.counted.Trimmed++
 		r.judge(a, h.Seq, eqds.FlagNACK)
-	case beyond || ahead >= inFlight || ahead > 0 && r.kept+size > r.config.Window:
+	case beyond || ahead >= maxInFlight || ahead > 0 && r.kept+size > r.config.Window:
 		r.counted.Refused++
 		r.judge(a, h.Seq, eqds.FlagNACK)
 	case ahead > 0:

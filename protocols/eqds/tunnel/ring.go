@@ -37,8 +37,8 @@ func (r *ring[T]) unshift(v T) {
 	*r.at(0) = v
 }
 
-// shift removes and returns the first element.
-func (r *ring[T]) shift() (v T) {
+// popFront removes and returns the first element.
+func (r *ring[T]) popFront() (v T) {
 	p := r.at(0)
 	*p, v = v, *p
 	r.first = (r.first + 1) & (len(r.slots) - 1)

@@ -40,7 +40,7 @@ type item[P any] struct {
 type fate uint8
 
 const (
-	flying fate = iota
+	inFlight fate = iota
 	missing
 	acked
 )
@@ -82,7 +82,7 @@ type Sender[P any] struct {
 	queue    ring[item[P]]
 	lost     int // packets of sent that are missing
 	lostAt   int // none before this one is missing
-	aloft    int // packets of sent that are flying
+	inFlight int // packets of sent that are flying
 
 	queued, again, span units.Bytes // in queue, missing, from una on
 	credit              units.Bytes
@@ -98,7 +98,7 @@ type Sender[P any] struct {
 
 	srtt, rttvar   units.Time
 	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
-	strikes        int        // timeouts without progress
+	timeouts       int        // timeouts without progress
 	quietTo        units.Time // until then, packets that expire belong to the same timeout
 
 	paths   paths
@@ -129,7 +129,7 @@ func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.co
 
 // Unacknowledged returns the number of packets that the sender keeps because the receiver may
 // not have them: those in flight and those that are missing.
-func (s *Sender[P]) Unacknowledged() int { return s.aloft + s.lost }
+func (s *Sender[P]) Unacknowledged() int { return s.inFlight + s.lost }
 
 // Idle reports whether the sender has no packets.
 func (s *Sender[P]) Idle() bool { return s.sent.count == 0 && s.queue.count == 0 }
@@ -165,13 +165,13 @@ func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	}
 	s.queue.push(item[P]{p, uint32(size)})
 	s.queued += size
-	s.settle(now)
+	s.checkCredit(now)
 	return true
 }
 
 // wake starts to send after the sender was idle.
 func (s *Sender[P]) wake(now units.Time) {
-	s.heard, s.strikes, s.backoff, s.waits = now, 0, 0, 0
+	s.heard, s.timeouts, s.backoff, s.waits = now, 0, 0, 0
 	if s.phase == Closed {
 		s.open(now, true)
 		return
@@ -210,7 +210,7 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 		}
 	}
 	s.forgetSent()
-	s.epoch, s.strikes = after, 0
+	s.epoch, s.timeouts = after, 0
 	if s.queue.count == 0 {
 		s.phase = Closed
 		return
@@ -227,10 +227,10 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 // forgetSent drops the state of all packets that were sent.
 func (s *Sender[P]) forgetSent() {
 	for s.sent.count > 0 {
-		s.sent.shift()
+		s.sent.popFront()
 	}
 	s.una = s.nxt
-	s.lost, s.lostAt, s.aloft, s.again, s.span = 0, 0, 0, 0, 0
+	s.lost, s.lostAt, s.inFlight, s.again, s.span = 0, 0, 0, 0, 0
 	s.rtoAt, s.askAt, s.asking, s.ready = units.Never, units.Never, false, 0
 }
 
@@ -262,7 +262,7 @@ func (s *Sender[P]) abandon() {
 	}
 	s.forgetSent()
 	for s.queue.count > 0 {
-		s.done(s.queue.shift().p, Outcome{})
+		s.done(s.queue.popFront().p, Outcome{})
 	}
 	s.queued = 0
 }
@@ -287,7 +287,7 @@ func (s *Sender[P]) head() (size units.Bytes, resent bool) {
 	if s.lost > 0 {
 		return units.Bytes(s.firstMissing().size), true
 	}
-	if s.queue.count == 0 || s.sent.count == inFlight {
+	if s.queue.count == 0 || s.sent.count == maxInFlight {
 		return 0, false
 	}
 	size = units.Bytes(s.queue.at(0).size)
@@ -331,7 +331,7 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 		s.again -= size
 		s.counted.Resent++
 	} else {
-		s.sent.push(record[P]{item: s.queue.shift()})
+		s.sent.push(record[P]{item: s.queue.popFront()})
 		r = s.sent.at(s.sent.count - 1)
 		h.Seq = s.nxt
 		s.nxt++
@@ -340,8 +340,8 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 	}
 	s.counted.Packets++
 	s.credit -= size
-	s.aloft++
-	r.fate, r.at, r.path = flying, now, s.paths.next(s.rand)
+	s.inFlight++
+	r.fate, r.at, r.path = inFlight, now, s.paths.next(s.rand)
 	if r.tries < 255 {
 		r.tries++
 	}
@@ -350,7 +350,7 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 	if s.rtoAt == units.Never {
 		s.rtoAt = now + s.backed(s.backoff)
 	}
-	s.settle(now)
+	s.checkCredit(now)
 	return h, r.p, true, true
 }
 
@@ -359,12 +359,12 @@ func (s *Sender[P]) request(now units.Time) eqds.Data {
 	h := eqds.Data{Flags: eqds.FlagRTS, Next: eqds.NextNothing, Seq: s.nxt, Path: s.paths.next(s.rand)}
 	if s.told != s.pull {
 		// PULLs are lost, or the packets that asked for them.
-		s.strikes++
+		s.timeouts++
 		s.waits = min(s.waits+1, mostDoublings)
 	}
 	s.address(now, &h)
 	s.counted.Requests++
-	s.settle(now)
+	s.checkCredit(now)
 	return h
 }
 
@@ -392,13 +392,13 @@ func (s *Sender[P]) target() uint16 {
 	return s.pull + uint16(min((want+mtu-1)/mtu, (w-s.credit)/mtu))
 }
 
-// patience returns until when to wait for PULLs: longer while the receiver has others to serve.
-func (s *Sender[P]) patience(now units.Time) units.Time {
+// pullDeadline returns until when to wait for PULLs: longer while the receiver has others to serve.
+func (s *Sender[P]) pullDeadline(now units.Time) units.Time {
 	return max(now+s.backed(s.waits), min(s.busy, now+s.config.MaxRTO))
 }
 
-// settle checks whether credit is missing. Every input ends here.
-func (s *Sender[P]) settle(now units.Time) {
+// checkCredit checks whether credit is missing. Every input ends here.
+func (s *Sender[P]) checkCredit(now units.Time) {
 	size, _ := s.head()
 	switch {
 	case size == 0 || size <= s.credit:
@@ -408,7 +408,7 @@ func (s *Sender[P]) settle(now units.Time) {
 	case s.told == s.pull:
 		s.asking = true // nothing more will come by itself
 	case !s.asking && s.askAt == units.Never:
-		s.askAt = s.patience(now)
+		s.askAt = s.pullDeadline(now)
 	}
 	if s.ready = 0; s.asking {
 		s.ready = RequestLen

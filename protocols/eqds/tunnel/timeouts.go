@@ -13,13 +13,13 @@ func (s *Sender[P]) Tick(now units.Time) {
 	switch {
 	case s.Idle():
 	case now-s.heard >= s.config.GiveUp:
-		s.counted.GivenUp += uint64(s.queue.count + s.lost + s.aloft)
+		s.counted.GivenUp += uint64(s.queue.count + s.lost + s.inFlight)
 		s.abandon()
 		s.phase = Closed
-	case s.strikes >= s.config.Timeouts:
+	case s.timeouts >= s.config.Timeouts:
 		s.reopen(now, s.epoch)
 	}
-	s.settle(now)
+	s.checkCredit(now)
 }
 
 // expire considers packets lost that have been in flight for too long.
@@ -29,7 +29,7 @@ func (s *Sender[P]) expire(now units.Time) {
 	for i := range s.sent.count {
 		r := s.sent.at(i)
 		switch {
-		case r.fate != flying:
+		case r.fate != inFlight:
 		case r.at+rto <= now:
 			s.paths.all[r.path].Lost++
 			s.miss(i)
@@ -40,7 +40,7 @@ func (s *Sender[P]) expire(now units.Time) {
 	}
 	if expired && now >= s.quietTo {
 		s.counted.Timeouts++
-		s.strikes++
+		s.timeouts++
 		s.backoff = min(s.backoff+1, mostDoublings)
 		s.quietTo = now + rto // further losses of this window do not count
 	}
@@ -51,7 +51,7 @@ func (s *Sender[P]) expire(now units.Time) {
 func (s *Sender[P]) miss(i int) {
 	r := s.sent.at(i)
 	r.fate = missing
-	s.aloft--
+	s.inFlight--
 	s.lost++
 	s.lostAt = min(s.lostAt, i)
 	s.again += units.Bytes(r.size)

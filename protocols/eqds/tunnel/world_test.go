@@ -345,7 +345,7 @@ func (s *source) check() {
 			}
 			lost++
 			again += units.Bytes(r.size)
-		case flying:
+		case inFlight:
 			aloft++
 		}
 	}
@@ -356,7 +356,7 @@ func (s *source) check() {
 			queued += units.Bytes(x.queue.at(i).size)
 		}
 	}
-	if span != x.span || again != x.again || lost != x.lost || aloft != x.aloft || queued != x.queued || int(x.nxt-x.una) != x.sent.count || span > s.config.Window && x.sent.count > 1 {
+	if span != x.span || again != x.again || lost != x.lost || aloft != x.inFlight || queued != x.queued || int(x.nxt-x.una) != x.sent.count || span > s.config.Window && x.sent.count > 1 {
 		s.t.Fatalf("%v: the sender's sums are wrong: %+v", s.now, x)
 	}
 	if !x.Idle() && x.Size() == 0 && x.Timer() == units.Never {

@@ -66,7 +66,7 @@ func (t *afd) change(e *entry, by int) {
 func (*afd) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.
-func (t *afd) Feedback(_ units.Time, tell func(f *Flow)) { t.tell(tell) }
+func (t *afd) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
 func (t *afd) Len(units.Time) int { return t.known.n }

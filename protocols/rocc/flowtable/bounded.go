@@ -59,7 +59,7 @@ func (*bounded) Depart(units.Time, *packet.Packet) {}
 // Feedback implements Table.
 func (t *bounded) Feedback(now units.Time, tell func(f *Flow)) {
 	t.forgetOld(now)
-	t.tell(tell)
+	t.eachFlow(tell)
 	t.rest()
 }
 

@@ -43,7 +43,7 @@ func (t *queued) Depart(_ units.Time, p *packet.Packet) {
 
 // Feedback implements Table.
 func (t *queued) Feedback(_ units.Time, tell func(f *Flow)) {
-	t.tell(tell)
+	t.eachFlow(tell)
 	if t.linger {
 		for e := t.known.first; e != nil; {
 			next := t.known.next(e)

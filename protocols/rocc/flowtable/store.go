@@ -59,8 +59,8 @@ func (s *store) forget(e *entry) {
 	e.links[inKnown].behind, s.free = s.free, e
 }
 
-// tell calls tell for the known flows.
-func (s *store) tell(tell func(f *Flow)) {
+// eachFlow calls tell for the known flows.
+func (s *store) eachFlow(tell func(f *Flow)) {
 	for e := s.known.first; e != nil; e = s.known.next(e) {
 		tell(&e.Flow)
 	}

@@ -71,7 +71,7 @@ func (t *trap) evict() {
 func (*trap) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.
-func (t *trap) Feedback(_ units.Time, tell func(f *Flow)) { t.tell(tell) }
+func (t *trap) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
 func (t *trap) Len(units.Time) int { return t.known.n }

@@ -55,12 +55,12 @@ func (s *ControlSettings) New(f cc.Flow) cc.Control {
 
 // control is the state of one flow.
 type control struct {
-	cc.Deaf  // to what is not here
-	settings *ControlSettings
-	line     units.Rate
-	rate     units.Rate
-	raiseAt  units.Time // Never while the flow has the rate of the line
-	notices  uint64
+	cc.NopControl // to what is not here
+	settings      *ControlSettings
+	line          units.Rate
+	rate          units.Rate
+	raiseAt       units.Time // Never while the flow has the rate of the line
+	notices       uint64
 }
 
 // Message brakes.

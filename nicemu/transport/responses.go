@@ -10,15 +10,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// brought is the receiving end of the responses to READs and atomics of IRN (§5.1). The PSN of a
+// responseReceiver is the receiving end of the responses to READs and atomics of IRN (§5.1). The PSN of a
 // response determines where its bytes go.
-type brought struct {
+type responseReceiver struct {
 	receiver Receiver
 	expected PSN
 	free     PSN // the first unused
 	near     int // position of find's last result
 	passed   int // work requests before the window: they wait for responses
-	kept     kept
+	buffer   reorderBuffer
 	ack      bool // data received in order is to be acknowledged
 	mtuShift uint8
 
@@ -29,7 +29,7 @@ type brought struct {
 }
 
 // answers returns the number of packets in the response to a work request.
-func (b *brought) answers(w *sendWQE) uint32 {
+func (b *responseReceiver) answers(w *sendWQE) uint32 {
 	if !w.Op.fetches() {
 		return 0
 	}
@@ -38,7 +38,7 @@ func (b *brought) answers(w *sendWQE) uint32 {
 
 // number assigns a work request the PSNs of its response, or the number of the receive request that
 // it takes.
-func (b *brought) number(w *sendWQE) {
+func (b *responseReceiver) number(w *sendWQE) {
 	w.answer, w.receive = b.free, b.receives
 	b.free = b.free.Add(b.answers(w))
 	if w.Op.send() || w.Op == WriteImm {
@@ -47,24 +47,24 @@ func (b *brought) number(w *sendWQE) {
 }
 
 // due reports whether there is an acknowledgement to send.
-func (b *brought) due() bool { return b != nil && (b.ack || b.kept.owed.n > 0) }
+func (b *responseReceiver) due() bool { return b != nil && (b.ack || b.buffer.owed.n > 0) }
 
 // clear drops the expected responses.
-func (b *brought) clear() {
+func (b *responseReceiver) clear() {
 	b.expected = b.free
 	b.near, b.passed, b.ack = 0, 0, false
-	b.kept.clear()
+	b.buffer.clear()
 }
 
 // whole reports whether the whole response to a work request has arrived.
-func (b *brought) whole(w *sendWQE) bool {
+func (b *responseReceiver) whole(w *sendWQE) bool {
 	return !w.Op.fetches() || !b.expected.Before(w.answer.Add(b.answers(w)))
 }
 
 // find returns the work request that a PSN of a response belongs to, and its place in the queue.
 // The PSN is before free, and not before the oldest one's.
 func (r *requester) find(psn PSN) (*sendWQE, int) {
-	b := r.brought
+	b := r.responses
 	if b.near < r.numbered {
 		if w := r.queue.at(b.near); psn.From(w.answer) < b.answers(w) {
 			return w, b.near
@@ -84,10 +84,10 @@ func (r *requester) find(psn PSN) (*sendWQE, int) {
 	return r.queue.at(low), low
 }
 
-// brings handles a packet of the response to a READ or atomic.
-func (q *QP) brings(now units.Time, p *roce.Packet) {
+// receiveResponse handles a packet of the response to a READ or atomic.
+func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 	r := &q.req
-	b, psn := r.brought, psnOf(p)
+	b, psn := r.responses, psnOf(p)
 	if q.state < qp.RTS {
 		return
 	}
@@ -106,33 +106,33 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 	r.moved = now
 	switch verdict {
 	case Accept:
-		if s := b.kept.find(psn); s != nil {
-			b.kept.remove(s) // it was kept, and has arrived again
+		if s := b.buffer.find(psn); s != nil {
+			b.buffer.remove(s) // it was kept, and has arrived again
 		}
 		if !q.bring(w, psn, p) {
 			return
 		}
 		b.ack = true
 		b.expected = psn.Add(1)
-		if !b.kept.empty() {
+		if !b.buffer.empty() {
 			q.bringKept()
 		}
 	case Keep, Hold:
 		q.counters.OutOfSequence++
-		if b.kept.find(psn) == nil {
+		if b.buffer.find(psn) == nil {
 			hold := verdict == Hold || q.chunks != nil || q.overlapsOlder(w, i)
 			if !hold && !q.bring(w, psn, p) {
 				return
 			}
-			b.kept.add(b.expected, p, !hold, memory.Place{})
+			b.buffer.add(b.expected, p, !hold, memory.Place{})
 		}
-		b.kept.owe(psn)
+		b.buffer.queueNACK(psn)
 	default:
 		q.counters.OutOfSequence++
 		return
 	}
 	// A response means that the request and all earlier ones have been executed.
-	was, flying := r.una, r.flying
+	was, flying := r.una, r.inFlight
 	switch {
 	case w.first.From(was) < r.window().Len():
 		q.advance(w.first.Add(1))
@@ -146,34 +146,34 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 	case r.una != was:
 		q.progress(now, p, was, flying)
 	default:
-		q.settle()
+		q.completeLocal()
 	}
 }
 
 // bringKept handles the kept responses whose turn has come.
 func (q *QP) bringKept() {
-	b := q.req.brought
+	b := q.req.responses
 	for {
-		s := b.kept.find(b.expected)
+		s := b.buffer.find(b.expected)
 		if s == nil {
 			break
 		}
 		if !s.placed {
 			w, _ := q.req.find(s.psn)
-			if w.fault != cq.Success || !q.bring(w, s.psn, b.kept.restore(s)) {
+			if w.fault != cq.Success || !q.bring(w, s.psn, b.buffer.restore(s)) {
 				return
 			}
 		}
-		b.kept.remove(s)
+		b.buffer.remove(s)
 		b.expected = b.expected.Add(1)
 	}
-	b.kept.settled(b.expected)
+	b.buffer.settled(b.expected)
 }
 
 // bring places the data of a response packet. It returns false if the work request has failed, or
 // will in its turn.
 func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
-	k, n := psn.From(w.answer), q.req.brought.answers(w)
+	k, n := psn.From(w.answer), q.req.responses.answers(w)
 	last, at := k == n-1, position(k, n)
 	operation := p.BTH.Opcode.Operation()
 	var offset uint32
@@ -210,7 +210,7 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 // receive everything.
 func (q *QP) advancePast(upto PSN) {
 	r := &q.req
-	b := r.brought
+	b := r.responses
 	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.at(b.passed).Op.local()) {
 		w := r.queue.at(b.passed)
 		k, end := r.una.From(w.first), w.packets
@@ -219,7 +219,7 @@ func (q *QP) advancePast(upto PSN) {
 		}
 		r.una = w.first.Add(end)
 		if !w.Op.fetches() && !w.Op.local() {
-			r.flying -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
+			r.inFlight -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
 		}
 		if end == w.packets {
 			b.passed++
@@ -233,7 +233,7 @@ func (q *QP) advancePast(upto PSN) {
 func (q *QP) late(psn PSN, p *roce.Packet) bool {
 	r := &q.req
 	syndrome := p.AETH.Syndrome
-	if q.state < qp.RTS || r.brought.passed == 0 || syndrome&roce.SyndromeKind != roce.SyndromeSequence || syndrome == roce.SyndromeSequence {
+	if q.state < qp.RTS || r.responses.passed == 0 || syndrome&roce.SyndromeKind != roce.SyndromeSequence || syndrome == roce.SyndromeSequence {
 		return false
 	}
 	switch w := r.queue.at(0); {
@@ -252,14 +252,14 @@ func (q *QP) failInTurn(w *sendWQE, s cq.Status) {
 	w.fault = s
 	q.completeWhole()
 	if q.state != qp.Err {
-		q.settle()
+		q.completeLocal()
 	}
 }
 
 // completeWhole completes work requests that waited for responses.
 func (q *QP) completeWhole() {
 	r := &q.req
-	for b := r.brought; b.passed > 0 && q.state != qp.Err; {
+	for b := r.responses; b.passed > 0 && q.state != qp.Err; {
 		w := r.queue.at(0)
 		if w.fault != cq.Success || !b.whole(w) {
 			return
@@ -276,7 +276,7 @@ func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
 		return true
 	}
 	for j := range i {
-		if o := r.queue.at(j); o.Op.fetches() && !r.brought.whole(o) && q.overlap(w.SGL, o.SGL) {
+		if o := r.queue.at(j); o.Op.fetches() && !r.responses.whole(o) && q.overlap(w.SGL, o.SGL) {
 			return true
 		}
 	}
@@ -315,12 +315,12 @@ func (q *QP) sameMemory(a, b *memory.SGE) bool {
 // acknowledgeRead makes the acknowledgement of a response: of the oldest kept one that has none,
 // else of all received in order.
 func (q *QP) acknowledgeRead(p *roce.Packet) {
-	b := q.req.brought
+	b := q.req.responses
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.ReadAck), uint32(b.expected)
 	p.Selective.PSN = uint32(b.expected.Add(roce.PSNMask))
-	if b.kept.owed.n > 0 {
-		p.Selective.PSN = uint32(*b.kept.owed.at(0))
-		b.kept.owed.pop()
+	if b.buffer.owed.n > 0 {
+		p.Selective.PSN = uint32(*b.buffer.owed.at(0))
+		b.buffer.owed.pop()
 	}
 	b.ack = false // it also acknowledges data received in order
 }
@@ -329,7 +329,7 @@ func (q *QP) acknowledgeRead(p *roce.Packet) {
 // responder has.
 func (q *QP) readPatience() units.Time {
 	r := &q.req
-	if r.brought == nil || r.brought.passed == 0 || r.una != r.next {
+	if r.responses == nil || r.responses.passed == 0 || r.una != r.next {
 		return units.Never
 	}
 	patience := r.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout))

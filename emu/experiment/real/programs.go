@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// crew runs the programs of a run.
-type crew struct {
+// programGroup runs the programs of a run.
+type programGroup struct {
 	lab      *lab.Lab
 	dilation int
 	programs []experiment.Program
@@ -33,9 +33,9 @@ type crew struct {
 // member is a program that has been started.
 type member struct {
 	*experiment.Program
-	process *lab.Process
-	out     *buffer
-	asked   chan struct{} // closed when it has been told to end
+	process   *lab.Process
+	out       *buffer
+	toldToEnd chan struct{} // closed when it has been told to end
 }
 
 // most is how much a program may write to its standard output.
@@ -70,7 +70,7 @@ func (b *buffer) all() ([]byte, error) {
 
 // run starts the programs at their times, waits until all that are not servers have ended,
 // and stops the servers. It ends when the first program fails.
-func (c *crew) run(ctx context.Context) {
+func (c *programGroup) run(ctx context.Context) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var all sync.WaitGroup
@@ -114,11 +114,11 @@ func (c *crew) run(ctx context.Context) {
 }
 
 // start starts a program at its time and waits until it is ready.
-func (c *crew) start(ctx context.Context, p *experiment.Program) (*member, error) {
+func (c *programGroup) start(ctx context.Context, p *experiment.Program) (*member, error) {
 	if err := c.sleep(ctx, p.At); err != nil {
 		return nil, err
 	}
-	m := &member{Program: p, out: &buffer{}, asked: make(chan struct{})}
+	m := &member{Program: p, out: &buffer{}, toldToEnd: make(chan struct{})}
 	var err error
 	m.process, err = c.lab.Start(ctx, lab.Start{
 		Host: p.Host, Dilated: p.Dilated, Stdout: m.out,
@@ -131,7 +131,7 @@ func (c *crew) start(ctx context.Context, p *experiment.Program) (*member, error
 }
 
 // sleep waits until the given emulated time after the lab came up.
-func (c *crew) sleep(ctx context.Context, until units.Time) error {
+func (c *programGroup) sleep(ctx context.Context, until units.Time) error {
 	for {
 		now, err := clock(c.lab)
 		if err != nil {
@@ -151,7 +151,7 @@ func (c *crew) sleep(ctx context.Context, until units.Time) error {
 }
 
 // await waits until a program ends.
-func (c *crew) await(ctx context.Context, m *member) error {
+func (c *programGroup) await(ctx context.Context, m *member) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	now, err := clock(c.lab)
@@ -182,12 +182,12 @@ func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-m.asked:
+	case <-m.toldToEnd:
 		return
 	case <-m.process.Over():
 	}
 	select {
-	case <-m.asked:
+	case <-m.toldToEnd:
 		return
 	default:
 	}
@@ -211,7 +211,7 @@ const (
 // end stops a server: first as Ctrl-C does, upon which most print their summary, then with
 // SIGTERM. What is left after that ends with the lab.
 func (m *member) end() {
-	close(m.asked)
+	close(m.toldToEnd)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		m.process.Signal(s)
 		select {
@@ -232,7 +232,7 @@ func (m *member) quiet() {
 }
 
 // read converts the output of the programs to tables.
-func (c *crew) read(tables table.Bundle) error {
+func (c *programGroup) read(tables table.Bundle) error {
 	var errs []error
 	for _, m := range c.members {
 		text, err := m.out.all()

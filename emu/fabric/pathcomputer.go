@@ -58,9 +58,9 @@ func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 	return all, of
 }
 
-// wayfinder computes the routes to places: to an area through the routers in
+// pathComputer computes the routes to places: to an area through the routers in
 // it, or to one router.
-type wayfinder struct {
+type pathComputer struct {
 	*routers
 	fabric *Fabric
 	areas  []area
@@ -88,7 +88,7 @@ type goal struct {
 }
 
 // target returns the number of the place of an address, -1 if it is nowhere.
-func (b *wayfinder) target(o plan.End) int {
+func (b *pathComputer) target(o plan.End) int {
 	at, roots := -1, []int{o.Node}
 	key := fmt.Sprint("router ", o.Node)
 	if o.Port >= 0 {
@@ -112,7 +112,7 @@ func (b *wayfinder) target(o plan.End) int {
 
 // search counts the routers on the path from each to the nearest of roots, and
 // returns the number of that search.
-func (b *wayfinder) search(roots []int) int {
+func (b *pathComputer) search(roots []int) int {
 	slices.Sort(roots)
 	roots = slices.Compact(roots)
 	key := fmt.Sprint(roots)
@@ -146,7 +146,7 @@ func (b *wayfinder) search(roots []int) int {
 
 // table makes the table of router n, with its groups of ports. target and
 // subnet are the places of the known addresses and of the subnets.
-func (b *wayfinder) table(n int, groups *tableBuilder, target, subnet []int) *router.Table {
+func (b *pathComputer) table(n int, groups *tableBuilder, target, subnet []int) *router.Table {
 	node := &b.fabric.Plan.Nodes[n]
 	t := &router.Table{
 		Own: slices.Clone(node.Router.Addresses), Routes: make([]router.Route, router.Routes),
@@ -191,12 +191,12 @@ func (b *wayfinder) table(n int, groups *tableBuilder, target, subnet []int) *ro
 			t.Known[i] = at(target[i])
 		}
 	}
-	(&statics{wayfinder: b, node: n, table: t, groups: groups, target: target, base: slices.Clone(t.Known)}).add()
+	(&statics{pathComputer: b, node: n, table: t, groups: groups, target: target, base: slices.Clone(t.Known)}).add()
 	return t
 }
 
 // direct adds a route of router n to an area that it is in, and returns its index.
-func (b *wayfinder) direct(n, area int, t *router.Table, groups *tableBuilder) uint16 {
+func (b *pathComputer) direct(n, area int, t *router.Table, groups *tableBuilder) uint16 {
 	var ports []uint16
 	for p, at := range b.of[n] {
 		if at >= 0 && at == area {
@@ -212,7 +212,7 @@ func (b *wayfinder) direct(n, area int, t *router.Table, groups *tableBuilder) u
 
 // onward returns the index of router n's route through the neighbours that are
 // nearer to the target of distance. A route with the same paths is reused.
-func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *tableBuilder, made map[string]uint16) uint16 {
+func (b *pathComputer) onward(n int, distance []int, t *router.Table, groups *tableBuilder, made map[string]uint16) uint16 {
 	d := distance[n]
 	if d <= 0 {
 		return router.NoRoute
@@ -246,6 +246,6 @@ func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *table
 }
 
 // hop returns a router's port as a next hop.
-func (b *wayfinder) hop(e plan.End) router.Hop {
+func (b *pathComputer) hop(e plan.End) router.Hop {
 	return router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Speaker is implemented by controls that send messages. These are Probes of the protocol that
+// MessageSender is implemented by controls that send messages. These are Probes of the protocol that
 // their Method names, and go to the flow's destination. The control's driver asks for them
 // after each input. Switches choose the path of a message as they do for the flow's packets.
-type Speaker interface {
+type MessageSender interface {
 	// Speaks reports whether a message waits to be sent.
 	Speaks() bool
-	// Say fills in the message that has waited longest, which is about the flow that key names.
+	// NextMessage fills in the message that has waited longest, which is about the flow that key names.
 	// The body must be empty, as if it were new.
-	Say(key packet.FlowKey, body packet.Body)
+	NextMessage(key packet.FlowKey, body packet.Body)
 }
 
 // Probe is implemented by messages that go to a flow's destination and may come back.

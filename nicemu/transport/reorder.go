@@ -11,8 +11,8 @@ import (
 // then: checks of the message, counting, completions, key invalidation. So completions are in
 // order, and a premature completion (IRN, §5.3) is a kept packet.
 
-// kept are the packets that a responder, or a requester for responses, holds out of order, by PSN.
-type kept struct {
+// reorderBuffer are the packets that a responder, or a requester for responses, holds out of order, by PSN.
+type reorderBuffer struct {
 	slots []keptPacket // at PSN modulo their number, a power of two
 	n     int          // of them in use
 	early int          // of them in memory
@@ -38,10 +38,10 @@ type keptPacket struct {
 }
 
 // empty reports whether nothing is kept, as for a responder that keeps nothing.
-func (k *kept) empty() bool { return k == nil || k.n == 0 }
+func (k *reorderBuffer) empty() bool { return k == nil || k.n == 0 }
 
 // find returns the packet of a PSN, nil if it is not kept.
-func (k *kept) find(psn PSN) *keptPacket {
+func (k *reorderBuffer) find(psn PSN) *keptPacket {
 	if k.empty() {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (k *kept) find(psn PSN) *keptPacket {
 }
 
 // add keeps a packet, whose payload is in memory or is kept too.
-func (k *kept) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
+func (k *reorderBuffer) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
 	psn := psnOf(p)
 	for int(psn.From(expected)) >= len(k.slots) {
 		k.grow()
@@ -89,7 +89,7 @@ func (k *kept) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
 }
 
 // remove drops a packet. Data it lent stays valid until add.
-func (k *kept) remove(s *keptPacket) {
+func (k *reorderBuffer) remove(s *keptPacket) {
 	s.here = false
 	k.n--
 	if s.placed {
@@ -97,7 +97,7 @@ func (k *kept) remove(s *keptPacket) {
 	}
 }
 
-func (k *kept) grow() {
+func (k *reorderBuffer) grow() {
 	bigger := make([]keptPacket, max(16, 2*len(k.slots)))
 	for _, s := range k.slots {
 		if s.here {
@@ -107,7 +107,7 @@ func (k *kept) grow() {
 	k.slots = bigger
 }
 
-func (k *kept) clear() {
+func (k *reorderBuffer) clear() {
 	if k == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (k *kept) clear() {
 }
 
 // restore returns a kept packet, valid until the next call.
-func (k *kept) restore(s *keptPacket) *roce.Packet {
+func (k *reorderBuffer) restore(s *keptPacket) *roce.Packet {
 	p := &k.again
 	p.BTH, p.RETH, p.Send = s.bth, s.reth, s.send
 	p.ImmDt.Data, p.IETH.RKey, p.Selective.PSN = s.extra, s.extra, s.extra
@@ -139,20 +139,20 @@ func (q *QP) keep(p *roce.Packet, hold bool) {
 	r := &q.resp
 	psn := psnOf(p)
 	q.counters.OutOfSequence++
-	if r.kept.find(psn) == nil {
+	if r.buffer.find(psn) == nil {
 		placed, at, ok := q.placeEarly(p, hold || p.BTH.MigReq)
 		if !ok {
 			return
 		}
-		r.kept.add(r.expected, p, placed, at)
+		r.buffer.add(r.expected, p, placed, at)
 	} else {
 		q.counters.DuplicateRequest++
 	}
-	r.kept.owe(psn)
+	r.buffer.queueNACK(psn)
 }
 
-// owe records that a packet needs a NACK.
-func (k *kept) owe(psn PSN) {
+// queueNACK records that a packet needs a NACK.
+func (k *reorderBuffer) queueNACK(psn PSN) {
 	if k.owed.n < maxOwed {
 		*k.owed.push() = psn
 	}
@@ -231,7 +231,7 @@ func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 // it: where both went to the same memory, by whatever key, resent packets of an older message leave
 // the newer one's bytes.
 func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
-	k := q.resp.kept
+	k := q.resp.buffer
 	if k == nil || k.early == 0 || s.Length == 0 {
 		return q.config.Memory.Store(s, data)
 	}
@@ -274,7 +274,7 @@ func cutBytes(b []byte, from, to uint32) []byte {
 
 // scatterAround is storeAround for a list.
 func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
-	if k := q.resp.kept; k == nil || k.early == 0 {
+	if k := q.resp.buffer; k == nil || k.early == 0 {
 		return q.config.Memory.Scatter(list, offset, n, data)
 	}
 	for done := uint32(0); done < n; {
@@ -308,13 +308,13 @@ func left(list []memory.SGE, offset uint32) uint32 {
 func (q *QP) replay() {
 	r := &q.resp
 	for q.state != qp.Err {
-		s := r.kept.find(r.expected)
+		s := r.buffer.find(r.expected)
 		if s == nil {
 			break
 		}
-		p := r.kept.restore(s)
+		p := r.buffer.restore(s)
 		r.early = s.placed
-		r.kept.remove(s)
+		r.buffer.remove(s)
 		at := r.expected
 		q.perform(p)
 		r.early = false
@@ -322,11 +322,11 @@ func (q *QP) replay() {
 			break // there is no receive request: the packet will be sent again
 		}
 	}
-	r.kept.settled(r.expected)
+	r.buffer.settled(r.expected)
 }
 
 // settled drops NACKs of packets before expected.
-func (k *kept) settled(expected PSN) {
+func (k *reorderBuffer) settled(expected PSN) {
 	for range k.owed.n {
 		psn := *k.owed.at(0)
 		k.owed.pop()
@@ -337,17 +337,17 @@ func (k *kept) settled(expected PSN) {
 }
 
 // owes reports whether there are packets without a NACK.
-func (k *kept) owes() bool { return k != nil && k.owed.n > 0 }
+func (k *reorderBuffer) owes() bool { return k != nil && k.owed.n > 0 }
 
 // disordered reports whether there is a NACK to send next.
-func (r *responder) disordered() bool { return r.nak == 0 && r.kept.owes() }
+func (r *responder) disordered() bool { return r.nak == 0 && r.buffer.owes() }
 
 // nack makes the NACK for the oldest kept packet that has none.
 func (q *QP) nack(p *roce.Packet) {
 	r := &q.resp
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.Nack), uint32(r.expected)
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeSequence, MSN: r.msn}
-	p.Selective.PSN = uint32(*r.kept.owed.at(0))
-	r.kept.owed.pop()
+	p.Selective.PSN = uint32(*r.buffer.owed.at(0))
+	r.buffer.owed.pop()
 	r.ackDue, r.unacked = false, 0 // it acknowledges the packets before the gap
 }
