@@ -31,14 +31,14 @@ func (a *arrivals) fromEnd(i int) arrival { return *a.at(a.tail - 1 - uint32(i))
 
 func (a *arrivals) push(x arrival) {
 	if a.len() == len(a.ring) {
-		a.resize(max(leastRing, 2*len(a.ring)))
+		a.resize(max(minRing, 2*len(a.ring)))
 	}
 	*a.at(a.tail) = x
 	a.tail++
 }
 
-// leastRing is the length of the shortest ring that is not empty.
-const leastRing = 4
+// minRing is the length of the shortest ring that is not empty.
+const minRing = 4
 
 // resize moves the arrivals to a ring of n entries, a power of two or 0, that has
 // room for them.
@@ -55,7 +55,7 @@ func (a *arrivals) resize(n int) {
 func (a *arrivals) shrink() {
 	n := 0
 	for n < a.len() {
-		n = max(leastRing, 2*n)
+		n = max(minRing, 2*n)
 	}
 	if n < len(a.ring) {
 		a.resize(n)

@@ -33,8 +33,8 @@ const (
 	loopBatch = 32
 	// loopWait is how long the loop sleeps without looking at ctx.
 	loopWait = 10 // ms
-	// leastFrames is how many frames a round has at least.
-	leastFrames = 100
+	// minFrames is how many frames a round has at least.
+	minFrames = 100
 )
 
 // run forwards frames until the rounds are over or ctx ends. A round takes until it has lasted
@@ -76,7 +76,7 @@ func (l *loop) run() error {
 		case !warm && time.Since(began) >= l.effort.warm:
 			warm = true
 			begin()
-		case warm && time.Since(began) >= l.effort.traffic && now.frames >= leastFrames:
+		case warm && time.Since(began) >= l.effort.traffic && now.frames >= minFrames:
 			now.wall, now.cpu = time.Since(began), threadTime()-cpu
 			if l.offload {
 				now.bytes -= now.frames * virtioHeader

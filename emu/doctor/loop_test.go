@@ -45,7 +45,7 @@ func TestLoop_RoundsHaveEnoughFrames(t *testing.T) {
 				t.Fatalf("%d rounds, %v", len(l.samples), err)
 			}
 			for _, s := range l.samples {
-				if s.frames < leastFrames || s.bytes != s.frames*len(frame) || s.wall <= 0 || s.cpu <= 0 {
+				if s.frames < minFrames || s.bytes != s.frames*len(frame) || s.wall <= 0 || s.cpu <= 0 {
 					t.Errorf("%+v", s)
 				}
 			}

@@ -40,8 +40,8 @@ type looks struct {
 	last    time.Duration
 }
 
-// mostWindows bounds the windows between two looks.
-const mostWindows = 16
+// maxWindows bounds the windows between two looks.
+const maxWindows = 16
 
 // due is called once a window.
 func (l *looks) due() bool {
@@ -52,7 +52,7 @@ func (l *looks) due() bool {
 // looked is called after a look, with the time.
 func (l *looks) looked(now time.Duration) {
 	took := max(1, now-l.last)
-	l.every = int(min(mostWindows, max(1, time.Duration(l.windows)*(period/4)/took)))
+	l.every = int(min(maxWindows, max(1, time.Duration(l.windows)*(period/4)/took)))
 	l.last, l.windows = now, 0
 }
 

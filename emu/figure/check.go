@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mostSeries is how many names a figure can distinguish: more cannot be read.
-const mostSeries = 24
+// maxSeries is how many names a figure can distinguish: more cannot be read.
+const maxSeries = 24
 
 // Check returns what is wrong with the figure's data, and where.
 func (f *Figure) Check() error {
@@ -44,8 +44,8 @@ func (f *Figure) Check() error {
 		anything = anything || p.hasData()
 	}
 	switch {
-	case len(names) > mostSeries:
-		return fmt.Errorf("%d names of series: more than %d cannot be told apart, so show fewer", len(names), mostSeries)
+	case len(names) > maxSeries:
+		return fmt.Errorf("%d names of series: more than %d cannot be told apart, so show fewer", len(names), maxSeries)
 	case !anything:
 		return errors.New("no panel has a value: there is nothing to draw")
 	}

@@ -250,12 +250,12 @@ func TestLooks(t *testing.T) {
 		}
 		return dash, marker, slices.Index(canvas.Colours[:], l.colour), hatch
 	}
-	for i := range mostSeries {
+	for i := range maxSeries {
 		dash, marker, colour, hatch := index(newLook(i, Style{}))
 		grey[[2]int{dash, marker}], coloured[[2]int{colour, marker}], bars[[2]int{colour, hatch}] = true, true, true
 	}
-	if len(grey) != mostSeries || len(coloured) != mostSeries || len(bars) != mostSeries {
-		t.Errorf("%d in grey, %d in colour, %d bars of %d", len(grey), len(coloured), len(bars), mostSeries)
+	if len(grey) != maxSeries || len(coloured) != maxSeries || len(bars) != maxSeries {
+		t.Errorf("%d in grey, %d in colour, %d bars of %d", len(grey), len(coloured), len(bars), maxSeries)
 	}
 	if dash, marker, colour, hatch := index(newLook(5, Style{Dash: 1, Marker: 2, Colour: 3, Hatch: 4})); dash != 0 || marker != 1 || colour != 2 || hatch != 3 {
 		t.Errorf("%d %d %d %d", dash, marker, colour, hatch)

@@ -10,9 +10,9 @@ type caption struct {
 
 func labelBox(text string) box { return box{w: textWidth(text, smallSize) + 4, h: smallSize + 3} }
 
-// mostCaptions is the maximum number of labels to try. A drawing with more
+// maxCaptions is the maximum number of labels to try. A drawing with more
 // would not be any clearer, and finding room takes long.
-const mostCaptions = 200
+const maxCaptions = 200
 
 // captions finds room for the labels of links beside nodes, each other and the
 // other links, and returns how many are left out.
@@ -23,7 +23,7 @@ func (l *layout) captions(lines []line) (placed []caption, left int) {
 			continue
 		}
 		left++
-		if labelled++; labelled > mostCaptions {
+		if labelled++; labelled > maxCaptions {
 			continue
 		}
 		for _, t := range []float64{0.5, 0.6, 0.4, 0.7, 0.3, 0.8} {

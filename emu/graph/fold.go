@@ -8,7 +8,7 @@ import (
 
 // Shape of drawings, width by height.
 const (
-	mostWide  = 3.0    // beyond which a drawing is folded
+	maxWide   = 3.0    // beyond which a drawing is folded
 	wideFrom  = 2400.0 // but not if it is less wide than this, in pixels
 	goodShape = 1.7    // that folding aims at
 )
@@ -42,7 +42,7 @@ func (l *layout) fold() {
 		return
 	}
 	all := l.around(nil)
-	if all.w <= max(mostWide*all.h, wideFrom) {
+	if all.w <= max(maxWide*all.h, wideFrom) {
 		return
 	}
 	above, groups := l.groups(all)

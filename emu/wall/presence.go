@@ -28,9 +28,9 @@ const (
 	maxSleep = units.Second
 	// sleepSlack is how much longer than requested a sleep may be.
 	sleepSlack = 10 * units.Millisecond
-	// leastAbsence is the shortest absence per period that counts: less is the
+	// minAbsence is the shortest absence per period that counts: less is the
 	// noise of many sleeps.
-	leastAbsence = 500 * units.Millisecond
+	minAbsence = 500 * units.Millisecond
 )
 
 // begin must be called on the engine's thread.
@@ -55,10 +55,10 @@ func (p *presence) sleep(took, asked units.Time) { p.slept += min(took, asked+sl
 func (p *presence) look(now units.Time) { p.judge(now, p.work(), suspendedClock()) }
 
 func (p *presence) judge(now, worked, ahead units.Time) {
-	if away := now - p.since - (worked - p.worked) - p.slept; away >= leastAbsence {
+	if away := now - p.since - (worked - p.worked) - p.slept; away >= minAbsence {
 		p.absent += away
 	}
-	if away := ahead - p.ahead; away >= leastAbsence {
+	if away := ahead - p.ahead; away >= minAbsence {
 		p.suspended += away
 	}
 	p.since, p.worked, p.ahead, p.slept = now, worked, ahead, 0

@@ -46,8 +46,8 @@ var convergence = Experiment{
 			})
 		}
 		out.Rows = append(out.Rows,
-			Row{What: "DCQCN, least Jain index of a step", Relation: About, Expected: 1, Tolerance: 0.03, Source: fig19, Ours: dcqcn.leastJain},
-			Row{What: "HPCC, least Jain index of a step", Relation: About, Expected: 1, Tolerance: 0.01, Source: fig19, Ours: hpcc.leastJain},
+			Row{What: "DCQCN, least Jain index of a step", Relation: About, Expected: 1, Tolerance: 0.03, Source: fig19, Ours: dcqcn.minJain},
+			Row{What: "HPCC, least Jain index of a step", Relation: About, Expected: 1, Tolerance: 0.01, Source: fig19, Ours: hpcc.minJain},
 			Row{What: "time until shares are fair and the link is used, HPCC over DCQCN", Relation: AtMost, Expected: 1, Source: "A.1: HPCC converges faster", Ours: hpcc.settling / dcqcn.settling},
 			Row{What: "unfairness in 10 ms, 1 − Jain, HPCC over DCQCN", Relation: AtMost, Expected: 1, Source: "A.1: HPCC is more fair", Ours: hpcc.unfair / dcqcn.unfair},
 			Row{What: "deviation of a flow's 10 ms from its mean, HPCC over DCQCN", Relation: AtMost, Expected: 1, Source: "A.1: HPCC is more stable", Ours: hpcc.swing / dcqcn.swing},
@@ -70,13 +70,13 @@ var flowsInSteps = []int{1, 2, 3, 4, 3, 2, 1}
 
 // steps holds the results of seven steps of equal length.
 type steps struct {
-	rates     [4][]float64 // of each sender, by ms
-	length    int          // of a step, ms
-	share     []float64    // mean rate of a flow in the second half of each step, bit/s
-	leastJain float64      // of the flows' means in the second halves
-	settling  float64      // mean ms after a change until shares are fair and the link is used
-	unfair    float64      // mean of 1 - Jain of 10 ms, in the second halves of steps of several flows
-	swing     float64      // mean deviation of 10 ms of a flow from its mean, as a share of it
+	rates    [4][]float64 // of each sender, by ms
+	length   int          // of a step, ms
+	share    []float64    // mean rate of a flow in the second half of each step, bit/s
+	minJain  float64      // of the flows' means in the second halves
+	settling float64      // mean ms after a change until shares are fair and the link is used
+	unfair   float64      // mean of 1 - Jain of 10 ms, in the second halves of steps of several flows
+	swing    float64      // mean deviation of 10 ms of a flow from its mean, as a share of it
 }
 
 func stepsOf(r *Run) (s steps) {
@@ -84,14 +84,14 @@ func stepsOf(r *Run) (s steps) {
 		s.rates[i] = r.rates(fmt.Sprintf("h%d:eth0", i+1), ms)
 	}
 	s.length = len(s.rates[0]) / len(flowsInSteps)
-	s.leastJain = 1
+	s.minJain = 1
 	windows, changes := 0, 0
 	swings := 0
 	for k, n := range flowsInSteps {
 		begin, end := k*s.length, (k+1)*s.length
 		means := s.over(n, begin+s.length/2, end)
 		s.share = append(s.share, mean(means))
-		s.leastJain = min(s.leastJain, jain(means...))
+		s.minJain = min(s.minJain, jain(means...))
 		for at := begin + s.length/2; at+average <= end && n > 1; at += average {
 			now := s.over(n, at, at+average)
 			s.unfair += 1 - jain(now...)

@@ -254,7 +254,7 @@ func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
 
 // checkRTT implements BBRUpdateRTprop and BBRCheckProbeRTT.
 func (b *Control) checkRTT(now units.Time, a *cc.Ack) {
-	if least := a.Delivery.LeastRTT; b.rtprop == 0 && least > 0 {
+	if least := a.Delivery.MinRTT; b.rtprop == 0 && least > 0 {
 		b.rtprop, b.rtpropAt = least, now // the handshake's
 	}
 	expired := b.rtprop > 0 && now > b.rtpropAt+b.config.RTpropFilter

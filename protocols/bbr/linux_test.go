@@ -237,7 +237,7 @@ func TestProbeRTTIsLimited(t *testing.T) {
 func TestHandshake(t *testing.T) {
 	c := Preset("v1")
 	b := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100, Rand: rand.New(rand.NewPCG(1, 2))})
-	b.Acked(30*ms, &cc.Ack{Acked: 1000, Sent: 10_000, Newly: 1000, InFlight: 9000, RTT: 11 * ms, Delivery: cc.Delivery{Total: 1000, LeastRTT: 10 * ms}})
+	b.Acked(30*ms, &cc.Ack{Acked: 1000, Sent: 10_000, Newly: 1000, InFlight: 9000, RTT: 11 * ms, Delivery: cc.Delivery{Total: 1000, MinRTT: 10 * ms}})
 	if b.rtprop != 10*ms {
 		t.Errorf("RTprop is %v, want 10ms", b.rtprop)
 	}

@@ -20,7 +20,7 @@ type longTerm struct {
 
 const (
 	intervalRounds = 4  // least rounds of an interval
-	mostInterval   = 16 // most rounds of an interval
+	maxInterval    = 16 // most rounds of an interval
 	keptRounds     = 48
 	lossShare      = 50. / 256 // least loss of a lossy interval, as a share of what is delivered
 	rateShare      = 8         // rates count as equal if they differ by at most 1/rateShare
@@ -65,7 +65,7 @@ func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limit
 	}
 	switch {
 	case x.rounds < intervalRounds:
-	case x.rounds > mostInterval:
+	case x.rounds > maxInterval:
 		x.reset()
 	case lost > 0: // the tokens are used up
 		x.interval(now, delivered)

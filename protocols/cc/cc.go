@@ -135,9 +135,9 @@ type Delivery struct {
 	// Limited means that the sender had nothing to send for a part of that time, so that the
 	// path may deliver faster.
 	Limited bool
-	// LeastRTT is the lowest RTT of the connection so far, including its handshake's; 0 before
+	// MinRTT is the lowest RTT of the connection so far, including its handshake's; 0 before
 	// the first.
-	LeastRTT units.Time
+	MinRTT units.Time
 }
 
 // Rate returns the sampled rate in payload; 0 if there is no sample.

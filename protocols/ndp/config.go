@@ -40,11 +40,11 @@ const Allowance = 16
 
 // Limits of settings.
 const (
-	leastMTU   = 576
-	mostMTU    = 65535
-	mostWindow = 1 << 14
-	mostPaths  = 4096
-	mostTries  = 30
+	minMTU    = 576
+	maxMTU    = 65535
+	maxWindow = 1 << 14
+	maxPaths  = 4096
+	maxTries  = 30
 
 	// span is how many packets may be between the first unacknowledged one and the last one
 	// sent: the room that a receiver has for reordering.
@@ -62,14 +62,14 @@ func Default() Config {
 // Check returns an error if settings are wrong. It joins a registry.RangeError for each.
 func (c *Config) Check() error {
 	var check registry.Check
-	if c.MTU < leastMTU || c.MTU > mostMTU {
-		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(leastMTU), units.Bytes(mostMTU))
+	if c.MTU < minMTU || c.MTU > maxMTU {
+		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
 	}
-	check.Number("window", c.Window, 0, mostWindow)
-	check.Number("paths", c.Paths, 1, mostPaths)
+	check.Number("window", c.Window, 0, maxWindow)
+	check.Number("paths", c.Paths, 1, maxPaths)
 	check.Time("rto", c.RTO, units.Microsecond)
 	check.Time("max-rto", c.MaxRTO, c.RTO)
-	check.Number("retries", c.Retries, 1, mostTries)
+	check.Number("retries", c.Retries, 1, maxTries)
 	check.Share("pull-share", c.PullShare, 0.01, 1)
 	check.Number("priority", c.Priority, 0, 255)
 	return check.Err()
@@ -92,5 +92,5 @@ func (c *Config) WindowFor(bdp, packet units.Bytes) int {
 	if c.Window > 0 {
 		return c.Window
 	}
-	return int(min(Allowance+(bdp+packet-1)/packet, mostWindow))
+	return int(min(Allowance+(bdp+packet-1)/packet, maxWindow))
 }

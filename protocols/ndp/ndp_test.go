@@ -271,7 +271,7 @@ func TestLyingSender(t *testing.T) {
 	if got := fmt.Sprint(order[:20]); got != "[0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1]" {
 		t.Errorf("pulled are %v", got)
 	}
-	if d := r[0].Demand(); d > mostPulls {
+	if d := r[0].Demand(); d > maxPulls {
 		t.Errorf("%d PULLs wait", d)
 	}
 	for _, h := range []Header{{Seq: span + 10}, {Seq: 0xffff_ffff}, {Seq: 3, Flags: FlagLast}} {
@@ -360,7 +360,7 @@ func TestPaths(t *testing.T) {
 // TestChecks: each setting has its range.
 func TestChecks(t *testing.T) {
 	for key, change := range map[string]func(*Config){
-		"mtu": func(c *Config) { c.MTU = 100 }, "window": func(c *Config) { c.Window = mostWindow + 1 }, "paths": func(c *Config) { c.Paths = 0 },
+		"mtu": func(c *Config) { c.MTU = 100 }, "window": func(c *Config) { c.Window = maxWindow + 1 }, "paths": func(c *Config) { c.Paths = 0 },
 		"rto": func(c *Config) { c.RTO = 0 }, "max-rto": func(c *Config) { c.MaxRTO = us }, "retries": func(c *Config) { c.Retries = 31 },
 		"pull-share": func(c *Config) { c.PullShare = 1.5 }, "priority": func(c *Config) { c.Priority = 256 },
 	} {

@@ -9,8 +9,8 @@ import (
 // the line rate. It is EQDS's pacer.
 type Pacer = pull.Pacer[*Receiver]
 
-// mostPulls is the most PULLs of a connection that may wait.
-const mostPulls = 1 << 14
+// maxPulls is the most PULLs of a connection that may wait.
+const maxPulls = 1 << 14
 
 // Receiver is the receiving end of a connection.
 type Receiver struct {
@@ -42,7 +42,7 @@ func (r *Receiver) Reset(c *Config, p *Pacer, h *Header) {
 	if r.bits == nil {
 		r.bits = make([]uint64, 2)
 	}
-	p.Join(&r.Sender, r, uint8(c.Priority), mostPulls)
+	p.Join(&r.Sender, r, uint8(c.Priority), maxPulls)
 }
 
 // Complete reports whether everything has arrived.

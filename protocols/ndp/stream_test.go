@@ -45,7 +45,7 @@ func TestStream(t *testing.T) {
 		c.IPv6 = rapid.Bool().Draw(t, "v6")
 		c.Paths = rapid.SampledFrom([]int{1, 2, 4, 256}).Draw(t, "paths")
 		c.PathPenalty = rapid.Bool().Draw(t, "penalty")
-		c.Retries = mostTries
+		c.Retries = maxTries
 		size := units.Bytes(rapid.IntRange(0, 300_000).Draw(t, "size"))
 		chance := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 		lossy, doubled, late, cut, back := chance("loss", 30), chance("double", 30), chance("late", 50), chance("trim", 80), chance("back", 40)

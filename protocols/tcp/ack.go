@@ -66,7 +66,7 @@ func (s *Sender) opened(now units.Time, g *Segment) {
 	s.selective = g.SACKPermitted
 	s.ecn = c.ECN != NoECN && g.Flags&(ECE|CWR) == ECE
 	if g.Scaling {
-		s.scale = min(g.Scale, mostScale)
+		s.scale = min(g.Scale, maxScale)
 	}
 	s.right = units.Bytes(g.Window)
 	if s.retries == 0 {

@@ -12,7 +12,7 @@ type compression struct {
 }
 
 const (
-	mostHeld = 44 // segments out of order without an acknowledgement
+	maxHeld  = 44 // segments out of order without an acknowledgement
 	sackPart = 20 // part of the RTT that one waits at most: 5%
 )
 
@@ -29,7 +29,7 @@ func (r *Receiver) compress(now units.Time, full bool) {
 	case c.ahead < threshold:
 		c.ahead++
 		r.answer = true
-	case full, wait == 0, r.quick > 0, !r.selective, c.held >= mostHeld:
+	case full, wait == 0, r.quick > 0, !r.selective, c.held >= maxHeld:
 		r.answer = true
 	default:
 		c.held++

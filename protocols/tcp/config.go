@@ -59,22 +59,22 @@ func Default() Config {
 
 // Limits of settings.
 const (
-	leastMTU  = 576     // of IPv4: every host accepts it (RFC 791)
-	mostMTU   = 65535   // limit of the IP header
-	mostAcks  = 1000    // segments for an acknowledgement
-	mostTries = 30      // more doublings make no difference
-	mostQuick = 1 << 15 // acknowledgements that are not delayed
-	mostScale = 14      // RFC 7323 §2.3
+	minMTU   = 576     // of IPv4: every host accepts it (RFC 791)
+	maxMTU   = 65535   // limit of the IP header
+	maxAcks  = 1000    // segments for an acknowledgement
+	maxTries = 30      // more doublings make no difference
+	maxQuick = 1 << 15 // acknowledgements that are not delayed
+	maxScale = 14      // RFC 7323 §2.3
 )
 
 // MaxWindow is the largest window that TCP can advertise.
-const MaxWindow units.Bytes = 65535 << mostScale
+const MaxWindow units.Bytes = 65535 << maxScale
 
 // Check validates the settings. The error joins a registry.RangeError for each invalid one.
 func (c *Config) Check() error {
 	var check registry.Check
-	if c.MTU < leastMTU || c.MTU > mostMTU {
-		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(leastMTU), units.Bytes(mostMTU))
+	if c.MTU < minMTU || c.MTU > maxMTU {
+		check.Bad("mtu", c.MTU, "an amount from %v to %v", units.Bytes(minMTU), units.Bytes(maxMTU))
 	}
 	if least := 2 * c.MTU; c.Window < least || c.Window > MaxWindow {
 		check.Bad("receive-window", c.Window, "an amount from %v, two packets of the MTU, to %v", least, MaxWindow)
@@ -82,9 +82,9 @@ func (c *Config) Check() error {
 	check.Time("initial-rto", c.InitialRTO, units.Microsecond)
 	check.Time("min-rto", c.MinRTO, 0)
 	check.Time("max-rto", c.MaxRTO, c.MinRTO)
-	check.Number("retries", c.Retries, 1, mostTries)
-	check.Number("ack-every", c.AckEvery, 1, mostAcks)
-	check.Number("quick-acks", c.QuickAcks, 0, mostQuick)
+	check.Number("retries", c.Retries, 1, maxTries)
+	check.Number("ack-every", c.AckEvery, 1, maxAcks)
+	check.Number("quick-acks", c.QuickAcks, 0, maxQuick)
 	check.Time("delayed-ack", c.DelayedAck, 0)
 	check.Time("sack-delay", c.SACKDelay, 0)
 	return check.Err()
@@ -109,7 +109,7 @@ func (c *Config) Full() units.Bytes {
 
 // scale returns the window scale to advertise.
 func (c *Config) scale() (n uint8) {
-	for n < mostScale && c.Window>>n > 65535 {
+	for n < maxScale && c.Window>>n > 65535 {
 		n++
 	}
 	return n

@@ -38,7 +38,7 @@ func TestStream(t *testing.T) {
 		c.AckEvery = rapid.IntRange(1, 4).Draw(t, "every")
 		c.QuickAcks = rapid.IntRange(0, 3).Draw(t, "quick")
 		c.MinRTO = units.Time(rapid.IntRange(0, 200).Draw(t, "rto")) * units.Millisecond
-		c.Retries = mostTries
+		c.Retries = maxTries
 		size := units.Bytes(rapid.IntRange(0, 60_000).Draw(t, "size"))
 		lossy := rapid.IntRange(0, 40).Draw(t, "loss")
 		doubled := rapid.IntRange(0, 30).Draw(t, "double")

@@ -113,8 +113,8 @@ func sorted(all []group) []group {
 	return all
 }
 
-// mostSteps bounds the points of a distribution.
-const mostSteps = 2000
+// maxSteps bounds the points of a distribution.
+const maxSteps = 2000
 
 // distribution draws the cumulative distribution of a column, all seeds together.
 func (d *drawer) distribution(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
@@ -131,7 +131,7 @@ func (d *drawer) distribution(p *experiment.Plot, fixed map[int]int) (*figure.Pa
 			for i := range g.y {
 				g.y[i] *= scale
 			}
-			xs, ys := figure.Distribution(g.y, mostSteps)
+			xs, ys := figure.Distribution(g.y, maxSteps)
 			panel.Series = append(panel.Series, figure.Series{Name: g.name, X: xs, Y: ys})
 		}
 		return err

@@ -146,9 +146,9 @@ func (s *service) open(k address) *sender {
 }
 
 const (
-	// mostClosed is the number of tunnels closed at once: each needs a packet of the class of
+	// maxClosed is the number of tunnels closed at once: each needs a packet of the class of
 	// control packets.
-	mostClosed = 8
+	maxClosed = 8
 	// sweeps is how often idle tunnels are checked while one grows old.
 	sweeps = 64
 )
@@ -164,13 +164,13 @@ func (s *service) expire(now units.Time) {
 	}
 	s.sweep = now + s.Idle/sweeps
 	for n := 0; s.idle.first != nil && now-s.idle.first.since >= s.Idle; n++ {
-		if n == mostClosed {
+		if n == maxClosed {
 			s.sweep = now
 			break
 		}
 		s.close(now, s.idle.first)
 	}
-	if s.table.Expire(now-2*s.Idle, mostClosed) == mostClosed {
+	if s.table.Expire(now-2*s.Idle, maxClosed) == maxClosed {
 		s.sweep = now
 	}
 }

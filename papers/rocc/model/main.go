@@ -51,8 +51,8 @@ type options struct {
 	flows    []int
 }
 
-// mostFlows limits -flows: no port has more.
-const mostFlows = 1_000_000
+// maxFlows limits -flows: no port has more.
+const maxFlows = 1_000_000
 
 func run(args []string, out io.Writer) error {
 	o, err := parse(args, out)
@@ -151,8 +151,8 @@ func readFormats(list string) ([]string, error) {
 func readFlows(list string) (all []int, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n < 1 || n > mostFlows {
-			return nil, fmt.Errorf("-flows has %q: give numbers from 1 to %d with commas between, such as 2,10,100", text, mostFlows)
+		if err != nil || n < 1 || n > maxFlows {
+			return nil, fmt.Errorf("-flows has %q: give numbers from 1 to %d with commas between, such as 2,10,100", text, maxFlows)
 		}
 		all = append(all, n)
 	}

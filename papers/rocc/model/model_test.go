@@ -206,7 +206,7 @@ func TestHelp(t *testing.T) {
 // TestNext: the numbers of flows that are drawn are all up to 128, and few beyond.
 func TestNext(t *testing.T) {
 	var all []int
-	for n := 1; n <= mostFlows; n = next(n) {
+	for n := 1; n <= maxFlows; n = next(n) {
 		all = append(all, n)
 	}
 	if i := slices.Index(all, 128); i != 127 || len(all) > 2000 {

@@ -123,7 +123,7 @@ func paperRows() []row {
 	// With this much of the loop gain, N = 10 has the margin that the paper prints.
 	part := analysis.FlowsAt(-50) / 10
 	least, _ := extremes(2, 128, margin(smallest))
-	leastTuned, greatestTuned := extremes(2, 64, tunedMargin(analysis))
+	minTuned, greatestTuned := extremes(2, 64, tunedMargin(analysis))
 	slow, fast := extremes(2, 64, func(n int) float64 { return analysis.Tuned(n).Loop(n).Crossover() })
 	evaluated := func(s loop.Settings) float64 {
 		m := tunedMargin(s)
@@ -146,7 +146,7 @@ func paperRows() []row {
 			note: fmt.Sprintf("the paper cuts digits off; its β of 0.0937 is %s", short(halved()[5].Beta)),
 		},
 		{
-			what: "auto-tuned 0.3:3, least margin, N = 2 to 64", source: "§5.3: the same for all N; ours at N = 2", unit: degree, paper: atTwo, ours: leastTuned, tolerance: 1,
+			what: "auto-tuned 0.3:3, least margin, N = 2 to 64", source: "§5.3: the same for all N; ours at N = 2", unit: degree, paper: atTwo, ours: minTuned, tolerance: 1,
 			note: fmt.Sprintf("the greatest is %s: within a level, fewer flows have more", degrees(greatestTuned)),
 		},
 		{
@@ -165,10 +165,10 @@ func paperRows() []row {
 			what: "auto-tuned 0.45:2.25, least margin of N = 2, 10, 100", source: "§6.1: stable, 100 Gb/s", unit: degree, relation: above, paper: 0, ours: evaluated(loop.Evaluation100G()),
 		},
 		{
-			what: "flows with which auto-tuned 0.3:1.5 is stable", source: "§6.3: up to 60 on a link of 40 Gb/s", relation: atLeast, paper: 60, ours: float64(loop.Evaluation40G().MostTunedFlows()),
+			what: "flows with which auto-tuned 0.3:1.5 is stable", source: "§6.3: up to 60 on a link of 40 Gb/s", relation: atLeast, paper: 60, ours: float64(loop.Evaluation40G().MaxTunedFlows()),
 		},
 		{
-			what: "flows with which auto-tuned 0.45:2.25 is stable", source: "§6.3: up to 300 on a link of 100 Gb/s", relation: atLeast, paper: 300, ours: float64(loop.Evaluation100G().MostTunedFlows()), known: &[2]float64{222, 222},
+			what: "flows with which auto-tuned 0.45:2.25 is stable", source: "§6.3: up to 300 on a link of 100 Gb/s", relation: atLeast, paper: 300, ours: float64(loop.Evaluation100G().MaxTunedFlows()), known: &[2]float64{222, 222},
 			note: "the paper reports no instability. The model's feedback takes all of T, 40 µs; that of §6 takes 15 µs in the NIC and 1.5 µs on each link, which leaves more margin. The model cannot say whether it is enough for 300",
 		},
 		{
@@ -184,7 +184,7 @@ func pairTable() string {
 	b.WriteString("| α:β, T = 40 µs | Margin, N = 2 | N = 10 | N = 128 | Stable up to | Auto-tuned | Bandwidth, N = 2 |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range append(halved(), loop.Evaluation40G(), loop.Evaluation100G()) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | N = %d | N = %d | %s |\n", pair(s), degrees(s.Loop(2).Margin()), degrees(s.Loop(10).Margin()), degrees(s.Loop(128).Margin()),
-			s.MostFlows(), s.MostTunedFlows(), bandwidth(s.Loop(2)))
+			s.MaxFlows(), s.MaxTunedFlows(), bandwidth(s.Loop(2)))
 	}
 	b.WriteString("\nThe bandwidth is the frequency at which the gain is 1. The paper's text gives no unit for it.\n")
 	return b.String()
@@ -200,7 +200,7 @@ func bandwidth(l loop.Loop) string {
 func evaluate(s loop.Settings, flows []int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", short(s.Alpha), short(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.Digits(s.Kappa(), 4))
-	fmt.Fprintf(&b, "%s with fixed gains; %s with auto-tuning.\n\n", stable(s.MostFlows()), strings.ToLower(stable(s.MostTunedFlows())))
+	fmt.Fprintf(&b, "%s with fixed gains; %s with auto-tuning.\n\n", stable(s.MaxFlows()), strings.ToLower(stable(s.MaxTunedFlows())))
 	b.WriteString("| Flows | Margin | Bandwidth | Auto-tuned α:β | Margin | Bandwidth |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, n := range flows {
 		t := s.Tuned(n)

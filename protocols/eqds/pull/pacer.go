@@ -20,7 +20,7 @@ type Config struct {
 	// Share is the share of the line at which PULLs ask for data, above 0. The paper does not
 	// give one; its authors' simulator has 0.99.
 	Share units.Fraction
-	// Credit is the most MTUs that one PULL gives, 1 to MostCredit: 1 in the paper. With more
+	// Credit is the most MTUs that one PULL gives, 1 to MaxCredit: 1 in the paper. With more
 	// there are fewer PULLs, and packets come in bursts of that many. Ultra Ethernet's default
 	// is 4 packets of 4 KB (its simulator, htsim: _mtus_per_pull).
 	Credit int
@@ -31,8 +31,8 @@ type Config struct {
 // DefaultShare is the Share of the authors' simulator.
 const DefaultShare units.Fraction = 0.99
 
-// MostCredit is the most MTUs that a PULL can give.
-const MostCredit = 64
+// MaxCredit is the most MTUs that a PULL can give.
+const MaxCredit = 64
 
 // Check returns an error if settings are wrong. It joins a registry.RangeError for each.
 func (c *Config) Check() error {
@@ -44,7 +44,7 @@ func (c *Config) Check() error {
 		check.Bad("mtu", c.MTU, "the largest frame of a tunnel, such as 1550")
 	}
 	check.Share("pull-share", c.Share, 0.01, 1)
-	check.Number("credit-per-pull", c.Credit, 1, MostCredit)
+	check.Number("credit-per-pull", c.Credit, 1, MaxCredit)
 	return check.Err()
 }
 

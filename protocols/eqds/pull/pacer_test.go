@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, c := range []Config{
 		{MTU: 1514, Share: 0.99, Credit: 1}, {Line: 1, Share: 0.99, Credit: 1}, {Line: 1, MTU: 1514, Credit: 1}, {Line: 1, MTU: 1514, Share: 1.01, Credit: 1},
-		{Line: 1, MTU: 1514, Share: 0.99}, {Line: 1, MTU: 1514, Share: 0.99, Credit: -1}, {Line: 1, MTU: 1514, Share: 0.99, Credit: MostCredit + 1},
+		{Line: 1, MTU: 1514, Share: 0.99}, {Line: 1, MTU: 1514, Share: 0.99, Credit: -1}, {Line: 1, MTU: 1514, Share: 0.99, Credit: MaxCredit + 1},
 	} {
 		if c.Check() == nil {
 			t.Errorf("%+v passes", c)

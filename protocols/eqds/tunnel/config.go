@@ -87,14 +87,14 @@ func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Confi
 	rtt += units.Time(credit-1) * line.TimeOf(mtu)
 	c := Config{
 		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
-		GiveUp: units.Second, Window: leastDefault * mtu, Credit: credit,
+		GiveUp: units.Second, Window: minDefault * mtu, Credit: credit,
 	}
 	c.MaxRTO, c.Reorder = 100*c.RTO, 30*c.RTO
 	if mtu <= 0 {
 		return c
 	}
-	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > leastDefault {
-		c.Window = min(packets, mostWindow) * mtu
+	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > minDefault {
+		c.Window = min(packets, maxWindow) * mtu
 	}
 	if line > 0 {
 		c.AckDelay = min(units.Time(max(8, 2*credit))*line.TimeOf(mtu), c.RTO/4)
@@ -104,15 +104,15 @@ func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Confi
 
 // Limits of settings.
 const (
-	leastWindow = 2 // MTUs
-	// leastDefault is the window of the paper's prototype with DPDK (§8.5). The bandwidth-delay
+	minWindow = 2 // MTUs
+	// minDefault is the window of the paper's prototype with DPDK (§8.5). The bandwidth-delay
 	// product of an empty network is too small if packets meet queues and overtake each other.
-	leastDefault = 50
-	mostWindow   = 512 // MTUs: a window of SYN packets has one epoch
-	mostPaths    = 256
-	mostTries    = 1000
+	minDefault = 50
+	maxWindow  = 512 // MTUs: a window of SYN packets has one epoch
+	maxPaths   = 256
+	maxTries   = 1000
 
-	mostDoublings = 32 // of a timeout: MaxRTO is reached earlier
+	maxDoublings = 32 // of a timeout: MaxRTO is reached earlier
 )
 
 // maxInFlight is the most packets that may be in flight: SYN packets have the numbers of one
@@ -124,18 +124,18 @@ func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < 64 || c.MTU > 1<<16 {
 		check.Bad("mtu", c.MTU, "the largest frame of a tunnel, from 64 to 65536 bytes")
-	} else if c.Window < leastWindow*c.MTU || c.Window > mostWindow*c.MTU {
-		check.Bad("window", c.Window, "a bandwidth-delay product from %v, two MTUs, to %v", leastWindow*c.MTU, mostWindow*c.MTU)
+	} else if c.Window < minWindow*c.MTU || c.Window > maxWindow*c.MTU {
+		check.Bad("window", c.Window, "a bandwidth-delay product from %v, two MTUs, to %v", minWindow*c.MTU, maxWindow*c.MTU)
 	}
-	if c.Paths < 1 || c.Paths > mostPaths || c.Paths&(c.Paths-1) != 0 {
-		check.Bad("paths", c.Paths, "a power of two from 1 to %d", mostPaths)
+	if c.Paths < 1 || c.Paths > maxPaths || c.Paths&(c.Paths-1) != 0 {
+		check.Bad("paths", c.Paths, "a power of two from 1 to %d", maxPaths)
 	}
 	check.Time("rto", c.RTO, units.Picosecond)
 	check.Time("max-rto", c.MaxRTO, c.RTO)
-	check.Number("timeouts", c.Timeouts, 1, mostTries)
+	check.Number("timeouts", c.Timeouts, 1, maxTries)
 	check.Time("give-up", c.GiveUp, c.RTO)
 	check.Time("reorder", c.Reorder, units.Picosecond)
-	check.Number("credit-per-pull", c.Credit, 1, pull.MostCredit)
+	check.Number("credit-per-pull", c.Credit, 1, pull.MaxCredit)
 	check.Time("ack-delay", c.AckDelay, 0)
 	if c.AckDelay > c.RTO/2 {
 		check.Bad("ack-delay", c.AckDelay, "at most half of rto, %v", c.RTO/2)

@@ -88,8 +88,8 @@ func (r *Receiver[P]) release() {
 	r.holeAt = units.Never
 }
 
-// mostPatience bounds holds: a sender that has become honest is not kept out for ever.
-const mostPatience = units.Second
+// maxPatience bounds holds: a sender that has become honest is not kept out for ever.
+const maxPatience = units.Second
 
 // charge subtracts a packet from what the sender may send, and reports whether it may send
 // that. The sender gets its window back when the link has nothing to do.
@@ -111,7 +111,7 @@ func (r *Receiver[P]) charge(size units.Bytes) bool {
 
 // hold denies the sender more credit, for twice as long as the last time.
 func (r *Receiver[P]) hold(now units.Time) {
-	r.patience = min(max(4*r.config.RTO, 2*r.patience), mostPatience)
+	r.patience = min(max(4*r.config.RTO, 2*r.patience), maxPatience)
 	r.holdAt = now + r.patience
 	r.counted.Holds++
 	r.pacer.Hold(&r.entry)

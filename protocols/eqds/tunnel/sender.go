@@ -360,7 +360,7 @@ func (s *Sender[P]) request(now units.Time) eqds.Data {
 	if s.told != s.pull {
 		// PULLs are lost, or the packets that asked for them.
 		s.timeouts++
-		s.waits = min(s.waits+1, mostDoublings)
+		s.waits = min(s.waits+1, maxDoublings)
 	}
 	s.address(now, &h)
 	s.counted.Requests++

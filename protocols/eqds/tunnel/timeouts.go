@@ -41,7 +41,7 @@ func (s *Sender[P]) expire(now units.Time) {
 	if expired && now >= s.quietTo {
 		s.counted.Timeouts++
 		s.timeouts++
-		s.backoff = min(s.backoff+1, mostDoublings)
+		s.backoff = min(s.backoff+1, maxDoublings)
 		s.quietTo = now + rto // further losses of this window do not count
 	}
 	s.rtoAt = next

@@ -36,10 +36,10 @@ func (s Settings) FlowsAt(margin float64) float64 {
 	return low * low / (s.step() * s.Alpha * math.Hypot(1, r*low))
 }
 
-// MostFlows returns the largest number n of flows with which the loop is stable while the
+// MaxFlows returns the largest number n of flows with which the loop is stable while the
 // gains are fixed: with 1 to n flows the margin is above 0. It is 0 if no number is stable,
 // and at most 2³¹-1.
-func (s Settings) MostFlows() int { return finite(math.Ceil(s.FlowsAt(0)) - 1) }
+func (s Settings) MaxFlows() int { return finite(math.Ceil(s.FlowsAt(0)) - 1) }
 
 // finite limits a number of flows to the range of an int32.
 func finite(n float64) int { return int(min(max(n, 0), math.MaxInt32)) }

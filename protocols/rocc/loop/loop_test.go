@@ -76,8 +76,8 @@ func TestTheGreatestMargin(t *testing.T) {
 // TestUnstableGains: with β up to α/2 nothing is stable.
 func TestUnstableGains(t *testing.T) {
 	s := gains(0.3, 0.15)
-	if s.MostFlows() != 0 || s.MostTunedFlows() != 0 {
-		t.Errorf("%d and %d flows are stable", s.MostFlows(), s.MostTunedFlows())
+	if s.MaxFlows() != 0 || s.MaxTunedFlows() != 0 {
+		t.Errorf("%d and %d flows are stable", s.MaxFlows(), s.MaxTunedFlows())
 	}
 	if m := s.Loop(1).Margin(); m >= 0 {
 		t.Errorf("a margin of %v", m)
@@ -97,12 +97,12 @@ func TestGains(t *testing.T) {
 	near(t, "β at 100 µs", beta, 0.6, 1e-12)
 }
 
-func TestMostFlows(t *testing.T) {
+func TestMaxFlows_IsWhereTheMarginEnds(t *testing.T) {
 	for _, c := range []struct {
 		s            Settings
 		fixed, tuned int
 	}{{Analysis(), 5, 183}, {Evaluation40G(), 10, 333}, {Evaluation100G(), 6, 222}, {gains(3, 30), 0, 0}, {gains(1e-10, 1e-9), math.MaxInt32, math.MaxInt32}} {
-		if fixed, tuned := c.s.MostFlows(), c.s.MostTunedFlows(); fixed != c.fixed || tuned != c.tuned {
+		if fixed, tuned := c.s.MaxFlows(), c.s.MaxTunedFlows(); fixed != c.fixed || tuned != c.tuned {
 			t.Errorf("%v:%v: %d flows, tuned %d, want %d and %d", c.s.Alpha, c.s.Beta, fixed, tuned, c.fixed, c.tuned)
 		}
 	}
@@ -170,7 +170,7 @@ func TestCrossover(t *testing.T) {
 }
 
 // TestMoreFlows: with more flows the loop is faster, and once the margin falls it keeps
-// falling. It passes 0 at MostFlows.
+// falling. It passes 0 at MaxFlows.
 func TestMoreFlows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
@@ -182,17 +182,17 @@ func TestMoreFlows(t *testing.T) {
 		if b.Margin() < a.Margin() && c.Margin() >= b.Margin() {
 			t.Fatalf("margins of %d flows and more: %v, %v, %v", n, a.Margin(), b.Margin(), c.Margin())
 		}
-		if stable := a.Margin() > 1e-9; stable && n > s.MostFlows() || a.Margin() < -1e-9 && n <= s.MostFlows() {
-			t.Fatalf("%d flows have a margin of %v, and %d are stable", n, a.Margin(), s.MostFlows())
+		if stable := a.Margin() > 1e-9; stable && n > s.MaxFlows() || a.Margin() < -1e-9 && n <= s.MaxFlows() {
+			t.Fatalf("%d flows have a margin of %v, and %d are stable", n, a.Margin(), s.MaxFlows())
 		}
-		if n := min(s.MostTunedFlows(), 5000); n > 0 {
+		if n := min(s.MaxTunedFlows(), 5000); n > 0 {
 			for i := 1; i <= n; i++ {
 				if m := s.Tuned(i).Loop(i).Margin(); m < -1e-9 {
 					t.Fatalf("%d tuned flows have a margin of %v, and %d are stable", i, m, n)
 				}
 			}
 		}
-		if n := s.MostTunedFlows() + 1; n < math.MaxInt32 && s.Tuned(n).Loop(n).Margin() > 1e-9 {
+		if n := s.MaxTunedFlows() + 1; n < math.MaxInt32 && s.Tuned(n).Loop(n).Margin() > 1e-9 {
 			t.Fatalf("%d tuned flows are stable too", n)
 		}
 	})

@@ -2,8 +2,8 @@ package loop
 
 import "math"
 
-// mostLevel is the level at which AUTO_TUNE ends (Algorithm 1, line 17).
-const mostLevel = 64
+// maxLevel is the level at which AUTO_TUNE ends (Algorithm 1, line 17).
+const maxLevel = 64
 
 // Ratio returns the number that AUTO_TUNE divides the gains by when n flows have the fair
 // rate F = Fmax/n (Algorithm 1, lines 15 to 21; Eq. 1 without mice): 1, 2, 4, 8, 16 or 32.
@@ -12,7 +12,7 @@ const mostLevel = 64
 // crosses it as it oscillates. Ratio returns the lower one, with the larger gains.
 func Ratio(n int) int {
 	level := 2
-	for n > level && level < mostLevel {
+	for n > level && level < maxLevel {
 		level *= 2
 	}
 	return level / 2
@@ -27,15 +27,15 @@ func (s Settings) Tuned(n int) Settings {
 	return s
 }
 
-// MostTunedFlows returns the largest number n of flows with which the auto-tuned loop is
+// MaxTunedFlows returns the largest number n of flows with which the auto-tuned loop is
 // stable: with 1 to n flows the margin is above 0. It is at most 2³¹-1. Beyond 64 flows the
-// gains stay at 1/32, so it is about 32 times MostFlows.
-func (s Settings) MostTunedFlows() int {
+// gains stay at 1/32, so it is about 32 times MaxFlows.
+func (s Settings) MaxTunedFlows() int {
 	limit := s.FlowsAt(0)
-	for n := 1; n <= mostLevel; n++ {
+	for n := 1; n <= maxLevel; n++ {
 		if float64(n) >= limit*float64(Ratio(n)) {
 			return n - 1
 		}
 	}
-	return finite(math.Ceil(limit*mostLevel/2) - 1)
+	return finite(math.Ceil(limit*maxLevel/2) - 1)
 }
