@@ -9,6 +9,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -40,6 +41,7 @@ func superTCP(t *testing.T, from, to *Station, seq uint32, payload, size int) {
 // no difference, and it passes as a train where links have neither rate nor delay and ports do
 // nothing but count.
 func TestTrains_EqualSinglePackets(t *testing.T) {
+	fabrictest.SkipUnderRace(t)
 	nodes := func(kind, link string) string {
 		return "nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch" + kind + "}}, links: [{endpoints: [\"h1:eth0\", \"s1:1\"]}, {endpoints: [\"s1:2\", \"h2:eth0\"]" + link + "}]"
 	}

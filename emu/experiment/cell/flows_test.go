@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/traces/records"
 )
 
@@ -95,6 +96,7 @@ workload:
 // TestLoad_IsWhatTheLabAsksFor checks that the load that hosts offer, and that their links carry, is what the
 // lab asks for, within two percent.
 func TestLoad_IsWhatTheLabAsksFor(t *testing.T) {
+	fabrictest.SkipUnderRace(t)
 	for name, c := range map[string]struct {
 		entry string
 		rates [4]float64 // payload rate that each host offers, in bits per second
