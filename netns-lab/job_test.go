@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -251,19 +254,57 @@ func TestExec_KilledEndsItsProgram(t *testing.T) {
 }
 
 // The same holds while the program is about to start.
-func TestExec_KilledAtAnyMomentLeavesNoProgram(t *testing.T) {
+func TestExec_KilledAtItsStartLeavesNoProgram(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(1)...)
-	for ms := range 60 {
-		c := helper("exec", l.Info().Name, "h1", "sleep", "1005")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
+	for _, reached := range []func(pid int) bool{
+		func(int) bool { return true },
+		func(pid int) bool { return nameOf(pid) != "env" }, // which is what helper starts
+		func(pid int) bool { return len(childrenOf(t, pid)) > 0 },
+		func(pid int) bool {
+			return slices.ContainsFunc(childrenOf(t, pid), func(child int) bool { return nameOf(child) == "sleep" })
+		},
+	} {
+		for range 15 {
+			c := helper("exec", l.Info().Name, "h1", "sleep", "1005")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(await.Limit); !reached(c.Process.Pid); { // at that very moment
+				if time.Now().After(end) {
+					t.Fatal("the program does not start")
+				}
+			}
+			_ = c.Process.Kill()
+			_ = c.Wait()
 		}
-		time.Sleep(time.Duration(ms) * time.Millisecond) // no moment is a wrong one
-		_ = c.Process.Kill()
-		_ = c.Wait()
 	}
 	await.True(t, "the end of the programs", func() bool { return len(commandsIn(t, l, "h1")) == 0 })
+}
+
+// nameOf returns the name of a process, "" if it has ended.
+func nameOf(pid int) string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSpace(string(name))
+}
+
+// childrenOf returns the processes that a process has started.
+func childrenOf(t *testing.T, pid int) (children []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		stat, _ := os.ReadFile(f) // it may have ended
+		// The name may have spaces; the state and the parent follow it.
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			children = append(children, child)
+		}
+	}
+	return children
 }
 
 // A program has the open files, the directory and the environment of the process that

@@ -9,7 +9,6 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/weftlab/weft/internal/await"
 )
@@ -179,7 +178,7 @@ func checkWindow(t *testing.T) {
 	defer writer.Close()
 	go func() { // takes the first part, and the rest when nothing else happens any more
 		_, _ = block.Read(make([]byte, 1))
-		time.Sleep(time.Second)
+		synctest.Wait()
 		_, _ = io.Copy(io.Discard, block)
 	}()
 	if _, err := Run(mine, Command{Argv: []string{"true"}, Stdout: writer}); !errors.Is(err, errFrame) {
