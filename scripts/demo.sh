@@ -9,11 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 
-# Without root labs are in a user namespace, where the kernel allows those.
-if [ "$(id -u)" -ne 0 ] && ! unshare --user --map-root-user --net true 2>/dev/null; then
-  echo "This kernel allows no labs without root: run sudo $0" >&2
-  exit 1
-fi
+scripts/need-labs.sh
 scripts/install.sh --for demo
 
 echo "== building bin/weft"

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 capture=${1:-}
-[ "$(id -u)" -eq 0 ] || unshare --user --map-root-user --net true 2>/dev/null || { echo "This kernel allows no labs without root: run sudo $0" >&2; exit 1; }
+scripts/need-labs.sh
 scripts/install.sh go gcc jq ib_write_bw
 go build -o bin/weft .
 scripts/verbs.sh

@@ -2,10 +2,10 @@
 // need. It runs in the directory of go.mod.
 //
 // When everything is built, stages run in two lanes beside each other: one has tests with real
-// programs and real time, most of which wait, the other has what computes. While it runs, it says which tests run, how many are
-// done and how much time has passed; at the end, which tests were skipped and why, what took long,
-// what failed, and one line for each stage. It exits with 1 if anything failed. No test is tried a
-// second time.
+// programs and real time, most of which wait, the other has what computes. While it runs, it says
+// which tests run, how many are done, how much time has passed, and what fails; at the end, which
+// tests were skipped and why, what took long, what failed, and one line for each stage. It exits
+// with 1 if anything failed. No test is tried a second time.
 package main
 
 import (

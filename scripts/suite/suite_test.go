@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +107,23 @@ func TestCut_KeepsTheWidthOfATerminal(t *testing.T) {
 		if got := cut(c.line, c.width); got != c.want {
 			t.Errorf("%q in %d columns is %q", c.line, c.width, got)
 		}
+	}
+}
+
+func TestExec_InterruptReachesWhatACommandHasStarted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	c := command("sleep", "").exec(ctx, "sh", "-c", "sleep 1000; echo goes on; sleep 1000")
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupt()
+	all, _ := io.ReadAll(out) // until all that has the pipe open has ended
+	if err := c.Wait(); err == nil || len(all) > 0 {
+		t.Errorf("%v, %q", err, all)
 	}
 }
 
