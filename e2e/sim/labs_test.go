@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,17 +42,7 @@ func (l lab) run(t *testing.T, paperFor string, flags ...string) *report.Report 
 	if l.paper {
 		flags = append([]string{"--for", paperFor}, flags...)
 	}
-	c := exec.Command(testlab.Weft(t), append([]string{"sim", "--json", l.file}, flags...)...)
-	var out bytes.Buffer
-	c.Stdout = &out
-	p := testlab.Launch(t, c)
-	if <-p.Done; p.Err != nil { // without a limit: some take long on a busy machine
-		t.Fatalf("%v\n%s", p.Err, &p.Out)
-	}
-	r := &report.Report{}
-	if err := json.Unmarshal(out.Bytes(), r); err != nil {
-		t.Fatal(err)
-	}
+	r := testlab.Simulate(t, testlab.Weft(t), l.file, flags...)
 	if !r.Accounts.Balanced() {
 		t.Errorf("packets are missing: %+v", r.Accounts)
 	}

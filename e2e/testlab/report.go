@@ -1,8 +1,10 @@
 package testlab
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +16,19 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Simulate runs weft sim and returns its report.
+// Simulate runs weft sim and returns its report. There is no limit of time: some labs take long on
+// a busy machine.
 func Simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
 	t.Helper()
-	o, e, code := RunWeft(t, weft, append([]string{"sim", "--json", file}, flags...)...)
-	if code != 0 {
-		t.Fatalf("weft sim: exit code %d\n%s", code, e)
+	c := exec.Command(weft, append([]string{"sim", "--json", file}, flags...)...)
+	var out bytes.Buffer
+	c.Stdout = &out
+	p := Launch(t, c)
+	if <-p.Done; p.Err != nil {
+		t.Fatalf("weft sim: %v\n%s", p.Err, &p.Out)
 	}
 	r := &report.Report{}
-	if err := json.Unmarshal([]byte(o), r); err != nil {
+	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		t.Fatal(err)
 	}
 	return r

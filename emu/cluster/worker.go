@@ -261,7 +261,7 @@ func (s *workerSession) takeJobs(ctx context.Context, performed *sync.WaitGroup)
 		if s.slots.Acquire(ctx, 1) != nil {
 			return
 		}
-		e, m := s.take(ctx)
+		e, m := s.takeJob(ctx)
 		if m == nil {
 			return
 		}
@@ -287,8 +287,8 @@ func (s *workerSession) takeJobs(ctx context.Context, performed *sync.WaitGroup)
 	}
 }
 
-// take waits for a job. It returns none when ctx ends.
-func (s *workerSession) take(ctx context.Context) (*opened, jetstream.Msg) {
+// takeJob waits for a job. It returns none when ctx ends.
+func (s *workerSession) takeJob(ctx context.Context) (*opened, jetstream.Msg) {
 	for {
 		experiments := s.inTurn()
 		type request struct {

@@ -120,7 +120,7 @@ type HighWatermark struct {
 	Known     bool // there is a record
 }
 
-func (a *HighWatermark) note(now units.Time, used, limit units.Bytes) {
+func (a *HighWatermark) recordUse(now units.Time, used, limit units.Bytes) {
 	if limit == math.MaxInt64 {
 		return
 	}
@@ -240,7 +240,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	b.held += n
 	q := b.queue(out, prio)
 	if q.limit.alpha > 0 || q.limit.static > 0 {
-		q.highWatermark.note(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
+		q.highWatermark.recordUse(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
 	}
 	b.out.used += shared(q.used+n, q.reserve) - shared(q.used, q.reserve)
 	q.used += n
@@ -249,7 +249,7 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	a := b.account(in, prio)
 	before, after := shared(a.used, a.reserve), shared(a.used+n, a.reserve)
 	limit := a.limit.at(b.in.free())
-	a.highWatermark.note(now, after, limit)
+	a.highWatermark.recordUse(now, after, limit)
 	if after == 0 || after <= limit && after-before <= b.in.free() || !a.lossless {
 		b.in.used += after - before
 		a.used += n
