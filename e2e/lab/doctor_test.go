@@ -25,9 +25,9 @@ type home struct {
 	name string
 }
 
-func newHome(t *testing.T) home {
+func newHome(t *testing.T, name string) home {
 	t.Helper()
-	h := home{t, fmt.Sprintf("doctor-%d-%s", os.Getpid(), strings.ToLower(t.Name()[len("TestDoctor_"):][:5]))}
+	h := home{t, fmt.Sprintf("doctor-%d-%s", os.Getpid(), name)}
 	h.ip("netns", "add", h.name)
 	t.Cleanup(func() { h.ip("netns", "delete", h.name) })
 	return h
@@ -101,7 +101,7 @@ func TestDoctor_AdvisesSysctlsThatLabsTake(t *testing.T) {
 // left behind, and it can run again.
 func TestDoctor_MeasuresAllAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	weft, h := testlab.Need(t, "ip"), newHome(t)
+	weft, h := testlab.Need(t, "ip"), newHome(t, "whole")
 	for range 2 {
 		r, code := examine(t, h.command(weft))
 		if code != 0 || r.Verdict == doctor.Bad || !r.Quick || r.Summary == "" {
@@ -128,7 +128,7 @@ func TestDoctor_MeasuresAllAndLeavesNothing(t *testing.T) {
 // TestDoctor_InterruptedLeavesNothing: the doctor ends early, and nothing is left behind either.
 func TestDoctor_InterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	weft, h := testlab.Need(t, "ip"), newHome(t)
+	weft, h := testlab.Need(t, "ip"), newHome(t, "interrupted")
 	c := h.command(weft, "doctor")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

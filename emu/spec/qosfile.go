@@ -17,10 +17,10 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 )
 
-// The types here describe switches in depth as a lab file does. All keys are
+// The types here describe the QoS and the buffers of a switch as a lab file does. All keys are
 // pointers or lists: keys that a node leaves out are taken from its kind.
 
-// switchFile holds the keys that make a node a switch in depth.
+// switchFile holds the keys of QoS and buffers of a node.
 type switchFile struct {
 	Buffer     *orNone[bufferFile] `yaml:"buffer,omitempty" jsonschema_description:"switch: memory shared by all its ports; default unlimited"`
 	Pause      *orNone[pfcFile]    `yaml:"pause,omitempty" jsonschema_description:"switch: global PAUSE (IEEE 802.3 annex 31B) of its ports, in place of PFC by class; default none"`
