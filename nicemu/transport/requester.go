@@ -25,7 +25,7 @@ type requester struct {
 	near     int         // position of locate's last result
 	fetches  int         // READs and atomics under way
 	inFlight units.Bytes // payload in the window, each byte once
-	most     units.Bytes // limit of flying; 0 means no limit
+	most     units.Bytes // limit of inFlight; 0 means no limit
 
 	rnrTimer units.Time // nothing is sent before; units.Never if not
 	unready  bool       // an RNR NAK has arrived, and nothing was acknowledged since

@@ -82,7 +82,7 @@ type Sender[P any] struct {
 	queue    ring[item[P]]
 	lost     int // packets of sent that are missing
 	lostAt   int // none before this one is missing
-	inFlight int // packets of sent that are flying
+	inFlight int // packets of sent that are in flight
 
 	queued, again, span units.Bytes // in queue, missing, from una on
 	credit              units.Bytes
