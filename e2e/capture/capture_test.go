@@ -15,7 +15,7 @@ import (
 func TestCapture_WritesWhatPassesAPort(t *testing.T) {
 	t.Parallel()
 	l := testlab.Start(t, testlab.TwoHosts, "ping", "tshark", "tcpdump")
-	ping := func(l *testlab.Lab) { l.Exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2") }
+	ping := func(l *testlab.Lab) { l.Ping("h1", 4, "-4", "h2") }
 
 	t.Run("BothDirections_HaveNamesAndNanoseconds", func(t *testing.T) {
 		l := l.In(t)

@@ -64,14 +64,14 @@ func TestDilation_ProgramsSeeEmulatedTime(t *testing.T) {
 	t.Parallel()
 	const dilation = 20
 	l := startDilated(t, dilation, dilatedPair, "ping")
-	// 40 ms of real time, plus the lateness of the machine.
 	real := shortest(t, l.Exec("h1", "ping", "-q", "-c", "5", "-i", "0.2", "10.0.0.2"))
 	seen := shortest(t, dilated(l, "h1", "ping", "-q", "-c", "5", "-i", "0.05", "10.0.0.2"))
-	if real < 2*dilation || real > 5*2*dilation {
-		t.Errorf("without --dilated ping says %v ms, want %v", real, 2*dilation)
+	// 40 ms of real time and 2 ms of emulated time, and the lateness of the machine.
+	if real < 2*dilation {
+		t.Errorf("without --dilated ping says %v ms, want at least %v", real, 2*dilation)
 	}
-	if seen < 2 || seen > 2*5 {
-		t.Errorf("with --dilated ping says %v ms, want 2", seen)
+	if seen < 2 || seen >= 2*dilation {
+		t.Errorf("with --dilated ping says %v ms, want 2 and far less than %v", seen, 2*dilation)
 	}
 	if got := l.Exec("h1", "ip", "route", "show", "10.0.0.0/24"); !strings.Contains(got, "rto_min lock 4s") {
 		t.Errorf("the route's smallest timeout is not 20 times 200 ms: %s", got)

@@ -150,7 +150,7 @@ topology:
 	}
 	l.WaitQuiet()
 	a1, b1 := over(l)
-	l.Exec("h1", "ping", "-c", "20", "-i", "0.02", "h4")
+	l.Ping("h1", 20, "h4")
 	if a2, b2 := over(l); a2 > a1+5 || b2 < b1+20 {
 		t.Errorf("20 pings to h4: spine1 carried %d, spine2 %d, want all over spine2", a2-a1, b2-b1)
 	}

@@ -80,7 +80,7 @@ func TestKilledLab_IsReplaced(t *testing.T) {
 		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
 	}
 	l.Must("up", "-d", l.File)
-	l.Exec("h1", "ping", "-c", "1", "h2")
+	l.Ping("h1", 1, "h2")
 	l.Crash()
 	if o := l.Must("down", l.Name); !strings.Contains(o, "crashed") {
 		t.Errorf("down of a crashed lab says %q", o)
@@ -122,8 +122,8 @@ func TestTwoLabs_RunAtOnce(t *testing.T) {
 	t.Parallel()
 	a := testlab.Start(t, testlab.TwoHosts, "ping")
 	b := testlab.Start(t, testlab.TwoHosts)
-	a.Exec("h1", "ping", "-c", "1", "h2")
-	b.Exec("h1", "ping", "-c", "1", "h2")
+	a.Ping("h1", 1, "h2")
+	b.Ping("h1", 1, "h2")
 	if _, e, code := a.Run("exec", "h1", "--", "true"); code != 2 || !strings.Contains(e, "--lab") {
 		t.Errorf("exec with two labs and no name: exit code %d, %q", code, e)
 	}
@@ -131,7 +131,7 @@ func TestTwoLabs_RunAtOnce(t *testing.T) {
 		t.Errorf("a second up of the same lab: exit code %d, %q", code, e)
 	}
 	a.Down()
-	b.Exec("h1", "ping", "-c", "1", "h2")
+	b.Ping("h1", 1, "h2")
 	if len(testlab.Residue(t, b.Name)) == 0 {
 		t.Error("the end of one lab took the other's files")
 	}
@@ -233,7 +233,7 @@ func TestControlSocket_IsPrivate(t *testing.T) {
 func TestStrict_LateRunFails(t *testing.T) {
 	t.Parallel()
 	l := testlab.Start(t, "fidelity: {mode: strict, limit: 1ns}\n"+testlab.TwoHosts, "ping")
-	l.Exec("h1", "ping", "-c", "3", "-i", "0.01", "h2")
+	l.Ping("h1", 3, "h2")
 	o, e, code := l.Run("down", l.Name)
 	if code != testlab.ExitStrict || !strings.Contains(o, "FAILED (strict)") || !strings.Contains(e, "strict") {
 		t.Errorf("exit code %d, want %d\n%s%s", code, testlab.ExitStrict, o, e)

@@ -438,7 +438,7 @@ topology:
 		what := fmt.Sprintf("%s to %s, %s", c.from, c.to, family)
 		// Resolve the neighbours first; otherwise all but a few of the
 		// datagrams that wait for the resolution are dropped.
-		l.Exec(c.from, "ping", family, "-c", "1", "-W", "5", c.to)
+		l.Ping(c.from, 1, family, c.to)
 		from, to := netip.MustParseAddr(prefix+c.from[1:]), netip.MustParseAddr(prefix+c.to[1:])
 		receiver := udpIn(l, c.to, netip.AddrPortFrom(to, port), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room)
 		sender := udpIn(l, c.from, netip.AddrPortFrom(from, port), unix.SOL_UDP, unix.UDP_SEGMENT, size)
@@ -511,7 +511,7 @@ topology:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["h2:eth0", "s1:2"]}
 `, "ping", "ip")
-	l.Exec("h1", "ping", "-4", "-c", "1", "-W", "5", "h2") // so that they have resolved each other
+	l.Ping("h1", 1, "-4", "h2") // so that they have resolved each other
 	l.Exec("h2", "ip", "link", "set", "eth0", "down")
 	at, to := netip.MustParseAddrPort("10.0.0.1:4000"), netip.MustParseAddrPort("10.0.0.2:4000")
 	sender := udpIn(l, "h1", at, unix.SOL_UDP, unix.UDP_SEGMENT, 1000)

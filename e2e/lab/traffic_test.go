@@ -59,22 +59,13 @@ func TestPrograms_RunUnmodified(t *testing.T) {
 
 	t.Run("ping", func(t *testing.T) {
 		for _, args := range [][]string{{"-4", "h3"}, {"-6", "h3"}, {"-4", "h4"}, {"-6", "h4"}} {
-			out := l.Exec("h1", "ping", "-c", "5", "-i", "0.05", args[0], args[1])
-			if !strings.Contains(out, " 0% packet loss") {
-				t.Errorf("ping %v:\n%s", args, out)
-			}
+			l.Ping("h1", 5, args...)
 		}
-		// From the TUN.
-		if out := l.Exec("h4", "ping", "-c", "3", "-i", "0.05", "-6", "h1"); !strings.Contains(out, " 0% packet loss") {
-			t.Errorf("ping from a TUN:\n%s", out)
-		}
+		l.Ping("h4", 3, "-6", "h1") // from the TUN
 	})
 	t.Run("arping", func(t *testing.T) {
 		for _, host := range []string{"10.0.0.3", "10.0.0.4"} { // a TAP answers itself, the emulator answers for a TUN
-			out := l.Exec("h1", "arping", "-c", "3", "-i", "eth0", host)
-			if !strings.Contains(out, "3 packets received") && !strings.Contains(out, "Received 3 response") {
-				t.Errorf("arping %s:\n%s", host, out)
-			}
+			l.Arping("h1", host)
 		}
 	})
 	t.Run("nginx", func(t *testing.T) {

@@ -71,9 +71,7 @@ func TestRootless_AllCommandsWork(t *testing.T) {
 	t.Run("ProgramsRun", func(t *testing.T) {
 		l := l.In(t)
 		for _, family := range []string{"-4", "-6"} {
-			if o := l.Exec("h1", "ping", family, "-c", "3", "-i", "0.05", "h2"); !strings.Contains(o, " 0% packet loss") {
-				t.Errorf("ping %s:\n%s", family, o)
-			}
+			l.Ping("h1", 3, family, "h2")
 		}
 		if r := l.Iperf3("h1", "h2", "h2", "-n", "2M"); r.End.Received.Bytes < 1e6 { // packets in flight at the end do not count
 			t.Errorf("%.0f bytes of 2 MB are received", r.End.Received.Bytes)
@@ -121,7 +119,7 @@ func TestRootless_AllCommandsWork(t *testing.T) {
 	t.Run("CaptureWorks", func(t *testing.T) {
 		l := l.In(t)
 		stop := l.Capture("s1:1", "-f", "icmp")
-		l.Exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2")
+		l.Ping("h1", 4, "-4", "h2")
 		if lines := testlab.Tshark(t, stop(), "-Y", "icmp"); len(lines) != 8 {
 			t.Errorf("%d packets, want 8:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
@@ -147,7 +145,7 @@ func TestRootless_AllCommandsWork(t *testing.T) {
 	}
 	_ = sleep.WaitEnd(t)
 	checkNothingLeft(l)
-	roots.Exec("h1", "ping", "-c", "1", "h2") // unharmed
+	roots.Ping("h1", 1, "h2") // unharmed
 	roots.Down()
 	testlab.CheckNothingLeft(t, l.Name)
 }
@@ -179,7 +177,7 @@ func TestRootless_KilledIsCleanedUp(t *testing.T) {
 			t.Errorf("%v ended with %v, want SIGKILL, with the lab's process", c.Args, c.ProcessState)
 		}
 	}
-	l.Exec("h1", "ping", "-c", "1", "h2")
+	l.Ping("h1", 1, "h2")
 
 	roots := &testlab.Lab{T: t, Weft: l.Weft, Name: l.Name, File: l.File}
 	t.Cleanup(func() { _ = roots.Command("down", l.Name).Run() })
@@ -189,7 +187,7 @@ func TestRootless_KilledIsCleanedUp(t *testing.T) {
 		t.Errorf("down of a crashed lab says %q", o)
 	}
 	checkNothingLeft(l)
-	roots.Exec("h1", "ping", "-c", "1", "h2")
+	roots.Ping("h1", 1, "h2")
 }
 
 // TestRootless_AttachedEndsWithBothProcesses: a lab in the foreground, with its two processes: one

@@ -1,10 +1,13 @@
 package testlab
 
 import (
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/weftlab/weft/internal/await"
 )
 
 // CheckSignalsAndTerminal checks that a signal to weft exec reaches the program, and that a
@@ -28,6 +31,32 @@ func (l *Lab) CheckSignalsAndTerminal() {
 	if o, e, code := RunCommand(l.T, tty); code != 0 || !strings.Contains(o, "/dev/pts/") {
 		l.T.Errorf("tty inside a host: exit code %d, %q, %q", code, o, e)
 	}
+}
+
+// Ping sends n pings, the next when the one before is answered, and fails the test if one is not.
+// args are more options of ping, and the target. It returns what ping printed.
+//
+// It takes a ping for each: one that sends several waits for the last answer only as long as for
+// two round trips or its interval, which is too short on a busy machine.
+func (l *Lab) Ping(from string, n int, args ...string) string {
+	l.T.Helper()
+	return l.Exec(from, PingCommand(n, args...)...)
+}
+
+// PingCommand returns the command of Ping, which exits with 1 at the first ping without an answer.
+func PingCommand(n int, args ...string) []string {
+	loop := fmt.Sprintf(`for i in $(seq %d); do ping -c 1 -W %.0f "$@" || exit 1; done`, n, await.Limit.Seconds())
+	return append([]string{"sh", "-c", loop, "ping"}, args...)
+}
+
+// Arping waits until arping says that somebody answers for an address on eth0's link. Whoever
+// answers on a busy machine may be later than arping waits, so that it asks again.
+func (l *Lab) Arping(from, address string) {
+	l.T.Helper()
+	l.WaitFor("an answer to arping "+address+" from "+from, func() bool {
+		_, _, code := l.Run("exec", "-l", l.Name, from, "--", "arping", "-c", "1", "-i", "eth0", address)
+		return code == 0
+	})
 }
 
 // MinRTT returns the shortest round trip of n pings, in ms. A busy machine makes some longer, so
