@@ -12,10 +12,13 @@ const (
 	longPart = "WEFT_TEST_PART" // which part of them, such as 2/8; all without it
 )
 
+// IsLong reports whether this run wants the long forms of tests.
+func IsLong() bool { return os.Getenv(long) == "1" }
+
 // Long skips a test that takes long, unless this run wants those.
 func Long(t *testing.T) {
 	t.Helper()
-	if os.Getenv(long) != "1" {
+	if !IsLong() {
 		t.Skip("SKIPPED: this takes long: run scripts/test.sh --all")
 	}
 }

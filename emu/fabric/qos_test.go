@@ -343,7 +343,7 @@ func TestFlowControl_HoldsSendersOffAndLosesNothing(t *testing.T) {
 // is accounted for at any time, and neither the number of workers nor the times of inspections
 // change anything.
 func TestDeepSwitches_AccountForEveryPacket(t *testing.T) {
-	check(t, 100, func(rt *rapid.T) {
+	check(t, 50, func(rt *rapid.T) {
 		runSound(rt, drawDeepLab(rt), soundness{workers: 3, outcome: outcome})
 	})
 }

@@ -137,7 +137,7 @@ workload:
 // workers, in one run or several, and taken by a run in virtual time or by timers; and the run
 // is the same as without a series. The intervals add up to the counters.
 func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
-	check(t, 30, func(rt *rapid.T) {
+	check(t, 10, func(rt *rapid.T) {
 		text := ""
 		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
 		case "deep":

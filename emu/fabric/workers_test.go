@@ -52,7 +52,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 
 // checkWorkers checks random labs made by draw. begin is called before each run.
 func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
-	check(t, 40, func(rt *rapid.T) {
+	check(t, 20, func(rt *rapid.T) {
 		text := draw(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
 		if err != nil {

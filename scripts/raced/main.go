@@ -2,12 +2,13 @@
 // detector, one per line: scripts/test.sh runs it on no others. It runs in the
 // directory of go.mod.
 //
-// Without concurrency there is no race. So a package is printed if its tests, or
-// packages of this module that they use, start something concurrent: with a go
-// statement, with Go of a wait group or an error group, with a timer or a context that
-// calls a function, with an HTTP server, with a program that is waited for later, or as
-// parallel tests. A package is also printed if itself or its tests have unsafe pointers,
-// which -race checks too. Processes of package sim are coroutines, which run one at a time.
+// Without concurrency there is no race. So a package is printed if itself or its tests
+// start something concurrent: with a go statement, with Go of a wait group or an error
+// group, with a timer or a context that calls a function, with an HTTP server, with a
+// program that is waited for later, or as parallel tests. What packages that it uses start
+// is their own tests' matter. A package is also printed if itself or its tests have unsafe
+// pointers, which -race checks too. Processes of package sim are coroutines, which run one
+// at a time.
 package main
 
 import (
@@ -30,7 +31,6 @@ import (
 type listed struct {
 	ImportPath, Dir                              string
 	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
-	Imports, TestImports, XTestImports           []string
 }
 
 func main() {
@@ -66,36 +66,14 @@ func find(list io.Reader) (raced []string, err error) {
 		}
 		all[p.ImportPath] = p
 	}
-	starting := map[string]bool{} // packages whose non-test files start something
-	for path, p := range all {
-		if starting[path], err = anyFile(starts, p.Dir, p.GoFiles, p.CgoFiles); err != nil {
-			return nil, err
-		}
-	}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		p := all[path]
-		is, err := anyFile(starts, p.Dir, p.TestGoFiles, p.XTestGoFiles)
+		is, err := anyFile(starts, p.Dir, p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
+		if err == nil && !is {
+			is, err = anyFile(hasPointers, p.Dir, p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if !is {
-			if is, err = anyFile(hasPointers, p.Dir, p.GoFiles, p.TestGoFiles, p.XTestGoFiles); err != nil {
-				return nil, err
-			}
-		}
-		seen := map[string]bool{}
-		var visit func(path string)
-		visit = func(path string) {
-			if p := all[path]; p != nil && !seen[path] {
-				seen[path] = true
-				is = is || starting[path]
-				for _, i := range p.Imports {
-					visit(i)
-				}
-			}
-		}
-		for _, i := range slices.Concat([]string{path}, p.TestImports, p.XTestImports) {
-			visit(i)
 		}
 		if is && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
 			raced = append(raced, path)

@@ -145,6 +145,9 @@ func longOf(part string) ([]*stage, error) {
 		command("tests again and again beside busy loops, part "+part, "scripts/flaky.sh", "--part", part),
 	}
 	if i == n {
+		both := tests("RDMA between weft and Linux, in both directions", []string{module + "/e2e/vm"}, "-count=1", "-run", "^TestRDMA_BetweenWeftAndLinux$")
+		both.env = forms.env
+		long = append(long, both)
 		soak := command("soak", "scripts/bench/soak.sh")
 		soak.env = []string{"MINUTES=5"}
 		if os.Geteuid() != 0 {
