@@ -103,17 +103,17 @@ func TestPrograms_RunUnmodified(t *testing.T) {
 			flags []string
 			host  string
 		}{
-			{"TCP", []string{"-n", "8M"}, "h3"},
-			{"TCP reverse", []string{"-n", "8M", "-R"}, "h3"},
-			{"TCP four streams", []string{"-n", "8M", "-P", "4"}, "h3"},
-			{"TCP IPv6", []string{"-n", "8M", "-6"}, "h3"},
-			{"TCP IPv6 reverse", []string{"-n", "8M", "-6", "-R"}, "h3"},
-			{"TCP to a TUN", []string{"-n", "8M"}, "h4"},
-			{"TCP IPv6 from a TUN", []string{"-n", "8M", "-6", "-R"}, "h4"},
-			{"UDP", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200"}, "h3"},
-			{"UDP reverse", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3"},
-			{"UDP IPv6", []string{"-n", "3M", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3"},
-			{"UDP four streams to a TUN", []string{"-n", "3M", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4"},
+			{"TCP", []string{"-n", "2M"}, "h3"},
+			{"TCP reverse", []string{"-n", "2M", "-R"}, "h3"},
+			{"TCP four streams", []string{"-n", "2M", "-P", "4"}, "h3"},
+			{"TCP IPv6", []string{"-n", "2M", "-6"}, "h3"},
+			{"TCP IPv6 reverse", []string{"-n", "2M", "-6", "-R"}, "h3"},
+			{"TCP to a TUN", []string{"-n", "2M"}, "h4"},
+			{"TCP IPv6 from a TUN", []string{"-n", "2M", "-6", "-R"}, "h4"},
+			{"UDP", []string{"-n", "1M", "-u", "-b", "50M", "-l", "1200"}, "h3"},
+			{"UDP reverse", []string{"-n", "1M", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3"},
+			{"UDP IPv6", []string{"-n", "1M", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3"},
+			{"UDP four streams to a TUN", []string{"-n", "1M", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4"},
 		} {
 			r := l.Iperf3("h1", c.host, c.host, c.flags...)
 			got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
