@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // TestSeries_AgreesWithProgramsAndReport: with real programs, with one worker and with two, a

@@ -64,7 +64,7 @@ func TestCredits_HoldSendersBackWithoutLoss(t *testing.T) {
 		t.Errorf("%+v", end.Accounts)
 	}
 	// Only class 3 has credits, and the switch needs none from its host.
-	frames := testlab.Tshark(t, stop(), "-X", "lua_script:../../traces/dissector/weft.lua", "-Y", "weft.credits", "-T", "fields", "-e", "weft.credits.grants")
+	frames := testlab.Tshark(t, stop(), "-X", "lua_script:../../observe/dissector/weft.lua", "-Y", "weft.credits", "-T", "fields", "-e", "weft.credits.grants")
 	if len(frames) < 100 {
 		t.Errorf("%d credit frames in the capture", len(frames))
 	}

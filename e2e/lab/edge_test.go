@@ -11,7 +11,7 @@ import (
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/observe/series"
 )
 
 // TestLimit_HoldsEachFlowOfAProgram: each flow of iperf3 gets its own rate from a limiter, from

@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // startWorkload is testlab.Start with the file's modelled traffic.

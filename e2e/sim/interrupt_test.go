@@ -13,7 +13,7 @@ import (
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // endlessLab is a lab that runs longer than any test. It has few pauses, and

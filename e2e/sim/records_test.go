@@ -9,7 +9,7 @@ import (
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // TestTransfers_OfALabWithoutAnyAreRefused: writing the transfers of a lab without any is refused

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/observe/series"
 )
 
 const seriesLab = `

@@ -10,13 +10,13 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // lossless is a carrier of flows over TCP under ACCurate, in the class that PFC pauses.

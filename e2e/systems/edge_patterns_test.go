@@ -6,11 +6,11 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // TestEdgeLimit_PacesPatternFlowsSeparately: an edge service handles pattern flows over TCP

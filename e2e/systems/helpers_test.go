@@ -14,13 +14,13 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/capture"
+	"github.com/weftlab/weft/observe/dissector"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/capture"
-	"github.com/weftlab/weft/traces/dissector"
-	"github.com/weftlab/weft/traces/records"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 )

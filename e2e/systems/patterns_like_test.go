@@ -8,12 +8,12 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // asFlows replaces a plan's transfers, each of one message, by flows.

@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // TestRDMAFlows_OfEveryVerbTakeTheIdealTime: a flow alone on its path takes the ideal time,

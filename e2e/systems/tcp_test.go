@@ -11,9 +11,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // TestTCP_FlowsAloneTakeTheIdealTime: flows of any size, alone on their path, take little more

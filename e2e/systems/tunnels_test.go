@@ -9,13 +9,13 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // tunnelLab is hosts under EQDS at switches that trim, whose queues have 12 packets: NDP's have

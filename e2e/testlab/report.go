@@ -12,8 +12,8 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Simulate runs weft sim and returns its report. There is no limit of time: some labs take long on

@@ -17,9 +17,9 @@ import (
 	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Flow is one queue pair, or one flow of an edge service, in one file.

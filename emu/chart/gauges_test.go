@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // points returns a series of two ports, every 10us for 10ms. The first has a congestion

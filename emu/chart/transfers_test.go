@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 
 	"github.com/weftlab/weft/emu/figure/canvas"
 )

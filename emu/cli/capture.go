@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/traces/capture"
+	"github.com/weftlab/weft/observe/capture"
 )
 
 func newCapture() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/graph"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/traces/dissector"
+	"github.com/weftlab/weft/observe/dissector"
 )
 
 func newValidate() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/records"
 )
 
 // flowRecordFlags say where the records of pattern flows go and how the report

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/flowfile"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/flowfile"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 func newFlows() *cobra.Command {

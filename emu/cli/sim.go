@@ -16,9 +16,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/observe/capture"
+	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/capture"
-	"github.com/weftlab/weft/traces/pauses"
 )
 
 type simFlags struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // advice is the message of a switch in these tests to the sender of a flow: a rate.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // edges returns the edge services, in the order of the plan.

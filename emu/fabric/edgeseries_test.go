@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/observe/series"
 )
 
 // edgeLab has flows that come, go and are dropped at limiters with small tables,

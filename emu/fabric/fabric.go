@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Fabric is a running network. Each node belongs to one logical process, and each process to

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // modelledPort is the UDP destination port of modelled flows; source ports

@@ -1,9 +1,9 @@
 package fabric
 
 import (
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // maxPassing is how many flows of an edge service, or of one traffic over TCP or NDP,

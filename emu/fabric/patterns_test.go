@@ -7,9 +7,9 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traffic/carrier"
 )
 
 // TestFlowRecords_DoNotDependOnWhenTheyAreCollected: how often records are collected, for

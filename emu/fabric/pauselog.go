@@ -1,8 +1,8 @@
 package fabric
 
 import (
+	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pauses"
 )
 
 // LogPauses makes the fabric record each pause of its ports from now on. No engine may

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pauses"
 )
 
 // TestPauseLog_MatchesTheCounters: the recorded pauses match the counters, including the

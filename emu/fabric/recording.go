@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Recording is a series in progress, of queues or of flows. The samples of an

@@ -20,13 +20,13 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
-	"github.com/weftlab/weft/traces/capture"
 )
 
 // addressOf returns the first address of a station of an IP version.

@@ -4,8 +4,8 @@ import (
 	"io"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Series says which queues are sampled, and how often.

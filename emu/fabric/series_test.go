@@ -14,9 +14,9 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
-	"github.com/weftlab/weft/traces/series"
 )
 
 const us, ms = units.Microsecond, units.Millisecond

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // portGauges says which columns of a series contain the gauges of a port's queues.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // pointsLab has QCN at a plain port, CoDel and PI at classes of others, and edge services

@@ -2,13 +2,13 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/observe/pauses"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/pauses"
-	"github.com/weftlab/weft/traces/records"
 )
 
 // Shard is the part of a fabric that one thread drives, with its own packet pool.

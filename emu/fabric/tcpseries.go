@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/traffic/carrier"
 )
 
 // streamCarrier carries flows over TCP or NDP.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // seriesLab is 8 hosts at 4 leaves under 2 spines, with short queues and links that lose

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/capture"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // drawNICLab makes a random lab like drawDeepLab in which hosts have NICs, with

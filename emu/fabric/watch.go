@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
-	"github.com/weftlab/weft/traces/capture"
 )
 
 // Watched is one port of a capture and the directions that are captured.

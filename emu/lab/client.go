@@ -21,7 +21,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/traces/capture"
+	"github.com/weftlab/weft/observe/capture"
 )
 
 // ErrEnded means that the lab is ending or has ended.

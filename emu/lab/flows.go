@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/observe/records"
 )
 
 // collectEvery is the interval, in real time, at which the records of pattern flows go

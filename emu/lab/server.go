@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/switches"
-	"github.com/weftlab/weft/traces/capture"
 )
 
 // server answers on the control socket.

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // Traffic is a pattern of traffic and what carries its flows: exactly one of RDMA, UDP,

@@ -22,7 +22,7 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Plan is a lab with everything worked out: no defaults, kinds, generators or

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/records"
 )
 
 // Patterns summarizes the flows of patterns.

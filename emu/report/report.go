@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Report is the report of a run that has ended or is in progress.

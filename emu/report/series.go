@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Series summarizes a recording of queues, or of flows, over time.

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Kinds of moments that a lab adds to those of a fabric.

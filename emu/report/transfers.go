@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // SetTransfers puts the results of transfers and their sums into the report.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Overhead of IP and UDP headers per packet, below the MTU.

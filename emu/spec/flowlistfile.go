@@ -6,7 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/flowfile"
+	"github.com/weftlab/weft/traffic/flowfile"
 )
 
 // flowListFile is flows listed in a file of another simulator.

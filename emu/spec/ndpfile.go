@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traffic/carrier"
 )
 
 // ndpFlowsFile holds the settings of flows that use NDP.

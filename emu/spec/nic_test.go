@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // checkNIC checks a node against the doc comments of Node.NIC and

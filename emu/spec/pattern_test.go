@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // dumpTraffic prints a pattern: its carrier, its hosts, and the first of the flows that

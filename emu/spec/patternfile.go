@@ -8,7 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // patternFile holds the keys of every entry of the workload with a pattern of

@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // requestsFile configures partition-aggregate, incast, and request-response

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // flowPermutationFile is consecutive flows from each host to one other.

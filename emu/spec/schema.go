@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/switches/pfc"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of a lab file, for editors

@@ -3,8 +3,8 @@ package spec
 import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // maxPatterns bounds the patterns that are matched against up to 200000 ports.

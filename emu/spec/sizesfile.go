@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 )
 
 // sizesForm is a distribution of sizes: a size, a name, or a mapping.

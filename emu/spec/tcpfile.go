@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traffic/carrier"
 )
 
 // tcpFlowsFile holds the settings of flows that use TCP.

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 const (

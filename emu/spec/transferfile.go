@@ -9,7 +9,7 @@ import (
 
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // transferFile holds the keys of every entry of the workload with RDMA

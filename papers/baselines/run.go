@@ -14,8 +14,8 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/series"
 )
 
 // Ethernet's preamble, FCS and gap, which frame counters do not include.

@@ -163,7 +163,7 @@ func TestTsharkReadsCNMs(t *testing.T) {
 			fmt.Sprint(m.Priority), net.HardwareAddr(da).String(), fmt.Sprint(len(m.MSDU)), msdu,
 		})
 	}
-	got := judge.Tshark(t, "../../traces/dissector/weft.lua", frames,
+	got := judge.Tshark(t, "../../observe/dissector/weft.lua", frames,
 		"weft.cnm.version", "weft.cnm.feedback", "weft.cnm.cpid", "weft.cnm.qoffset", "weft.cnm.qdelta",
 		"weft.cnm.priority", "weft.cnm.da", "weft.cnm.length", "weft.cnm.msdu")
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -92,7 +92,7 @@ func TestTsharkAgrees(t *testing.T) {
 	}
 	for name, frames := range all {
 		t.Run(name, func(t *testing.T) {
-			for i, got := range judge.Tshark(t, "../../traces/dissector/weft.lua", frames, sharkFields...) {
+			for i, got := range judge.Tshark(t, "../../observe/dissector/weft.lua", frames, sharkFields...) {
 				var p Packet
 				if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func TestTsharkAgrees(t *testing.T) {
 func TestTsharkNamesOpcodes(t *testing.T) {
 	short := strings.NewReplacer(" with", "", "CmpSwap", "Compare Swap", "FetchAdd", "Fetch Add")
 	frames := standard(made(t))
-	for i, row := range judge.Tshark(t, "../../traces/dissector/weft.lua", frames, "_ws.col.Info") {
+	for i, row := range judge.Tshark(t, "../../observe/dissector/weft.lua", frames, "_ws.col.Info") {
 		var p Packet
 		if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/records"
 )
 
 // FlowTable is a sink that keeps records of flows of patterns as columns, the same as in

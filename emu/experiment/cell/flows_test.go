@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/observe/records"
 )
 
 // runLab runs a lab and returns its tables.

@@ -9,10 +9,10 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/observe/pauses"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pauses"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // The tables of a run, apart from those of its series and programs. Their columns are those

@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/carrier"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // List is a pattern with an explicit list of flows, by the host that starts them.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/observe/records"
 )
 
 // Records is a sink that keeps records.

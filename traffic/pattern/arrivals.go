@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 )
 
 // Arrivals are flows that start at random times, regardless of earlier ones: the open loop

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // ReadHtsim reads the connection matrices of htsim (Broadcom/csg-htsim,

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // ReadHPCC reads the flow files of HPCC's simulator: the number of flows, then a line for

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/weftlab/weft/observe/pcapng"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pcapng"
 )
 
 const (

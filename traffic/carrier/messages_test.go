@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/accurate"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // twoHosts is two hosts connected by a wire without a rate and with a delay of 1 us.

@@ -3,7 +3,7 @@ package carrier
 import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // A NIC may have delays (nicemu.Delays). The carrier's own work for a flow that has

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // File is the content of a file.

@@ -8,10 +8,10 @@ package carrier
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // Carrier carries flows from a host, and receives those that come to it. It belongs to the

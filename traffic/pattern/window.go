@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 )
 
 // Permutation makes each host send to one other and receive from one other, one flow

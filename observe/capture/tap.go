@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weftlab/weft/observe/pcapng"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pcapng"
 )
 
 // Direction says in which direction a packet passed its port.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 	"pgregory.net/rapid"
 )
 

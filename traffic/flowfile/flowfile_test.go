@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pattern"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/traffic/sizes"
 	"pgregory.net/rapid"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"github.com/weftlab/weft/observe/pcapng"
 	"github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/traces/pcapng"
 )
 
 const cnpOpcode, sendOnly, writeOnly = 0x81, 0x04, 0x0a

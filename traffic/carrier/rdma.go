@@ -8,10 +8,10 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/records"
-	"github.com/weftlab/weft/traces/workload"
+	"github.com/weftlab/weft/traffic/workload"
 )
 
 // depth is the most messages of a flow that a queue pair has posted at a time, so that

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 )
 
 // OnOff are sources that send bursts of flows and are silent in between. The flows of a

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/sizes"
+	"github.com/weftlab/weft/traffic/sizes"
 )
 
 // Requests is partition and aggregate: an aggregator asks some workers, and all of them

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weftlab/weft/observe/pcapng"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/traces/pcapng"
 )
 
 // defaultRing is the size of the ring if Options does not set it.
