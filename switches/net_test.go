@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"

@@ -94,7 +94,7 @@ func (l *loop) run() error {
 }
 
 // read and write do not block, so they need not tell Go's scheduler, as in the
-// engine (links/tuntap).
+// engine (links/device/tuntap).
 func read(fd int, b []byte) int {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	if errno != 0 {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/wall"
-	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/links/device/uring"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
 )

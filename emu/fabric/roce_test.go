@@ -19,7 +19,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"

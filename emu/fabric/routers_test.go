@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"

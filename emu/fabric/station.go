@@ -1,7 +1,7 @@
 package fabric
 
 import (
-	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"

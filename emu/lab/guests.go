@@ -20,7 +20,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/links/dgram"
+	"github.com/weftlab/weft/links/device/dgram"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"

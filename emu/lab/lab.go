@@ -19,8 +19,8 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/wall"
-	"github.com/weftlab/weft/links/dgram"
-	"github.com/weftlab/weft/links/tuntap"
+	"github.com/weftlab/weft/links/device/dgram"
+	"github.com/weftlab/weft/links/device/tuntap"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/links/device/uring"
 )
 
 // RingPoller is a device that can be read and written by an io_uring.

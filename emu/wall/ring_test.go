@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/internal/await"
-	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/links/device/uring"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )

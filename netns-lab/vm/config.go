@@ -1,6 +1,6 @@
 // Package vm runs virtual machines in QEMU: it starts them, waits until they report
 // that they are up, logs their consoles, and ends them. Their NICs are datagram
-// sockets held by the caller (package links/dgram).
+// sockets held by the caller (package links/device/dgram).
 //
 // A machine leaves nothing behind when its process ends: sockets are inherited, the
 // console's socket and the logs are in a directory of the caller, and disks are

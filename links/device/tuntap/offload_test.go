@@ -13,7 +13,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"

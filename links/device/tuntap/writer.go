@@ -1,8 +1,8 @@
 package tuntap
 
 import (
-	"github.com/weftlab/weft/links/gso"
-	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/links/device/gso"
+	"github.com/weftlab/weft/links/device/uring"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
