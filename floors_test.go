@@ -183,7 +183,7 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
-	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/graph", "emu/report", "emu/chart", "emu/metrics", "emu/lab", "emu/top"} {
+	for _, pkg := range []string{"emu/plan", "emu/fabric", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
 		made := deps(pkg)
 		for _, part := range language {
 			if at := find(made, part); at >= 0 {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 func newReport() *cobra.Command {

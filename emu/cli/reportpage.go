@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/view/chart"
 )
 
 // writePage writes one HTML page with the results of a run: its report (weft sim

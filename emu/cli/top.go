@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/top"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/top"
 )
 
 // A sample stops the engine for a moment: more than ten per second would be noticeable.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 const (

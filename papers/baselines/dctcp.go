@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weftlab/weft/emu/chart"
+	"github.com/weftlab/weft/view/chart"
 )
 
 const sawtooth = "Alizadeh et al., SIGCOMM 2010, §3.3"

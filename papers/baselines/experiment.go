@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 // Experiment is one figure or claim that a baseline must meet.

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 const reactions = "Li et al., SIGCOMM 2019, §5.4 compares the three"

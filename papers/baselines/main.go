@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 var experiments = []*Experiment{&convergence, &incast, &timely, &dctcp, &qcn}

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/chart"
 )
 
 const (

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/weftlab/weft/emu/chart"
+import "github.com/weftlab/weft/view/chart"
 
 const lessons = "Zhu et al., CoNEXT 2016"
 

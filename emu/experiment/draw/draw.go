@@ -12,8 +12,8 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
-	"github.com/weftlab/weft/emu/figure"
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // Drawn is a picture that has been drawn.

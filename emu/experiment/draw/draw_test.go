@@ -12,7 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
-	"github.com/weftlab/weft/emu/figure"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // example is two systems at two loads with two seeds. A cell's fct is 10 times the number of

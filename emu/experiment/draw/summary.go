@@ -5,8 +5,8 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
-	"github.com/weftlab/weft/emu/figure"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // header returns the header of a measure, which must exist.

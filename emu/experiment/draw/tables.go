@@ -9,7 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
-	"github.com/weftlab/weft/emu/figure"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // label returns a column's name without its unit, for an axis.

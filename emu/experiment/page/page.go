@@ -11,7 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
-	"github.com/weftlab/weft/emu/page"
+	"github.com/weftlab/weft/view/page"
 )
 
 //go:embed body.html

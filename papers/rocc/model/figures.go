@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/weftlab/weft/emu/figure"
 	"github.com/weftlab/weft/protocols/rocc/loop"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // paperFigures returns the figures of §5, and ours of auto-tuning, by file name.

@@ -27,9 +27,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weftlab/weft/emu/figure"
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/protocols/rocc/loop"
+	"github.com/weftlab/weft/view/figure"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // face is the font at a size.

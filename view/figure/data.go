@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weftlab/weft/emu/figure/axis"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // data is a panel with its data prepared for drawing.

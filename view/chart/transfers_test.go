@@ -16,7 +16,7 @@ import (
 
 	"github.com/weftlab/weft/traffic/workload"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // mice returns transfers of one message each, with sizes from 1 KB to 8 MB.

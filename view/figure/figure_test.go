@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 var (

@@ -13,10 +13,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/figure/axis"
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // Mark is an instant that a picture shows as a vertical line.

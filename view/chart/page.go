@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/weftlab/weft/emu/page"
+	"github.com/weftlab/weft/view/page"
 )
 
 // Section is one part of a page: a text, as printed, and a picture.

@@ -11,9 +11,9 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 var (

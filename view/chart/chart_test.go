@@ -21,11 +21,11 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 const us, ms = units.Microsecond, units.Millisecond

@@ -12,11 +12,11 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // Queue is one queue in one file.

@@ -12,7 +12,7 @@ import (
 
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // dpi is the resolution of PNGs.

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // entry is one name of a legend.

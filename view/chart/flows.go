@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // flowMeasure is a quantity with one value per flow.

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // digits is the number of significant digits in labels.

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/figure/axis"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // measure is a quantity of flows, messages or transfers.

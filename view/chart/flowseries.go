@@ -14,12 +14,12 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // Flow is one queue pair, or one flow of an edge service, in one file.

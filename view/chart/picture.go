@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/weftlab/weft/emu/figure/axis"
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // dpi is the resolution of PNG and SVG.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // pairs returns a series of n queue pairs of the transfers f1, f2, ..., every 10us for

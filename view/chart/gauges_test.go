@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure/canvas"
 )
 
 // points returns a series of two ports, every 10us for 10ms. The first has a congestion
