@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/experiment"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/experiment"
-	"github.com/weftlab/weft/emu/experiment/cell"
-	"github.com/weftlab/weft/emu/experiment/real"
-	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/experiment"
+	"github.com/weftlab/weft/experiment/cell"
+	"github.com/weftlab/weft/experiment/real"
+	"github.com/weftlab/weft/experiment/table"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/experiment"
 )
 
 func newCollect() *cobra.Command {

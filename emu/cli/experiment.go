@@ -17,13 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weftlab/weft/emu/cluster"
-	"github.com/weftlab/weft/emu/experiment"
-	"github.com/weftlab/weft/emu/experiment/draw"
-	"github.com/weftlab/weft/emu/experiment/file"
-	"github.com/weftlab/weft/emu/experiment/page"
-	"github.com/weftlab/weft/emu/experiment/pool"
-	"github.com/weftlab/weft/emu/experiment/remote"
+	"github.com/weftlab/weft/experiment"
+	"github.com/weftlab/weft/experiment/cluster"
+	"github.com/weftlab/weft/experiment/draw"
+	"github.com/weftlab/weft/experiment/file"
+	"github.com/weftlab/weft/experiment/page"
+	"github.com/weftlab/weft/experiment/pool"
+	"github.com/weftlab/weft/experiment/remote"
 )
 
 type experimentFlags struct {

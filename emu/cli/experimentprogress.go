@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/sim/units"
 )
 

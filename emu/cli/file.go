@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/experiment/file"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/experiment/file"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/view/graph"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/cluster"
-	"github.com/weftlab/weft/emu/cluster/server"
+	"github.com/weftlab/weft/experiment/cluster"
+	"github.com/weftlab/weft/experiment/cluster/server"
 )
 
 // accessFlags are the credentials for a NATS server. A password and a token come

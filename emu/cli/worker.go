@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/cluster"
-	"github.com/weftlab/weft/emu/experiment/pool"
-	"github.com/weftlab/weft/emu/experiment/remote"
+	"github.com/weftlab/weft/experiment/cluster"
+	"github.com/weftlab/weft/experiment/pool"
+	"github.com/weftlab/weft/experiment/remote"
 )
 
 func newWorker() *cobra.Command {

@@ -1,0 +1,270 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/weftlab/weft/experiment/table"
+)
+
+// Expectation is a condition on the means over all seeds, or the medians: see Measure.Center.
+// It is an expression in which each measure is a function of levels, as in
+//
+//	goodput({system: "hpcc"}) > 0.9 * goodput({system: "dcqcn"})
+//
+// It must hold for every combination of the levels that it does not name, and for every bin
+// if it names none (bin: "10KB..100KB"). paper(measure, levels) is the paper's value.
+type Expectation struct {
+	Text    string
+	program *vm.Program
+}
+
+// Verdict is the result of an expectation.
+type Verdict struct {
+	Text string   `json:"text"`
+	Held bool     `json:"held"`
+	Why  []string `json:"why,omitempty"` // where it did not hold, with the values
+}
+
+// usedValue is a value that an expression used during its evaluation.
+type usedValue struct {
+	text  string
+	value float64
+}
+
+// judge evaluates expressions over summaries.
+type judge struct {
+	e         *Experiment
+	summaries []Summary
+	levels    []int  // used where an expression names none
+	bin       string // likewise
+	used      []usedValue
+	err       error
+}
+
+// environment returns the functions that an expression may use.
+func (j *judge) environment() map[string]any {
+	env := map[string]any{
+		"abs": func(x float64) float64 { return max(x, -x) },
+		"paper": func(measure string, at ...map[string]any) float64 {
+			return j.value(measure, true, at)
+		},
+	}
+	for i := range j.e.Measures {
+		name := j.e.Measures[i].Name
+		env[name] = func(at ...map[string]any) float64 { return j.value(name, false, at) }
+	}
+	return env
+}
+
+// fail records the first error of an expression.
+func (j *judge) fail(format string, args ...any) float64 {
+	if j.err == nil {
+		j.err = fmt.Errorf(format, args...)
+	}
+	return table.Unknown
+}
+
+// value returns a measure, or the paper's value of it.
+func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
+	m := j.e.Measure(measure)
+	if m == nil {
+		return j.fail("paper(%q): there is no such measure", measure)
+	}
+	levels, bin := slices.Clone(j.levels), j.bin
+	for _, a := range at {
+		for _, key := range slices.Sorted(maps.Keys(a)) {
+			text := fmt.Sprint(a[key])
+			if key == "bin" {
+				bin = text
+				continue
+			}
+			f := j.e.Factor(key)
+			if f < 0 {
+				return j.fail("%s: there is no factor %q", measure, key)
+			}
+			if levels[f] = j.e.Factors[f].Level(text); levels[f] < 0 {
+				return j.fail("%s: %s has no level %q: it has %s", measure, key, text, strings.Join(j.e.Factors[f].Levels, ", "))
+			}
+		}
+	}
+	if m.By == "" && (m.Expr == "" || j.single(measure)) {
+		bin = ""
+	}
+	text := measure + "(" + strings.TrimSpace(Describe(j.e.Factors, levels)+" "+bin) + ")"
+	x := table.Unknown
+	if paper {
+		p := j.e.paperOf(measure, bin, levels)
+		switch {
+		case p == nil && j.ofOtherBins(measure, bin) && j.e.paperHasBins(measure):
+			p = &PaperValue{Value: table.Unknown}
+		case p == nil:
+			return j.fail("the file has no paper value of %s", text)
+		case p.Origin == Remembered:
+			return j.fail("the paper's value of %s is remembered, so it cannot be used in an expectation", text)
+		}
+		text, x = "paper "+text, p.Value
+	} else {
+		names := make([]string, len(levels))
+		for f, l := range levels {
+			names[f] = j.e.Factors[f].Levels[l]
+		}
+		for i := range j.summaries {
+			s := &j.summaries[i]
+			if s.Measure == measure && slices.Equal(s.Levels, names) && (s.Bin == bin || s.Bin == "") {
+				x = float64(s.Value)
+			}
+		}
+	}
+	j.used = append(j.used, usedValue{text, x})
+	return x
+}
+
+// single reports whether an expression turned out to have no bins. This is unknown before
+// there is a result.
+func (j *judge) single(measure string) bool {
+	known := false
+	for i := range j.summaries {
+		if s := &j.summaries[i]; s.Measure == measure {
+			if known = true; s.Bin != "" {
+				return false
+			}
+		}
+	}
+	return known
+}
+
+// ofOtherBins reports whether a measure does not have a bin: because no bin is selected yet,
+// or because it belongs to another measure.
+func (j *judge) ofOtherBins(measure, bin string) bool {
+	if bin == "" {
+		return true
+	}
+	return j.summaries != nil && !slices.ContainsFunc(j.summaries, func(s Summary) bool { return s.Measure == measure && s.Bin == bin })
+}
+
+// compile parses an expectation and evaluates it once, which reveals unknown names.
+func (x *Expectation) compile(e *Experiment) error {
+	j := &judge{e: e, levels: make([]int, len(e.Factors))}
+	program, err := expr.Compile(x.Text, expr.Env(j.environment()), expr.AsBool())
+	if err != nil {
+		return err
+	}
+	x.program = program
+	if e.Zip && len(e.Factors) > 0 {
+		j.levels = Combinations(e.Factors, true)[0]
+	}
+	if _, err := expr.Run(program, j.environment()); err != nil {
+		return err
+	}
+	return j.err
+}
+
+// NewExpectation parses an expectation of an experiment whose factors, measures and paper
+// values are known.
+func (e *Experiment) NewExpectation(text string) (Expectation, error) {
+	x := Expectation{Text: text}
+	err := x.compile(e)
+	return x, err
+}
+
+// judge evaluates an expectation.
+func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
+	v := Verdict{Text: x.Text, Held: true}
+	seen := map[string]bool{}
+	bins := []string{""}
+	for i := range summaries {
+		if b := summaries[i].Bin; !slices.Contains(bins, b) {
+			bins = append(bins, b)
+		}
+	}
+	answered := false
+	for _, levels := range Combinations(e.Factors, e.Zip) {
+		for _, bin := range bins {
+			j := &judge{e: e, summaries: summaries, levels: levels, bin: bin}
+			held, err := expr.Run(x.program, j.environment())
+			key, unknown := j.key()
+			switch {
+			case seen[key]:
+				continue
+			case err == nil && j.err == nil && unknown && j.ofNoBin():
+				continue // the measure has no such bin
+			}
+			seen[key], answered = true, true
+			if err != nil || j.err != nil || unknown || held != true {
+				v.Held = false
+				v.Why = append(v.Why, j.why(err))
+			}
+		}
+	}
+	if !answered {
+		v.Held, v.Why = false, []string{"none of the cells it refers to has run"}
+	}
+	return v
+}
+
+// key identifies the values that were used; unknown reports whether some of them are
+// unknown.
+func (j *judge) key() (key string, unknown bool) {
+	for _, a := range j.used {
+		key += a.text + "\n"
+		unknown = unknown || math.IsNaN(a.value)
+	}
+	return key, unknown
+}
+
+// ofNoBin reports whether a measure that was used has bins, but not the current one.
+func (j *judge) ofNoBin() bool {
+	for _, a := range j.used {
+		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
+		if !math.IsNaN(a.value) {
+			continue
+		}
+		has, bins := false, false
+		for i := range j.summaries {
+			if s := &j.summaries[i]; s.Measure == name {
+				has = has || s.Bin == j.bin
+				bins = bins || s.Bin != ""
+			}
+		}
+		if bins && !has {
+			return true
+		}
+	}
+	return false
+}
+
+// why returns the values with which an expectation did not hold.
+func (j *judge) why(err error) string {
+	if err == nil {
+		err = j.err
+	}
+	if err != nil {
+		return err.Error()
+	}
+	var words []string
+	for _, a := range j.used {
+		unit := ""
+		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
+		if m := j.e.Measure(name); m != nil {
+			unit = m.Unit()
+		}
+		words = append(words, a.text+" is "+table.Format(unit, a.value, 4))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Judge evaluates all expectations.
+func (e *Experiment) Judge(summaries []Summary) []Verdict {
+	verdicts := make([]Verdict, len(e.Expect))
+	for i := range e.Expect {
+		verdicts[i] = e.Expect[i].judge(e, summaries)
+	}
+	return verdicts
+}

@@ -1,0 +1,182 @@
+package file
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/experiment"
+)
+
+// whole is an experiment that uses everything in virtual time.
+const whole = `
+lab:
+  topology: {generate: {star: {hosts: 2, rate: 1Gbps, delay: 1us}}}
+  workload:
+    - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1ms}}
+set: {seed: 7}
+vary:
+  rate: {path: "workload[0].cbr.rate", values: [10Mbps, 20Mbps]}
+  queue: {deep: {}, shallow: {topology.kinds.switch.queue.limit: 5KB}}
+seeds: [3, 5]
+record: {every: 10us, queues: "s1:*"}
+measure:
+  loss: {of: streams, column: loss_share}
+  delay: {of: streams, column: delay_p99_us, stat: p99, by: {delay_mean_us: [0, 10us, inf]}, seeds: median}
+  longest: {of: queue-series, column: queue_bytes, stat: max, per: port, over: max, where: {class: "", time_s: ">=10us"}}
+  ratio: loss / longest
+plot:
+  loss: {kind: line, measure: loss, x: rate}
+  queue: {kind: time, of: queue-series, column: queue_bytes, split: port}
+paper:
+  - {measure: loss, at: {queue: deep}, value: 1%, source: Fig. 1, origin: text}
+  - {measure: delay, at: {bin: 0s..10us}, value: 5us, source: Fig. 2, origin: remembered}
+expect:
+  - 'loss({queue: "deep"}) <= loss({queue: "shallow"})'
+limit: {time: 10s, memory: 1GB}
+quick: {seeds: 1, vary: {queue: shallow}, set: {duration: 1ms}, expect: ['loss() >= 0']}
+`
+
+// TestParse_FullAndQuickForm checks the result of parsing a file, in its full and in its quick form.
+func TestParse_FullAndQuickForm(t *testing.T) {
+	e, err := Parse("x.yaml", []byte(whole), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Cells) != 8 || !slices.Equal(e.Seeds, []uint64{3, 5}) || e.Name != "x" || e.Timeout.Seconds() != 10 || e.Memory != 1e9 || len(e.Measures) != 4 || len(e.Plots) != 2 || len(e.Paper) != 2 || len(e.Expect) != 1 {
+		t.Errorf("%+v", e)
+	}
+	if lab := string(e.Cells[7].Lab); e.Cells[7].Seed != 5 || !strings.Contains(lab, `"rate": "20Mbps"`) || !strings.Contains(lab, `"limit": "5KB"`) || !strings.Contains(lab, `"seed": 7`) {
+		t.Errorf("the last cell, seed %d: %s", e.Cells[7].Seed, lab)
+	}
+	if m := &e.Measures[1]; m.Center != experiment.Median || m.Edges[1] != 10 {
+		t.Errorf("%+v", m)
+	}
+	if p := e.Paper[0]; p.Value != 0.01 || p.Origin != experiment.Printed {
+		t.Errorf("%+v", p)
+	}
+	q, err := Parse("x.yaml", []byte(whole), Options{Quick: true})
+	if err != nil || len(q.Cells) != 2 || !strings.Contains(string(q.Cells[0].Lab), `"duration": "1ms"`) || len(q.Paper) != 1 || q.Expect[0].Text != "loss() >= 0" {
+		t.Errorf("quick: %v %+v", err, q)
+	}
+	s, err := Parse("x.yaml", []byte(whole), Options{Seeds: []uint64{9}})
+	if err != nil || len(s.Cells) != 4 || s.Cells[0].Seed != 9 {
+		t.Errorf("seeds: %v", err)
+	}
+	zip, err := Parse("x.yaml", []byte(whole+"combine: zip\n"), Options{})
+	if err != nil || len(zip.Cells) != 4 {
+		t.Errorf("zip: %v", err)
+	}
+}
+
+// TestLabFile_ErrorsReferToIt checks that the lab's path is relative to the experiment, and that errors
+// in the lab refer to its own file.
+func TestLabFile_ErrorsReferToIt(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("lab.yaml", "topology: {generate: {star: {hosts: 2}}}\nworkload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 1ms}}]\n")
+	write("x.yaml", "lab: lab.yaml\nmeasure: {loss: {of: streams, column: loss_share}}\nvary: {rate: {path: \"workload[0].cbr.rate\", values: [1Mbps, 2Mps]}}\n")
+	_, err := Load(filepath.Join(dir, "x.yaml"), Options{})
+	if err == nil || !strings.Contains(err.Error(), "x.yaml:3:61: rate: ") || !strings.Contains(err.Error(), "this is the lab of rate=2Mps") {
+		t.Errorf("a value: %v", err)
+	}
+	write("lab.yaml", "topology: {generate: {star: {hosts: 2}}}\nworkload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 100B, for: 1ms}}]\n")
+	_, err = Load(filepath.Join(dir, "x.yaml"), Options{})
+	if err == nil || !strings.Contains(err.Error(), "lab.yaml:2:33: ") {
+		t.Errorf("the lab: %v", err)
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestErrors_HaveTheirPlace checks that each fault is reported with its place, and that nothing else is.
+func TestErrors_HaveTheirPlace(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"values: [10Mbps, 20Mbps]", "values: [10Mbps, 10Mbps]", `rate has the level "10Mbps" twice`},
+		{"values: [10Mbps, 20Mbps]", "values: [10Mbps, [1]]", "name the levels"},
+		{"values: [10Mbps, 20Mbps]", "values: []", "the factor rate has no levels"},
+		{"  rate: {path", "  bin: {path", `"bin" cannot be a factor's name`},
+		{"  queue: {deep: {}, ", "  queue: {more: {}, deep: {}, ", ""},
+		{"seeds: [3, 5]", "seeds: [3, 3]", "duplicate seed 3"},
+		{"seeds: [3, 5]", "seeds: 0", "write the number of seeds"},
+		{"seeds: [3, 5]", "seeds: []", "write at least one seed"},
+		{`queues: "s1:*"}`, `queues: "s2:*"}`, "no port matches"},
+		{`record: {every: 10us, queues: "s1:*"}`, "record: {every: 10us}", "every has no effect without a series"},
+		{`record: {every: 10us, queues: "s1:*"}`, "record: {}", "nothing records queues over time"},
+		{"of: streams, column: loss_share", "of: stream, column: loss_share", `did you mean "streams"?`},
+		{"paper:\n  - {measure: loss, at: {queue: deep}, value: 1%, source: Fig. 1, origin: text}\n", "paper:\n", ""},
+		{"ratio: loss / longest", "ratio: {of: streams}", "a measure needs of, the table, and column"},
+		{"ratio: loss / longest", "ratio: {of: streams, column: from}", "only count applies"},
+		{"[0, 10us, inf]", "[0, 10us, 5us]", "5us is not above the one before it"},
+		{"[0, 10us, inf]", "[0, 10KB]", "KB"},
+		{"[0, 10us, inf]", "[0]", "one edge does not make a bin"},
+		{"ratio: loss / longest", "ratio: {of: queue-series, column: queue_bytes, stat: settled, within: 5%, target: 10KB}", ""},
+		{"ratio: loss / longest", "ratio: {of: streams, column: loss_share, stat: settled}", "the table streams is not over time"},
+		{"ratio: loss / longest", "ratio: {of: queue-series, column: queue_bytes, stat: settled, within: 0%}", "0% is out of range"},
+		{"ratio: loss / longest", "ratio: {of: queue-series, column: queue_bytes, stat: settled, within: 5us}", "such as 10%"},
+		{"ratio: loss / longest", "ratio: {of: queue-series, column: queue_bytes, stat: settled, target: 0}", "0 is out of range"},
+		{"ratio: loss / longest", "ratio: {of: queue-series, column: queue_bytes, stat: mean, within: 5%}", "no effect without stat: settled"},
+		{"ratio: loss / longest", "ratio: {expr: loss, within: 5%}", "no effect with expr"},
+		{"per: port, over: max", "per: port, over: settled", `unknown statistic "settled"`},
+		{"per: port, over: max", "per: port", "per has no effect without over"},
+		{"per: port, over: max", "over: max", "over has no effect without per"},
+		{"ratio: loss / longest", "ratio: loss / later", "the measures above it are loss, delay, longest"},
+		{"  ratio: loss / longest", "  max: {of: streams, column: loss_share}", `"max" cannot be a measure's name`},
+		{"  ratio: loss / longest", "  ratio: {expr: loss, stat: max}", "no effect with expr"},
+		{"kind: line, measure: loss, x: rate", "kind: line, measure: loss", "the picture lacks x"},
+		{"kind: line, measure: loss, x: rate", "kind: bins, measure: loss", "loss has no bins"},
+		{"kind: line, measure: loss, x: rate", "kind: line, measure: delay, x: rate", "delay has bins"},
+		{"kind: line, measure: loss, x: rate", "kind: line, measure: loss, x: rate, of: streams", "of has no effect on a line"},
+		{"kind: time, of: queue-series, column: queue_bytes, split: port", "kind: time, of: streams, column: loss_share", "is not over time"},
+		{"at: {queue: deep}, value: 1%", "at: {queue: dep}, value: 1%", `did you mean "deep"?`},
+		{"at: {queue: deep}, value: 1%", "at: {queue: deep}, value: 1us", "value: "},
+		{"bin: 0s..10us", "bin: 0s..9us", `did you mean "0s..10us"?`},
+		{"origin: text", "origin: heard", `"heard" must be one of text, figure, remembered`},
+		{`loss({queue: "deep"}) <=`, `loss({queue: "depp"}) <=`, `no level "depp"`},
+		{`loss({queue: "deep"}) <=`, `delay({bin: "0s..10us"}) < paper("delay", {bin: "0s..10us"}) and loss() <=`, "it cannot be used in an expectation"},
+		{"    - {cbr:", "    - {cbr: {from: h1, to: h2, rate: 1Mbps, size: 2000B, for: 1ms}}\n    - {cbr:", "size"},
+		{"vary: {queue: shallow}", "vary: {qeue: shallow}", `did you mean "queue"?`},
+		{"  - 'loss({", "  - loss({", "put an expression in quotes"},
+	} {
+		_, err := Parse("x.yaml", []byte(strings.Replace(whole, c.old, c.new, 1)), Options{Quick: strings.Contains(c.new, "qeue")})
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.new, err)
+			}
+			continue
+		}
+		var all yamlfile.Errors
+		if !errors.As(err, &all) || len(all) != 1 || !strings.Contains(err.Error(), c.want) || all[0].Line < 2 {
+			t.Errorf("%s: %d errors, want one with %q:\n%v", c.new, len(all), c.want, err)
+		}
+	}
+	if _, err := Parse("x.yaml", []byte(strings.Split(whole, "quick:")[0]), Options{Quick: true}); err == nil || !strings.Contains(err.Error(), "the file has no quick form") {
+		t.Errorf("no quick form: %v", err)
+	}
+	if _, err := Parse("x.yaml", []byte(strings.Replace(whole, "queue: {deep: {}, ", "queue: {", 1)+"combine: zip\n"), Options{}); err == nil || !strings.Contains(err.Error(), "rate has 2 levels, and queue 1") {
+		t.Errorf("zip: %v", err)
+	}
+}
+
+// TestSchema_HasTheKeys checks that all keys of a file are in the schema.
+func TestSchema_HasTheKeys(t *testing.T) {
+	schema, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(whole) {
+		if key, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && line[0] != ' ' && !strings.Contains(string(schema), `"`+key+`"`) {
+			t.Errorf("the schema has no %s", key)
+		}
+	}
+}

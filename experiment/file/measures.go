@@ -1,0 +1,348 @@
+package file
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/experiment"
+	"github.com/weftlab/weft/experiment/cell"
+	"github.com/weftlab/weft/experiment/table"
+)
+
+// measures resolves the measures.
+func (v *resolver) measures() {
+	var names []string
+	for i := range v.file.Measure {
+		name, f := &v.file.Measure[i].Name, &v.file.Measure[i].Value
+		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "min", "max", "sum", "mean", "median"}, *name) {
+			v.Fail(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
+		}
+		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
+		set((*center)(&m.Center), f.Seeds)
+		set(&m.Title, f.Title)
+		if f.Expr != nil {
+			v.expression(&m, &f.measureFile, names)
+		} else {
+			v.measure(&m, &f.measureFile)
+		}
+		names = append(names, *name)
+		v.e.Measures = append(v.e.Measures, m)
+	}
+	if len(v.file.Measure) == 0 {
+		v.Fail(&v.file.Measure, "write for example fct: {of: transfers, column: completion_p99_us}", "the experiment measures nothing")
+	}
+}
+
+// expression resolves a measure that is computed from others.
+func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
+	for _, p := range []any{f.Of, f.Column, f.Stat, f.Within, f.Target, f.By, f.Per, f.Over} {
+		if v.Place(p) != nil {
+			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
+		}
+	}
+	m.Expr = *f.Expr
+	if err := m.Compile(names); err != nil {
+		v.Fail(f.Expr, "the measures above it are "+suggest.List(names), "%v", firstLine(err))
+	}
+}
+
+// firstLine returns an error without the drawing that follows.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// measure resolves a measure that is a statistic of a table.
+func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
+	if f.Of == nil || f.Column == nil {
+		v.Fail(f, "write for example {of: transfers, column: completion_p99_us}, or an expression of other measures", "a measure needs of, the table, and column")
+		return
+	}
+	m.Of, m.Column = *f.Of, *f.Column
+	if f.Stat != nil && *f.Stat == table.Settled {
+		m.Settling = v.settling(f)
+	} else {
+		m.Stat = v.statistic(f.Stat, "mean")
+		for _, p := range []*yamlfile.Scalar{f.Within, f.Target} {
+			if p != nil {
+				v.Fail(p, "write stat: "+table.Settled, "this has no effect without stat: %s", table.Settled)
+			}
+		}
+	}
+	m.Where = filter(f.Where)
+	if f.By != nil {
+		m.By = f.By.column
+		m.Edges = v.edges(f.By)
+	}
+	switch {
+	case f.Per != nil && f.Over == nil:
+		v.Fail(f.Per, "write over: with the statistic of them, such as over: max", "per has no effect without over")
+	case f.Per == nil && f.Over != nil:
+		v.Fail(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
+	case f.Per != nil:
+		m.Per, m.Over = *f.Per, v.statistic(f.Over, "")
+	}
+	v.checkTable(f.Of, f.Column, f.Where)
+	if err := v.try(m); err != nil {
+		v.Fail(f, "", "%v", err)
+	}
+}
+
+// try takes a measure of tables without rows, which shows errors in its settings.
+func (v *resolver) try(m *experiment.Measure) error {
+	if t := v.empty(m.Of); t != nil && v.Err() == nil {
+		_, err := experiment.MeasureAll([]experiment.Measure{*m}, table.Bundle{t})
+		return err
+	}
+	return nil
+}
+
+// checkTable checks the names of a table and of its columns. Columns of series are not
+// checked, as they depend on the systems of the lab.
+func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
+	t := v.empty(*of)
+	if names := v.tableNames(); !slices.Contains(names, *of) {
+		v.Fail(of, suggest.Hint(*of, "the tables are", names), "there is no table %q", *of)
+		return
+	}
+	switch {
+	case *of == cell.QueueSeries && len(v.e.Record.Queues) == 0:
+		v.Fail(of, "write record: {every: 10us, queues: '*'}", "nothing records queues over time")
+	case *of == cell.FlowSeries && len(v.e.Record.Flows) == 0:
+		v.Fail(of, "write record: {every: 10us, flows: '*'}", "nothing records queue pairs over time")
+	}
+	if t == nil {
+		return
+	}
+	check := func(place any, name string) {
+		if t.Column(name) == nil {
+			v.Fail(place, suggest.Hint(name, "its columns are", t.Names()), "the table %s has no column %q", t.Name, name)
+		}
+	}
+	check(column, *column)
+	for i := range where {
+		check(&where[i].Name, where[i].Name)
+	}
+}
+
+// filter converts the conditions of a file.
+func filter(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
+	for i := range where {
+		c := table.Condition{Column: where[i].Name}
+		for _, text := range where[i].Value {
+			c.Any = append(c.Any, string(text))
+		}
+		f = append(f, c)
+	}
+	return f
+}
+
+func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
+	text := otherwise
+	set(&text, name)
+	s, err := table.ParseStatistic(text)
+	if err != nil {
+		v.Fail(name, "", "%v", err)
+	}
+	return s
+}
+
+// settling resolves the tolerance and the target of a settling time.
+func (v *resolver) settling(f *measureFile) *table.Settling {
+	s := &table.Settling{Within: 0.1, Target: table.Unknown}
+	parse := func(to *float64, column string, text *yamlfile.Scalar, ok func(x float64) bool, hint string) {
+		if text == nil {
+			return
+		}
+		x, err := table.Parse(column, string(*text))
+		switch *to = x; {
+		case err != nil:
+			v.Fail(text, hint, "%v", err)
+		case !ok(x):
+			v.Fail(text, hint, "%s is out of range", *text)
+		}
+	}
+	parse(&s.Within, "within_share", f.Within, func(x float64) bool { return x > 0 && x < 1 }, "write a share of the target, such as 10%")
+	parse(&s.Target, *f.Column, f.Target, func(x float64) bool { return x != 0 }, "write a value that is not 0, such as those of the column "+*f.Column)
+	return s
+}
+
+// edges resolves the edges of bins, which must rise; the last may be inf.
+func (v *resolver) edges(f *byForm) (edges []float64) {
+	for i := range f.edges {
+		x := math.Inf(1)
+		if text := string(f.edges[i]); text != "inf" {
+			var err error
+			if x, err = table.Parse(f.column, text); err != nil {
+				v.Fail(&f.edges[i], "", "%v", err)
+				return nil
+			}
+		}
+		if i > 0 && x <= edges[i-1] {
+			v.Fail(&f.edges[i], "", "the edges of bins must ascend, but %s is not above the one before it", f.edges[i])
+			return nil
+		}
+		edges = append(edges, x)
+	}
+	if len(edges) == 1 {
+		v.Fail(&f.edges[0], "write at least two, such as [0, inf]", "one edge does not make a bin")
+		return nil
+	}
+	return edges
+}
+
+// plots resolves the pictures.
+func (v *resolver) plots() {
+	for i := range v.file.Plot {
+		name, f := &v.file.Plot[i].Name, &v.file.Plot[i].Value
+		if !namePattern.MatchString(*name) {
+			v.Fail(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
+		}
+		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filter(f.Where), LogX: f.LogX, LogY: f.LogY}
+		for _, s := range []struct{ to, from *string }{{&p.Title, f.Title}, {&p.Measure, f.Measure}, {&p.X, f.X}, {&p.Y, f.Y}, {&p.Panels, f.Panels}, {&p.Of, f.Of}, {&p.Column, f.Column}, {&p.Split, f.Split}} {
+			set(s.to, s.from)
+		}
+		v.checkPlot(&p, f)
+		v.e.Plots = append(v.e.Plots, p)
+	}
+}
+
+// plotNeeds lists the keys that each kind of picture requires. A picture cannot have keys
+// that only other kinds require.
+var plotNeeds = map[experiment.PlotKind][]string{
+	experiment.CDF: {"of", "column"}, experiment.Time: {"of", "column"}, experiment.Bins: {"measure"},
+	experiment.Line: {"measure", "x"}, experiment.Bars: {"measure", "x"}, experiment.Heat: {"measure", "x", "y"},
+}
+
+func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
+	for _, key := range []struct {
+		name string
+		text *string
+	}{{"of", f.Of}, {"column", f.Column}, {"measure", f.Measure}, {"x", f.X}, {"y", f.Y}} {
+		needed := slices.Contains(plotNeeds[p.Kind], key.name)
+		switch {
+		case needed && key.text == nil:
+			v.Fail(f, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "the picture lacks %s", key.name)
+			return
+		case !needed && key.text != nil:
+			v.Fail(key.text, "a "+string(p.Kind)+" has "+strings.Join(plotNeeds[p.Kind], ", "), "%s has no effect on a %s", key.name, p.Kind)
+			return
+		}
+	}
+	for _, name := range []*string{f.X, f.Y, f.Panels} {
+		if name != nil && v.e.Factor(*name) < 0 {
+			v.Fail(name, suggest.Hint(*name, "the factors are", v.factorNames()), "there is no factor %q", *name)
+		}
+	}
+	if f.Measure != nil {
+		m := v.e.Measure(*f.Measure)
+		switch {
+		case m == nil:
+			v.Fail(f.Measure, suggest.Hint(*f.Measure, "the measures are", v.measureNames()), "there is no measure %q", *f.Measure)
+		case p.Kind == experiment.Bins && m.By == "" && m.Expr == "":
+			v.Fail(f.Measure, "give the measure by:", "%s has no bins", *f.Measure)
+		case p.Kind != experiment.Bins && m.By != "":
+			v.Fail(f.Measure, "draw it as bins", "%s has bins", *f.Measure)
+		}
+	}
+	if f.Of != nil && f.Column != nil {
+		v.checkTable(f.Of, f.Column, f.Where)
+		if t := v.empty(*f.Of); p.Kind == experiment.Time && t != nil && t.Column("time_s") == nil {
+			v.Fail(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
+		}
+		if t := v.empty(*f.Of); f.Split != nil && t != nil {
+			switch c := t.Column(*f.Split); {
+			case c == nil && v.e.Factor(*f.Split) >= 0:
+				v.Fail(f.Split, "leave it out: each level of a factor other than panels has its own line", "split needs a column of the table %s, but %s is a factor", *f.Of, *f.Split)
+			case c == nil:
+				v.Fail(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
+			case !c.IsText():
+				v.Fail(f.Split, "split by a column of texts", "%s of table %s is numbers", *f.Split, *f.Of)
+			}
+		}
+	}
+}
+
+func (v *resolver) measureNames() (names []string) {
+	for i := range v.e.Measures {
+		names = append(names, v.e.Measures[i].Name)
+	}
+	return names
+}
+
+// paper resolves the paper's values.
+func (v *resolver) paper() {
+	for i := range v.file.Paper {
+		f := &v.file.Paper[i]
+		m := v.e.Measure(f.Measure)
+		if m == nil {
+			v.Fail(&f.Measure, suggest.Hint(f.Measure, "the measures are", v.measureNames()), "there is no measure %q", f.Measure)
+			continue
+		}
+		p := experiment.PaperValue{Measure: f.Measure, Source: f.Source, Origin: experiment.Origin(f.Origin)}
+		var err error
+		if p.Value, err = table.Parse(m.Unit(), string(f.Value)); err != nil {
+			v.Fail(&f.Value, "", "value: %v", err)
+		}
+		ok := true
+		for k := range f.At {
+			name, level := f.At[k].Name, string(f.At[k].Value)
+			if name == "bin" {
+				p.Bin = level
+				ok = v.checkBin(m, &f.At[k].Value, level) && ok
+				continue
+			}
+			n := v.e.Factor(name)
+			switch {
+			case n < 0:
+				v.Fail(&f.At[k].Name, suggest.Hint(name, "the factors are", v.factorNames()), "there is no factor %q", name)
+			case v.e.Factors[n].Level(level) < 0 && v.options.Quick:
+				ok = false // the quick form leaves out this level
+			case v.e.Factors[n].Level(level) < 0:
+				v.Fail(&f.At[k].Value, suggest.Hint(level, "its levels are", v.e.Factors[n].Levels), "%s has no level %q", name, level)
+			}
+			if p.At == nil {
+				p.At = map[string]string{}
+			}
+			p.At[name] = level
+		}
+		if ok {
+			v.e.Paper = append(v.e.Paper, p)
+		}
+	}
+}
+
+// checkBin checks the name of a bin of a measure whose bins are known.
+func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
+	if m.By == "" && m.Expr == "" {
+		v.Fail(place, "", "%s has no bins", m.Name)
+		return false
+	}
+	var names []string
+	for i := range max(len(m.Edges)-1, 0) {
+		names = append(names, experiment.BinName(m.By, m.Edges, i))
+	}
+	if names != nil && !slices.Contains(names, bin) {
+		v.Fail(place, suggest.Hint(bin, "its bins are", names), "%s has no bin %q", m.Name, bin)
+		return false
+	}
+	return true
+}
+
+// expect resolves the expectations.
+func (v *resolver) expect() {
+	list := v.file.Expect
+	if v.options.Quick && v.file.Quick != nil && v.file.Quick.Expect != nil {
+		list = v.file.Quick.Expect
+	}
+	for i := range list {
+		x, err := v.e.NewExpectation(list[i])
+		if err != nil {
+			v.Fail(&list[i], "", "%s", firstLine(err))
+		}
+		v.e.Expect = append(v.e.Expect, x)
+	}
+}

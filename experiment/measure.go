@@ -1,0 +1,266 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+	"github.com/maruel/natural"
+
+	"github.com/weftlab/weft/experiment/table"
+)
+
+// Measure is a number, or one for each bin, measured in a cell: a statistic of a column
+// of one of its tables, or an expression of other measures.
+type Measure struct {
+	Name   string // an identifier, for expressions
+	Title  string // for display; Name if the file gives none
+	Of     string // table
+	Column string
+	Where  table.Filter
+	Stat   table.Statistic
+	// Settling replaces Stat, for a table over time; nil means Stat.
+	Settling *table.Settling
+	By       string    // column whose values make the bins; "" for a single number
+	Edges    []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
+	Per      string    // column: take Stat for each of its values, and Over over the results
+	Over     table.Statistic
+	Center   Center // of the seeds
+
+	Expr    string // replaces all of the above
+	program *vm.Program
+	uses    []string // measures that Expr names
+}
+
+// Unit returns the name of a column with the unit of the measure, for table.Format.
+func (m *Measure) Unit() string {
+	if m.Expr != "" || m.Per != "" && !m.Over.KeepsUnit() {
+		return ""
+	}
+	if m.Settling != nil {
+		return table.TimeColumn
+	}
+	if !m.Stat.KeepsUnit() {
+		return ""
+	}
+	return m.Column
+}
+
+// Value is a measure of one cell, or of one bin of it.
+type Value struct {
+	Bin   string       `json:"bin,omitempty"`
+	Value table.Number `json:"value"`
+}
+
+// of takes the measure from the tables of a cell. The error says what does not fit
+// together.
+func (m *Measure) of(b table.Bundle) ([]Value, error) {
+	t := b.Table(m.Of)
+	if t == nil {
+		return nil, fmt.Errorf("the run left no table %q: it has %v", m.Of, b.Names())
+	}
+	rows, err := m.Where.Rows(t)
+	if err != nil {
+		return nil, err
+	}
+	c := t.Column(m.Column)
+	switch {
+	case c == nil:
+		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.Column, Has: t.Names()}
+	case c.IsText() && m.Stat.String() != "count":
+		return nil, fmt.Errorf("%s of table %s is text: only count applies to it", m.Column, t.Name)
+	}
+	bins, err := m.bins(t, rows)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]Value, len(bins))
+	for i, bin := range bins {
+		x, err := m.sum(t, c, bin.rows)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = Value{bin.name, table.Number(x)}
+	}
+	return values, nil
+}
+
+// bin is rows that are measured together.
+type bin struct {
+	name string
+	rows []int
+}
+
+// bins distributes rows to bins; there is only one if the measure has no bins.
+func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
+	if m.By == "" {
+		return []bin{{rows: rows}}, nil
+	}
+	c := t.Column(m.By)
+	switch {
+	case c == nil:
+		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.By, Has: t.Names()}
+	case c.IsText() && m.Edges != nil:
+		return nil, fmt.Errorf("%s of table %s is text: each of its values is a bin, so it has no edges", m.By, t.Name)
+	case !c.IsText() && m.Edges == nil:
+		return nil, fmt.Errorf("%s of table %s is numbers: give the edges of the bins, such as {%s: [0, 10, 100]}", m.By, t.Name, m.By)
+	case c.IsText():
+		return groups(c, rows), nil
+	}
+	bins := make([]bin, len(m.Edges)-1)
+	for i := range bins {
+		bins[i].name = BinName(m.By, m.Edges, i)
+	}
+	for _, row := range rows {
+		// The first edge above the number is the end of its bin.
+		if i := sort.Search(len(m.Edges), func(i int) bool { return m.Edges[i] > c.Numbers[row] }); i > 0 && i < len(m.Edges) {
+			bins[i-1].rows = append(bins[i-1].rows, row)
+		}
+	}
+	return bins, nil
+}
+
+// BinName returns the name of the bin from edge i of a column's bins to the next.
+func BinName(column string, edges []float64, i int) string {
+	low, high := table.Format(column, edges[i], 6), table.Format(column, edges[i+1], 6)
+	if math.IsInf(edges[i+1], 1) {
+		return ">=" + low
+	}
+	return low + ".." + high
+}
+
+// groups groups rows by their text, sorted by text in natural order.
+func groups(c *table.Column, rows []int) []bin {
+	at := map[string]int{}
+	var all []bin
+	for _, row := range rows {
+		text := c.Texts[row]
+		i, ok := at[text]
+		if !ok {
+			i = len(all)
+			at[text] = i
+			all = append(all, bin{name: text})
+		}
+		all[i].rows = append(all[i].rows, row)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return natural.Less(all[i].name, all[j].name) }) // h2 before h10
+	return all
+}
+
+// sum computes the statistic of some rows.
+func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
+	at := t.Column(table.TimeColumn)
+	if m.Settling != nil && at == nil {
+		return 0, fmt.Errorf("the table %s is not over time: %s needs one with a column %s, such as queue-series", t.Name, table.Settled, table.TimeColumn)
+	}
+	of := func(rows []int) float64 {
+		if c.IsText() {
+			return float64(len(rows))
+		}
+		numbers := pick(c, rows)
+		if m.Settling != nil {
+			return m.Settling.Of(pick(at, rows), numbers)
+		}
+		return m.Stat.Of(numbers)
+	}
+	if m.Per == "" {
+		return of(rows), nil
+	}
+	per := t.Column(m.Per)
+	switch {
+	case per == nil:
+		return 0, &table.UnknownColumnError{Table: t.Name, Column: m.Per, Has: t.Names()}
+	case !per.IsText():
+		return 0, fmt.Errorf("%s of table %s is numbers: per needs a column of texts, such as a name", m.Per, t.Name)
+	}
+	var each []float64
+	for _, g := range groups(per, rows) {
+		each = append(each, of(g.rows))
+	}
+	return m.Over.Of(each), nil
+}
+
+// pick returns the numbers of some rows.
+func pick(c *table.Column, rows []int) []float64 {
+	numbers := make([]float64, len(rows))
+	for i, row := range rows {
+		numbers[i] = c.Numbers[row]
+	}
+	return numbers
+}
+
+// Compile compiles the expression of a measure, Expr, which may use the measures in
+// others.
+func (m *Measure) Compile(others []string) (err error) {
+	env := map[string]any{}
+	for _, name := range others {
+		env[name] = 0.0
+	}
+	if m.program, err = expr.Compile(m.Expr, expr.Env(env), expr.AsFloat64()); err != nil {
+		return err
+	}
+	m.uses = namesIn(m.program, others)
+	return nil
+}
+
+// evaluate evaluates an expression for a cell, bin by bin: measures without bins have the
+// same value in all of them.
+func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
+	bins := []string{""}
+	for _, name := range m.uses {
+		if v := known[name]; len(v) > 1 || len(v) == 1 && v[0].Bin != "" {
+			bins = bins[:0]
+			for _, x := range v {
+				bins = append(bins, x.Bin)
+			}
+			break
+		}
+	}
+	values := make([]Value, len(bins))
+	for i, bin := range bins {
+		env := map[string]any{}
+		for _, name := range m.uses {
+			x, ok := find(known[name], bin)
+			if !ok {
+				return nil, fmt.Errorf("%s has no bin %q", name, bin)
+			}
+			env[name] = x
+		}
+		x, err := expr.Run(m.program, env)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = Value{bin, table.Number(x.(float64))}
+	}
+	return values, nil
+}
+
+// find returns the value of a bin; a measure without bins has the same value in all.
+func find(values []Value, bin string) (float64, bool) {
+	for _, v := range values {
+		if v.Bin == bin || v.Bin == "" && len(values) == 1 {
+			return float64(v.Value), true
+		}
+	}
+	return table.Unknown, false
+}
+
+// MeasureAll takes all measures from the tables of a cell, by name.
+func MeasureAll(measures []Measure, b table.Bundle) (map[string][]Value, error) {
+	known := map[string][]Value{}
+	for i := range measures {
+		m := &measures[i]
+		var err error
+		if m.Expr != "" {
+			known[m.Name], err = m.evaluate(known)
+		} else {
+			known[m.Name], err = m.of(b)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("measure %s: %w", m.Name, err)
+		}
+	}
+	return known, nil
+}

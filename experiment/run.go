@@ -1,0 +1,98 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weftlab/weft/experiment/table"
+)
+
+// Run runs the jobs of an experiment that are not in the store, stores their tables, and
+// measures all cells. The outcomes are in the order of the cells. If ctx ends or the
+// runner fails, cells that have not ended are Missing, and Run returns the runner's error.
+func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner Runner, w Watcher) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(jobs))
+	var left []Job
+	var index []int // indices in jobs of those left
+	for i := range jobs {
+		b, ok, err := store.Get(jobs[i].Key)
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
+			outcomes[i] = e.outcome(b)
+		default:
+			outcomes[i].State = Missing
+			left, index = append(left, jobs[i]), append(index, i)
+		}
+	}
+	if len(left) == 0 {
+		return outcomes, nil
+	}
+	k := &keeper{Watcher: w, e: e, jobs: jobs, index: index, store: store, outcomes: outcomes}
+	err := runner.Run(ctx, left, k)
+	if err == nil {
+		err = k.err
+	}
+	return outcomes, err
+}
+
+// outcome measures the tables of a cell.
+func (e *Experiment) outcome(b table.Bundle) Outcome {
+	values, err := MeasureAll(e.Measures, b)
+	if err != nil {
+		return Outcome{State: Failed, Error: err.Error()}
+	}
+	return Outcome{State: Done, Values: values, Late: late(b)}
+}
+
+// late returns why the machine did not keep up with a run; "" if it did.
+func late(b table.Bundle) string {
+	t := b.Table(LatenessTable)
+	if t == nil || t.Len() == 0 {
+		return ""
+	}
+	kept, verdict := t.Column(LatenessKept), t.Column(LatenessVerdict)
+	if kept == nil || verdict == nil || kept.Numbers[0] != 0 {
+		return ""
+	}
+	return verdict.Texts[0]
+}
+
+// keeper stores the results of jobs, and forwards calls with indices into all jobs instead
+// of those left.
+type keeper struct {
+	Watcher
+	e        *Experiment
+	jobs     []Job
+	index    []int
+	store    *Store
+	outcomes []Outcome
+	err      error
+}
+
+// Started forwards the call.
+func (k *keeper) Started(job int, where string) { k.Watcher.Started(k.index[job], where) }
+
+// Progress forwards the call.
+func (k *keeper) Progress(job int, p Progress) { k.Watcher.Progress(k.index[job], p) }
+
+// Ended stores the result.
+func (k *keeper) Ended(job int, r Result) {
+	i := k.index[job]
+	if r.Err == nil {
+		var b table.Bundle
+		if b, r.Err = table.ReadZip(r.Tables); r.Err != nil {
+			r.Err = fmt.Errorf("its tables cannot be read: %w", r.Err)
+		} else {
+			if err := k.store.Put(k.jobs[i].Key, r.Tables); err != nil && k.err == nil {
+				k.err = err
+			}
+			k.outcomes[i] = k.e.outcome(b)
+		}
+	}
+	if r.Err != nil {
+		k.outcomes[i] = Outcome{State: Failed, Error: r.Err.Error(), Log: r.Log}
+	}
+	k.Watcher.Ended(i, r)
+}

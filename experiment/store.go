@@ -1,0 +1,66 @@
+package experiment
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/weftlab/weft/experiment/table"
+)
+
+// Store keeps the tables of jobs in a directory, in one file per job named by its key, so
+// that an experiment can be continued.
+type Store struct{ dir string }
+
+// NewStore returns a store in a directory, which is created when something is stored.
+func NewStore(dir string) *Store { return &Store{dir} }
+
+func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".zip") }
+
+// Get returns the tables of a job; ok is false if the store has none. Tables that cannot
+// be read count as missing.
+func (s *Store) Get(key string) (b table.Bundle, ok bool, err error) {
+	data, err := os.ReadFile(s.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if b, err = table.ReadZip(data); err != nil {
+		return nil, false, nil // it will be written again
+	}
+	return b, true, nil
+}
+
+// Has reports whether the store has the tables of a job.
+func (s *Store) Has(key string) bool {
+	_, err := os.Stat(s.file(key))
+	return err == nil
+}
+
+// Put stores the tables of a job atomically.
+func (s *Store) Put(key string, zip []byte) error {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	return renameio.WriteFile(s.file(key), zip, 0o666)
+}
+
+// Take copies the tables of a job from another store, if only that one has them.
+func (s *Store) Take(from *Store, key string) error {
+	if s.Has(key) {
+		return nil
+	}
+	data, err := os.ReadFile(from.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Put(key, data)
+}
