@@ -5,7 +5,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/weftlab/weft/emu/cli"
+	"github.com/weftlab/weft/cli"
 )
 
 func main() {

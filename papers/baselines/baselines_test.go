@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/cli"
+	"github.com/weftlab/weft/cli"
 	"github.com/weftlab/weft/emu/spec"
 )
 

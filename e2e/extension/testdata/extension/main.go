@@ -6,7 +6,7 @@ import (
 
 	_ "example.com/weft-brake/brake" // registers its systems
 
-	"github.com/weftlab/weft/emu/cli"
+	"github.com/weftlab/weft/cli"
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:])) }
