@@ -34,10 +34,10 @@ var floors = [][]string{
 var upward = map[string]string{
 	// A NIC's packet carries its headers as structs, so that they are not parsed on
 	// the path, and the structs belong to the protocol.
-	"sim/packet imports protocols/roce": "Packet.RoCE is the headers behind UDP",
+	"packet imports wire/roce": "Packet.RoCE is the headers behind UDP",
 	// The same applies to the hops that switches write.
-	"sim/packet imports protocols/telemetry": "RoCE.Stack is the telemetry that a packet carries",
-	"sim/packet imports protocols/wire":      "Parse reads Ethernet, IP, UDP and TCP in place",
+	"packet imports wire/telemetry": "RoCE.Stack is the telemetry that a packet carries",
+	"packet imports wire":           "Parse reads Ethernet, IP, UDP and TCP in place",
 	// The examples of the NIC's documentation, which are tests, need a network.
 	"nicemu imports emu/fabric":           "examples",
 	"nicemu imports emu/spec":             "examples",
@@ -55,7 +55,7 @@ func floor(pkg string) (number int, ok bool) {
 
 // node is a package of the tree, or its tests.
 type node struct {
-	path string // "sim/packet"; "." for the program
+	path string // "packet"; "." for the program
 	test bool
 }
 

@@ -1,6 +1,6 @@
 package links
 
-import "github.com/weftlab/weft/sim/packet"
+import "github.com/weftlab/weft/packet"
 
 // lateQueue is a binary heap of packets by time of arrival, first in first out among
 // equal times. Only links with disorder use it.

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // AH is an address handle: the destination of datagrams (ibv_create_ah(3)). Its Path goes into

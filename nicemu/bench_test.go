@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // ConnParam is what one side of a connection requests or agrees to (rdma_conn_param).

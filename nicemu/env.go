@@ -4,11 +4,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/outage"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Env is the world around a NIC.

@@ -3,10 +3,10 @@ package nicemu
 import (
 	"net/netip"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // flowTo identifies the flow of a queue pair to others: by the destination of its packets.

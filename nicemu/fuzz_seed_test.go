@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // wireSeeds are inputs of FuzzReceiveFrame that queue pairs of an exposed NIC take: for each

@@ -10,11 +10,11 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/packet"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // exposed is a NIC with queue pairs of all types in all states, listeners and peers, as a target
@@ -213,7 +213,7 @@ func (x *exposed) end() {
 func FuzzReceiveFrame(f *testing.F) {
 	for _, name := range []string{"rping.pcap", "pingpong.pcap"} {
 		var some []byte
-		for i, b := range judge.Frames(f, "../protocols/roce/testdata/"+name) {
+		for i, b := range judge.Frames(f, "../wire/roce/testdata/"+name) {
 			some = append(binary.BigEndian.AppendUint16(some, uint16(len(b))), b...)
 			if i%6 == 5 && i < 400 {
 				f.Add(some, true)

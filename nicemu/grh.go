@@ -5,8 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // putIP writes the IP header of a packet in its place in a GRH: an IPv6 header takes all of it, an

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

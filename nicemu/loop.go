@@ -2,7 +2,7 @@ package nicemu
 
 import (
 	"github.com/weftlab/weft/nicemu/agenda"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

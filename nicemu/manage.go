@@ -6,10 +6,10 @@ import (
 
 	"github.com/weftlab/weft/nicemu/cm"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/packet"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // manage handles a datagram to queue pair 1.

@@ -11,12 +11,12 @@ import (
 	"github.com/weftlab/weft/nicemu/pace"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/outage"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // QPConfig is the configuration of a new queue pair (ibv_qp_init_attr).

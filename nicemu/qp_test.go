@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestNumbers makes and destroys queue pairs: a number rests for long before it is reused, and

@@ -6,8 +6,8 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Name returns the device's name: that of its interface, such as "h1:eth0".

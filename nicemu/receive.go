@@ -5,12 +5,12 @@ import (
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Receive handles a packet received by the port, and frees it. A packet without RoCE is a frame

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weftlab/weft/nicemu/cm"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // Datagrams asks which queue pair takes datagrams for a service (IBTA §12.11; rdma_cm's

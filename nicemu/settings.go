@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Settings are the configurable parameters of a NIC.

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // remark is a message that the far end sends back, except for the last of a flow.

@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/nicemu/cm"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // InUse counts the objects of a NIC.

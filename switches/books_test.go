@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/buffer"
@@ -19,6 +18,7 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/trim"
+	"github.com/weftlab/weft/wire"
 )
 
 // books is a congestion point that keeps a list of the packets in its queue, as a

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/buffer"
@@ -17,6 +16,7 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/trim"
+	"github.com/weftlab/weft/wire"
 )
 
 // lossless returns a class that is paused at xoff bytes.

@@ -5,15 +5,15 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire"
 )
 
 // network is a small fabric put together by hand.

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/router"
+	"github.com/weftlab/weft/wire"
 )
 
 // Routing makes a switch a router: every port bounds a broadcast domain and has an

@@ -5,9 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/class"
@@ -16,6 +15,7 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/trim"
+	"github.com/weftlab/weft/wire"
 )
 
 // hops is the number of links that a packet of the chain crosses.

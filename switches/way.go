@@ -1,7 +1,7 @@
 package switches
 
 import (
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/router"
 )

@@ -11,12 +11,12 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/observe/records"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire"
 )
 
 // lossless is a carrier of flows over TCP under ACCurate, in the class that PFC pauses.

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )

@@ -17,8 +17,8 @@ import (
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 

@@ -15,11 +15,11 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/ndp"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/wire"
 )
 
 // byNDP returns the NDP carrier of the tests: control packets are in the class of trimmed

@@ -9,11 +9,11 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/records"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // asFlows replaces a plan's transfers, each of one message, by flows.

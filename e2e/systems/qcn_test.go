@@ -10,10 +10,10 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/qcn"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 const qcnLab = `

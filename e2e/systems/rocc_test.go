@@ -11,9 +11,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // roccKinds returns hosts and switches with RoCC, for changes of the settings of either.

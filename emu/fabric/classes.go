@@ -2,15 +2,15 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire"
 )
 
 // addClasses sets up the queues of the ports of a node with traffic classes,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

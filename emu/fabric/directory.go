@@ -4,8 +4,8 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // Directory maps every MAC and IP address of the fabric to its endpoint. A

@@ -13,15 +13,15 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqds"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire"
 )
 
 // advice is the message of a switch in these tests to the sender of a flow: a rate.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // EdgeStatus is the state of the edge service of a host's interface at one moment.

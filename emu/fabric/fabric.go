@@ -9,8 +9,8 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/congestion"

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )

@@ -5,11 +5,11 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire"
 )
 
 // modelledPort is the UDP destination port of modelled flows; source ports

@@ -9,10 +9,10 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire"
 )
 
 // remark is the body of a protocol of this test.

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/switches/router"
+	"github.com/weftlab/weft/wire"
 )
 
 // Neighbours returns the next hops of a station's packets on its link, for a

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )

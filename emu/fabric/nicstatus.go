@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // NICStatus is the state of one NIC at one moment, with its counts since the start.

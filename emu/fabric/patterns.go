@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/ndp"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // traffic is the state of the patterns of traffic of a fabric.

@@ -6,13 +6,13 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/records"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // meddler sits in front of a NIC: it loses packets, and passes on late copies of them.

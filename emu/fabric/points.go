@@ -5,12 +5,12 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/wire"
 )
 
 // newPoint makes a congestion point; tests replace it.

@@ -19,10 +19,10 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/observe/capture"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/wire"
 )
 
 // talker is a congestion point that answers packets with its own packets, of every

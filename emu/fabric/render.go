@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // renderer makes the wire bytes of packets of real programs and of NICs, and of packets

@@ -3,8 +3,8 @@ package fabric
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // appendMessage appends the frame of a packet with a Message, before any of it was cut

@@ -21,12 +21,12 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/observe/capture"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // addressOf returns the first address of a station of an IP version.

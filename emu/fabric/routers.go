@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/router"
 )

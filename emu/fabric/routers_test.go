@@ -16,10 +16,10 @@ import (
 
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire"
 )
 
 // routed is three routers in a row, with a link of a small MTU in the middle;

@@ -4,9 +4,9 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/outage"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )

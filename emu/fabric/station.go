@@ -2,13 +2,13 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Device receives the packets for a real host.

@@ -2,8 +2,8 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/port"

@@ -13,12 +13,12 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/observe/dissector"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 func init() {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/weftlab/weft/observe/capture"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )

@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 )
 
 // The labels. A port's name is the one that commands take: "s1:3".

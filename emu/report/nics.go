@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // ordinary lists the NIC counters that increase in any run with traffic.

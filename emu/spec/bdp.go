@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

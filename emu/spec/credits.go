@@ -2,10 +2,10 @@ package spec
 
 import (
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/credit"
+	"github.com/weftlab/weft/wire"
 )
 
 // creditsFile is the credit that a class of a switch grants to its senders.

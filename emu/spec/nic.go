@@ -9,9 +9,9 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Defaults for NIC settings that the file leaves out.

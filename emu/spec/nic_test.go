@@ -15,9 +15,9 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/dcqcn"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // checkNIC checks a node against the doc comments of Node.NIC and

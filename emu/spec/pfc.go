@@ -4,10 +4,10 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/pfc"
+	"github.com/weftlab/weft/wire"
 )
 
 // Defaults of SONiC's pfcwd start_default.

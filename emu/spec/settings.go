@@ -9,9 +9,9 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Default limits of queues.

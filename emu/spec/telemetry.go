@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // checkTelemetry reports links from switches with a rate that in-band telemetry

@@ -7,9 +7,9 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // transferFile holds the keys of every entry of the workload with RDMA

@@ -9,11 +9,11 @@ import (
 
 	"github.com/weftlab/weft/internal/judge"
 	msg "github.com/weftlab/weft/protocols/cm"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // captured are captures of two machines with Linux 6.1's rdma_rxe: see the tests of package roce.
-var captured = []string{"../../protocols/roce/testdata/rping.pcap", "../../protocols/roce/testdata/pingpong.pcap"}
+var captured = []string{"../../wire/roce/testdata/rping.pcap", "../../wire/roce/testdata/pingpong.pcap"}
 
 // recorded is a datagram of a capture.
 type recorded struct {

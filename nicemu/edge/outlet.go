@@ -1,7 +1,7 @@
 package edge
 
 import (
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )

@@ -3,7 +3,7 @@ package edge
 import (
 	"testing"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

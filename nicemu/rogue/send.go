@@ -3,9 +3,9 @@ package rogue
 import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/rogue"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // flow is one direction of a connection: its window, and the batches under way.

@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // GoBackN is the loss recovery of the specification, as NICs have it: the

@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // IRN is the loss recovery of Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018,

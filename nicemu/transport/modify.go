@@ -6,8 +6,8 @@ import (
 
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Attr are the attributes of a queue pair on its way to RTS. Each transition takes the fields below

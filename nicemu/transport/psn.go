@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/protocols/roce"
+import "github.com/weftlab/weft/wire/roce"
 
 // PSN is a packet sequence number, 24 bits, that wraps (§9.7.1).
 type PSN uint32

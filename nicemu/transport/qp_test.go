@@ -8,8 +8,8 @@ import (
 
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 func TestPSN(t *testing.T) {

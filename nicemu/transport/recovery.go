@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Recovery is the loss recovery of one RC queue pair, at both ends of a stream: the decisions of

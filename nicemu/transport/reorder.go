@@ -3,7 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // A responder that keeps packets out of order handles each of them twice. On arrival it places the

@@ -4,7 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // responder is the receiving side of a queue pair.

@@ -2,8 +2,8 @@ package transport
 
 import (
 	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // atomicLen is the size of the operand of atomics, in bytes.

@@ -3,7 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // unreliable handles a packet of an unreliable connection (§9.8.2). After a gap the rest of the

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // newUnreliable makes a channel between two UC queue pairs, the second of which has room for 60

@@ -3,7 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // GRHLen is the length of a GRH in front of the payload of a datagram, in bytes. With RoCEv2 it

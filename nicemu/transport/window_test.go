@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestWindowIsLentAndReturned shows the use of windows: a server binds one and sends its key in a

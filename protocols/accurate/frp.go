@@ -6,10 +6,10 @@ import (
 	"math"
 	"net/netip"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Port is the UDP port of FRPs, from the range for private use (RFC 6335 §6). UDP carries them

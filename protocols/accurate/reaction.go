@@ -3,9 +3,9 @@ package accurate
 import (
 	"math/rand/v2"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

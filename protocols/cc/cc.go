@@ -6,8 +6,8 @@ package cc
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Control decides how fast one flow may send.

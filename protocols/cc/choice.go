@@ -1,8 +1,8 @@
 package cc
 
 import (
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 )
 
 // Choice is a chosen rate control with its parameters. The zero Choice means none: flows are

@@ -1,6 +1,6 @@
 package cc
 
-import "github.com/weftlab/weft/sim/packet"
+import "github.com/weftlab/weft/packet"
 
 // Outbox holds the probes that wait to leave a host in one class, in order: for each flow at
 // most one that goes out and one that comes back. A newer probe replaces one that has not left,

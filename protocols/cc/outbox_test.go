@@ -3,11 +3,11 @@ package cc_test
 import (
 	"testing"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/accurate"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // TestOutbox: one packet waits for each flow and direction, in the order of the first. A

@@ -13,7 +13,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Traffic of two machines with Linux 6.1's rdma_rxe: see package roce's tests.

@@ -14,8 +14,8 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestLayouts writes messages that tshark does not read, and bits that the

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestStartPSNIsThePeers: in Linux's connections the starting PSN of a REQ or REP is the PSN of

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Config holds the parameters, with the paper's names. *Config implements cc.Settings.

@@ -22,9 +22,9 @@ package hpcc
 
 import (
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 func init() {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // incast is a port of 100 Gb/s with an RTT of 13 us, as in the paper's simulations.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // TestTranscripts plays acknowledgements.

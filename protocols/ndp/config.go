@@ -2,9 +2,9 @@ package ndp
 
 import (
 	"github.com/weftlab/weft/protocols/eqds/pull"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Config holds the settings of a connection, which are the same at both ends.

@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/internal/judge"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // TestCNM checks that the fields are where 802.1Q puts them (33.3): version 4 bits,

@@ -1,9 +1,9 @@
 package tcp
 
 import (
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // ECN is the use of explicit congestion notification on a connection.

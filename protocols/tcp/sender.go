@@ -1,10 +1,10 @@
 package tcp
 
 import (
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Phase is the phase of a connection.

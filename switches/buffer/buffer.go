@@ -20,7 +20,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/pfc"

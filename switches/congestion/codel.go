@@ -3,10 +3,10 @@ package congestion
 import (
 	"math"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // ethernetFrame is a frame of the usual MTU.

@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // TestPITranscript compares the probability with values computed by hand: the input is the

@@ -10,9 +10,9 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Queue is what a point sees of its egress queue: the packets that wait, without the

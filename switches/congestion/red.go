@@ -3,7 +3,7 @@ package congestion
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

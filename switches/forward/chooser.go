@@ -6,7 +6,7 @@ package forward
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

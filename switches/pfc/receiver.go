@@ -3,8 +3,8 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Receiver tracks the pauses that the peer of one port has asked for, and runs the

@@ -3,8 +3,8 @@ package pfc
 import (
 	"slices"
 
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Sender pauses the peer of one port. It repeats the request while a pause lasts,

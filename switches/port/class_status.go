@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/credit"

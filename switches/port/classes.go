@@ -4,9 +4,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
@@ -15,6 +14,7 @@ import (
 	"github.com/weftlab/weft/switches/fair"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/sched"
+	"github.com/weftlab/weft/wire"
 )
 
 // Chassis is what the ports of a node with traffic classes share.

@@ -3,7 +3,7 @@ package port
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -3,10 +3,10 @@ package port
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/credit"
+	"github.com/weftlab/weft/wire"
 )
 
 // credits is the state of a port with credits, apart from the state of each class, which

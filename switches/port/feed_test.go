@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/pfc"
+	"github.com/weftlab/weft/wire"
 )
 
 // fedRig is a port with classes, a feeder, and the port at its link's end.

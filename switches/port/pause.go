@@ -3,11 +3,11 @@ package port
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/pfc"
+	"github.com/weftlab/weft/wire"
 )
 
 // flowControl handles the pauses by the peer of a port and of that peer. Its timer fires

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )

@@ -1,10 +1,10 @@
 package port
 
 import (
-	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // stamp is what a port needs to write in-band telemetry. It is not a congestion point: a

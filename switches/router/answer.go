@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // AppendAnswer appends to b the frame with which the router answers a request for

@@ -3,8 +3,8 @@ package router
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Fragmenter cuts an IPv4 packet into fragments (RFC 791 §3.2). Fragment returns

@@ -13,8 +13,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // Indices of Table.Routes that every router shares.

@@ -3,9 +3,9 @@ package trim
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Cut trims a packet to its headers and what c keeps after the IP header, and sets

@@ -9,7 +9,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestNumbers: numbers of connections have 24 bits, are not used otherwise, differ

@@ -3,9 +3,9 @@ package carrier
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // DatagramPort is the UDP destination port of datagrams of flows.

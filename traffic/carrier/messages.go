@@ -4,10 +4,10 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // hearer identifies a TCP flow from this host in messages: by its receiver and its port.

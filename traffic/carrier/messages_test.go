@@ -7,10 +7,10 @@ import (
 
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/accurate"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 )

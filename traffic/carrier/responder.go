@@ -4,10 +4,10 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // find returns the queue pair for a request of a connection whose number has none at the

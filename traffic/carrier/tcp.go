@@ -9,12 +9,12 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/observe/records"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/wire"
 )
 
 // TCP says how TCP carries a traffic's flows: each on a separate connection, from

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/packet"
 	_ "github.com/weftlab/weft/protocols/accurate"
 	"github.com/weftlab/weft/protocols/cc"
 	_ "github.com/weftlab/weft/protocols/cubic"
@@ -13,7 +14,6 @@ import (
 	"github.com/weftlab/weft/protocols/reno"
 	_ "github.com/weftlab/weft/protocols/rocc"
 	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

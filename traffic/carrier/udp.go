@@ -7,10 +7,10 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/observe/records"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
+	"github.com/weftlab/weft/wire"
 )
 
 // UDP says how UDP carries a traffic's flows: each as datagrams at a rate. Nothing is

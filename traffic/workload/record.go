@@ -3,10 +3,10 @@ package workload
 import (
 	"io"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/outage"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Record is the outcome of a flow: the sender's and the receiver's side.

@@ -3,8 +3,8 @@ package workload
 import (
 	"math/rand/v2"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

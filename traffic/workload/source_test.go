@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // rig runs one source and records when its packets leave.

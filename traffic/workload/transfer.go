@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // Verb is the operation of a transfer's messages.

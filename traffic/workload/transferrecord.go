@@ -3,9 +3,9 @@ package workload
 import (
 	"math"
 
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // IdealTime is the time from posting to completion that a message of a size

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // row is a port, or a class of a port, between two samples. Rates are per

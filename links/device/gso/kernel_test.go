@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 )
 
 // TestKernel compares with the kernel. In a separate network namespace the kernel

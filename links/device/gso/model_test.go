@@ -12,8 +12,8 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // model is a TCP or UDP packet in gopacket's terms. gopacket makes the bytes with

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // TCP header flags (RFC 9293 §3.1).

@@ -13,7 +13,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

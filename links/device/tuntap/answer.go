@@ -8,8 +8,8 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // answer returns the reply to p if p asks for the MAC of one of the host's

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // FuzzTUN: no frame from the fabric makes a TUN panic or send an unsolicited answer:

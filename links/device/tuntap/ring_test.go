@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links/device/uring"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // whole is the common interface of TAP and TUN.

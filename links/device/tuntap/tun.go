@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Neighbours knows the Ethernet address of every IP address in the fabric.

@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/links/device/gso"
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 const (

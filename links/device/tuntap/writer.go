@@ -3,7 +3,7 @@ package tuntap
 import (
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/links/device/uring"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/wire"
 )
 
 // bare is a host with a minimal environment for its service: packets go straight to the service of

@@ -18,10 +18,10 @@ import (
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Config are the parameters.

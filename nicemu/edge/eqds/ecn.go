@@ -1,6 +1,6 @@
 package eqds
 
-import "github.com/weftlab/weft/protocols/wire"
+import "github.com/weftlab/weft/wire"
 
 // Outer packets copy the ECN codepoint of the packet they carry (RFC 6040 §4.1, normal mode), so
 // that switches mark packets of tunnels as they would mark the inner packet.

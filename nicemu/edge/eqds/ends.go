@@ -4,13 +4,13 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // address identifies a tunnel: its destination, and the EQIF.

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // TestCarries: packets of programs over both IP versions and of modelled flows leave inside tunnel

@@ -1,9 +1,9 @@
 package eqds
 
 import (
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/wire"
 )
 
 // protocol is the protocol of tunnel packets. A data packet carries another one behind its header.

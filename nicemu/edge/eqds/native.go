@@ -8,9 +8,9 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

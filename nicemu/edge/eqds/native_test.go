@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -3,7 +3,7 @@ package eqds
 import (
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/edge"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )

@@ -3,9 +3,9 @@ package eqds
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // NativePort is the UDP port of the packets of the native EQIF inside tunnels, from the range for

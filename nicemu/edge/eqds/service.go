@@ -3,14 +3,14 @@ package eqds
 import (
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // The EQIFs of a host: numbers in the order of an array, and sender IDs of tunnels.

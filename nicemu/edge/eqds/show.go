@@ -2,8 +2,8 @@ package eqds
 
 import (
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

@@ -3,9 +3,9 @@ package eqds
 import (
 	"net/netip"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

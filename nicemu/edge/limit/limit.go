@@ -4,12 +4,12 @@ import (
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/pace"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/wire"
 )
 
 // limiter is the service at one interface.

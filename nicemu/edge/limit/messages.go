@@ -1,8 +1,8 @@
 package limit
 
 import (
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

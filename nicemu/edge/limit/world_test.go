@@ -4,11 +4,11 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 	"pgregory.net/rapid"
 )
 

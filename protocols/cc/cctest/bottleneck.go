@@ -7,8 +7,8 @@ import (
 	"container/heap"
 
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // Bottleneck is one port that flows share. Each flow comes from a separate port. The exported

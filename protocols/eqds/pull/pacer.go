@@ -7,7 +7,7 @@ package pull
 import (
 	"errors"
 
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )

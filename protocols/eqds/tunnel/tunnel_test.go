@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

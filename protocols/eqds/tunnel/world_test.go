@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/pull"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"pgregory.net/rapid"
 )

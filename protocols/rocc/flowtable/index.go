@@ -1,6 +1,6 @@
 package flowtable
 
-import "github.com/weftlab/weft/sim/packet"
+import "github.com/weftlab/weft/packet"
 
 // index finds entries by key. It is a hash table with chains, because two look-ups for
 // each packet are most of a table's cost, and a map hashes such a key field by field.

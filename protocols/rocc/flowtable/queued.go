@@ -1,7 +1,7 @@
 package flowtable
 
 import (
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 

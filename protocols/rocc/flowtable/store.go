@@ -1,9 +1,9 @@
 package flowtable
 
 import (
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // entry is a flow of a table.

@@ -7,11 +7,11 @@ import (
 	"container/heap"
 	"math/rand/v2"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Dumbbell is the port. Set the exported fields before the first Start.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/accurate"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/wire"
 )
 
 const us = units.Microsecond

@@ -5,9 +5,9 @@
 package rocc
 
 import (
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/rocc"
 	"github.com/weftlab/weft/protocols/rocc/flowtable"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )

@@ -6,11 +6,11 @@ import (
 	_ "embed" // brake.lua
 	"encoding/binary"
 
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Port is the UDP port that messages go to, of those for private use (RFC 6335).

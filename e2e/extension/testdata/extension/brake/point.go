@@ -1,12 +1,12 @@
 package brake
 
 import (
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // PointSettings are what stands behind mark: {brake: ...}. A key without omitempty must be

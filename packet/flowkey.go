@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // FlowKey identifies the flow of a packet in tables of flows. The UDP source port of

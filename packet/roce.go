@@ -3,8 +3,8 @@ package packet
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/protocols/roce"
-	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/wire/roce"
+	"github.com/weftlab/weft/wire/telemetry"
 )
 
 // RoCE is the UDP payload of a packet of an emulated NIC, and its addresses. Payload

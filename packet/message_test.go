@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 type text struct{ b []byte }

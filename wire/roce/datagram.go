@@ -3,7 +3,7 @@ package roce
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // datagram finds the UDP payload in the IP packet at the beginning of ip. It

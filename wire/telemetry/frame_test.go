@@ -10,7 +10,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/wire/roce"
 )
 
 // frame returns an Ethernet frame with a UDP datagram of a given size to the port of

@@ -5,8 +5,8 @@
 package packet
 
 import (
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Endpoint is the number of a host's port in a fabric: the source or destination of a packet.

@@ -3,8 +3,8 @@ package packet
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire"
 )
 
 // Parse fills in the fields from Frame and reports false when the frame is too

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // opcodes returns the valid opcodes of IBTA §9.2.1 and IRN, listed independently

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/wire"
 )
 
 // slowICRC computes the ICRC bit by bit, only from the text of the specification:
