@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -213,7 +213,7 @@ func (x *exposed) end() {
 func FuzzReceiveFrame(f *testing.F) {
 	for _, name := range []string{"rping.pcap", "pingpong.pcap"} {
 		var some []byte
-		for i, b := range judge.Frames(f, "../wire/roce/testdata/"+name) {
+		for i, b := range oracle.Frames(f, "../wire/roce/testdata/"+name) {
 			some = append(binary.BigEndian.AppendUint16(some, uint16(len(b))), b...)
 			if i%6 == 5 && i < 400 {
 				f.Add(some, true)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weftlab/weft/e2e/testlab"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -103,8 +103,8 @@ workload:
 	}
 
 	// SEND, WRITE, READ request and responses, acknowledgements.
-	judge.CheckTshark(t, file, "0", "1", "2", "6", "7", "8", "12", "13", "14", "15", "17")
-	judge.CheckICRC(t, judge.RoCE(t, file))
+	oracle.CheckTshark(t, file, "0", "1", "2", "6", "7", "8", "12", "13", "14", "15", "17")
+	oracle.CheckICRC(t, oracle.RoCE(t, file))
 	if v6 := testlab.Tshark(t, file, "-Y", "udp.dstport == 4791 && ipv6"); len(v6) == 0 {
 		t.Error("no READ went by IPv6")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -144,7 +144,7 @@ workload:
 	frames := captured(t, f, []fabric.Watched{{Node: h1, In: true, Out: true}}, func() { runTo(t, f, 1*ms) })
 	var out []string
 	last, frps, data := -1, 0, 0
-	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "accurate.kind", "accurate.response", "accurate.period", "udp.length", "_ws.col.Info") {
+	for _, row := range oracle.Tshark(t, dissectorFile(t), frames, "accurate.kind", "accurate.response", "accurate.period", "udp.length", "_ws.col.Info") {
 		if row[0] == "" {
 			data++
 			if frps == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds"
@@ -324,7 +324,7 @@ func TestEQDSTunnels_AreReadByTshark(t *testing.T) {
 	f.SetFlowSink(new(fabrictest.Records), true)
 	frames := captured(t, f, []fabric.Watched{{Node: h[0], In: true, Out: true}}, func() { runTo(t, f, units.Millisecond) })
 	seen := map[string]int{}
-	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.expert.message") {
+	for _, row := range oracle.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.expert.message") {
 		if strings.Contains(row[0], "malformed") || strings.ContainsAny(row[1]+row[2]+row[3], "0") || row[4] != "" {
 			t.Errorf("%q", row)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqds"
 	"github.com/weftlab/weft/sim"
@@ -131,7 +131,7 @@ func TestNativeEQIF_IsReadByTshark(t *testing.T) {
 	frames := captured(t, f, []fabric.Watched{{Node: h1, Out: true}}, func() { runTo(t, f, units.Never) })
 	f.StopProcesses()
 	got := map[bool]string{}
-	for _, row := range judge.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "ip.checksum.status", "_ws.malformed",
+	for _, row := range oracle.Tshark(t, dissectorFile(t), frames, "frame.protocols", "udp.checksum.status", "ip.checksum.status", "_ws.malformed",
 		"eqds_native.srcport", "eqds_native.dstport", "eqds_native.number", "eqds_native.length", "eqds_native.offset", "eqds_native.data") {
 		if strings.ContainsAny(row[1]+row[2], "0") || row[3] != "" {
 			t.Errorf("%q", row)

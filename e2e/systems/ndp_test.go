@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/sim/registry"
@@ -300,7 +300,7 @@ func TestNDP_IsReadByTshark(t *testing.T) {
 			}
 		}
 		var syn, ack, nack, pull, last uint64
-		for _, row := range judge.Tshark(t, file, frames, "udp.checksum.status", "_ws.malformed", "ndp_dc.flags.syn", "ndp_dc.flags.ack", "ndp_dc.flags.nack", "ndp_dc.flags.pull", "ndp_dc.flags.last", "_ws.expert.message") {
+		for _, row := range oracle.Tshark(t, file, frames, "udp.checksum.status", "_ws.malformed", "ndp_dc.flags.syn", "ndp_dc.flags.ack", "ndp_dc.flags.nack", "ndp_dc.flags.pull", "ndp_dc.flags.last", "_ws.expert.message") {
 			if row[0] == "0" || row[1] != "" || row[2] == "" {
 				t.Errorf("tshark: %q", row)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/qcn"
 	"github.com/weftlab/weft/sim/units"
@@ -69,7 +69,7 @@ func TestQCN_KeepsTheQueueAtItsSetPoint(t *testing.T) {
 	if a := f.Accounts(); !a.Balanced() {
 		t.Errorf("%+v", a)
 	}
-	for _, row := range judge.Tshark(t, dissectorFile(t), messages, "eth.type", "_ws.col.Info") {
+	for _, row := range oracle.Tshark(t, dissectorFile(t), messages, "eth.type", "_ws.col.Info") {
 		if !strings.HasPrefix(row[0], fmt.Sprintf("0x%04x", qcn.EtherTypeCNM)) || !strings.HasPrefix(row[1], "Congestion notification, feedback ") {
 			t.Errorf("%q", row)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
@@ -123,7 +123,7 @@ workload:
 			if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
 				t.Errorf("%+v", a)
 			}
-			for _, row := range judge.Tshark(t, dissectorFile(t), messages, "icmp.type", "rocc.flow.src", "rocc.flow.dst", "rocc.flow.qp", "_ws.col.Info") {
+			for _, row := range oracle.Tshark(t, dissectorFile(t), messages, "icmp.type", "rocc.flow.src", "rocc.flow.dst", "rocc.flow.qp", "_ws.col.Info") {
 				if row[0] != "253" || row[1] != "10.0.0.1" || row[2] != "10.0.0.5" || row[3] == "" || !strings.HasPrefix(row[4], "RoCC: ") {
 					t.Errorf("%q", row)
 				}

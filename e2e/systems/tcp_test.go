@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
@@ -170,7 +170,7 @@ func TestTCP_IsReadByTshark(t *testing.T) {
 			t.Fatal(err)
 		}
 		syn, fin, data := 0, 0, 0
-		for _, row := range judge.Tshark(t, lua, frames, "tcp.checksum.status", "tcp.flags.syn", "tcp.flags.fin", "tcp.len", "tcp.analysis.flags", "_ws.malformed", "_ws.expert.message") {
+		for _, row := range oracle.Tshark(t, lua, frames, "tcp.checksum.status", "tcp.flags.syn", "tcp.flags.fin", "tcp.len", "tcp.analysis.flags", "_ws.malformed", "_ws.expert.message") {
 			if row[0] == "0" || row[4] != "" || row[5] != "" {
 				t.Errorf("tshark: %q", row)
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/packet"
@@ -143,7 +143,7 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 	if err := roce.CheckICRC(ip); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := binary.LittleEndian.Uint32(frame[len(frame)-4:]), judge.ICRC(frame); got != want {
+	if got, want := binary.LittleEndian.Uint32(frame[len(frame)-4:]), oracle.ICRC(frame); got != want {
 		t.Fatalf("the invariant CRC is %#x, by hand %#x", got, want)
 	}
 	var got roce.Packet

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
@@ -141,7 +141,7 @@ func TestTelemetry_IsReadByTshark(t *testing.T) {
 		if err := f.Run(context.Background(), units.Never); err != nil {
 			t.Fatal(err)
 		}
-		got := judge.Tshark(t, lua, frames, "weft_int.count", "weft_int.echo", "weft_int.hop.rate", "weft_int.hop.queue", "weft_int.hop.sent", "infiniband.bth.opcode")
+		got := oracle.Tshark(t, lua, frames, "weft_int.count", "weft_int.echo", "weft_int.hop.rate", "weft_int.hop.queue", "weft_int.hop.sent", "infiniband.bth.opcode")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("IPv%d (-want +got):\n%s", ip, diff)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/await"
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
@@ -303,14 +303,14 @@ func TestRping_RunsInWallClockTime(t *testing.T) {
 			}
 			file := end()
 
-			frames := judge.RoCE(t, file)
+			frames := oracle.RoCE(t, file)
 			if workers == 1 { // more of them do not change the packets
-				count := judge.CheckTshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
+				count := oracle.CheckTshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
 				// REQ, REP, RTU, DREQ, DREP.
 				if count["100"] < 2*5 {
 					t.Errorf("%d datagrams of connection managers are in the capture: %v", count["100"], count)
 				}
-				judge.CheckICRC(t, frames)
+				oracle.CheckICRC(t, frames)
 			}
 			var want []byte
 			for _, d := range data {
@@ -406,7 +406,7 @@ func (l *Lab) elapsed() units.Time { return l.clock.Now() + l.clock.Stood() }
 // payloads joins the payloads of packets to a queue pair that have one of three
 // opcodes, for the first, a middle and the last packet of a message, with that
 // many bytes of headers after the BTH.
-func payloads(frames []judge.Frame, number uint32, first uint8, headers [3]int) (all []byte) {
+func payloads(frames []oracle.Frame, number uint32, first uint8, headers [3]int) (all []byte) {
 	for i := range frames {
 		if f := &frames[i]; f.QP() == number && f.Opcode() >= first && f.Opcode() < first+3 {
 			all = append(all, f.Payload(headers[f.Opcode()-first])...)
@@ -627,7 +627,7 @@ func TestNIC_ReceivesRoCEOfPrograms(t *testing.T) {
 		return b.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpSend, Inline: []byte(text), Path: to.Path(), DestQP: a.qp.Number(), QKey: 0x1234})
 	})
 	received()
-	frames := judge.RoCE(t, end())
+	frames := oracle.RoCE(t, end())
 	if len(frames) != 1 {
 		t.Fatalf("%d packets are in the capture", len(frames))
 	}
@@ -645,7 +645,7 @@ func TestNIC_ReceivesRoCEOfPrograms(t *testing.T) {
 	h1, h3 := a.Addresses()[0], netip.Addr{}
 	plain := udpIn(t, p.Name, "h3", 0, 4791)
 	for _, n := range []int{0, 1, 15, 16, 1000} {
-		if _, err := plain.WriteToUDP(make([]byte, n), &net.UDPAddr{IP: h1.AsSlice(), Port: judge.RoCEPort}); err != nil {
+		if _, err := plain.WriteToUDP(make([]byte, n), &net.UDPAddr{IP: h1.AsSlice(), Port: oracle.RoCEPort}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -25,7 +25,7 @@ type recorded struct {
 
 func records(t *testing.T, name string) (all []recorded) {
 	const ip, udp = 14, 14 + 20
-	for _, b := range judge.Frames(t, name) {
+	for _, b := range oracle.Frames(t, name) {
 		if len(b) < udp+8 || binary.BigEndian.Uint16(b[12:]) != 0x0800 || b[ip+9] != 17 || binary.BigEndian.Uint16(b[udp+2:]) != roce.Port {
 			continue
 		}

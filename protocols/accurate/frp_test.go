@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
@@ -182,7 +182,7 @@ func TestTsharkReadsFRPs(t *testing.T) {
 			fmt.Sprintf("0x%06x", f.Flow.QP), fmt.Sprint(f.Flow.SrcPort), fmt.Sprint(f.Flow.DstPort), fmt.Sprint(int64(f.CR / units.Kbps)), fmt.Sprint(int64(f.DR / units.Kbps)),
 		})
 	}
-	got := judge.Tshark(t, "accurate.lua", frames, "accurate.version", "accurate.kind", "accurate.response", "accurate.short", "accurate.counted", "accurate.period",
+	got := oracle.Tshark(t, "accurate.lua", frames, "accurate.version", "accurate.kind", "accurate.response", "accurate.short", "accurate.counted", "accurate.period",
 		"accurate.flow.proto", "accurate.flow.qp", "accurate.flow.srcport", "accurate.flow.dstport", "accurate.cr", "accurate.dr")
 	for _, row := range got {
 		for i, v := range row {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/wire/roce"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // mads returns the frames of a capture that carry management datagrams.
 func mads(t testing.TB, name string) (all [][]byte) {
-	for _, b := range judge.UDP(t, name, roce.Port) {
+	for _, b := range oracle.UDP(t, name, roce.Port) {
 		var p roce.Packet
 		if err := p.DecodeIP(b[ethernet:]); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestTsharkAgrees(t *testing.T) {
 	for name := range names {
 		columns = append(columns, name)
 	}
-	for i, row := range judge.Tshark(t, "", all, columns...) {
+	for i, row := range oracle.Tshark(t, "", all, columns...) {
 		h, m, err := Parse(mad(all[i]))
 		if err != nil {
 			t.Fatal(err)

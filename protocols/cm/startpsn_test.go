@@ -3,7 +3,7 @@ package cm
 import (
 	"testing"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/wire/roce"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestStartPSNIsThePeers(t *testing.T) {
 	start := map[string]uint32{} // what an address has asked for
 	first := map[string]uint32{} // first PSN that it received
-	for _, b := range judge.UDP(t, captures[0], roce.Port) {
+	for _, b := range oracle.UDP(t, captures[0], roce.Port) {
 		var p roce.Packet
 		if err := p.DecodeIP(b[ethernet:]); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -278,7 +278,7 @@ func TestTshark(t *testing.T) {
 	cut := Data{Next: NextIPv4, Seq: 7}
 	frames = append(frames, tunnelled(t, &Layer{Data: cut}, gopacket.Payload(make([]byte, 8))))
 	want = append(want, []string{"0", "0", "0", "0", "", "", "", "", "4", "7", "", "0", "0", "0", "", "", "", fmt.Sprint(Port)})
-	got := judge.Tshark(t, "eqds.lua", frames, "eqds.flags.control", "eqds.flags.syn", "eqds.flags.rst", "eqds.flags.rts", "eqds.flags.ack", "eqds.flags.nack", "eqds.flags.sack", "eqds.flags.pull",
+	got := oracle.Tshark(t, "eqds.lua", frames, "eqds.flags.control", "eqds.flags.syn", "eqds.flags.rst", "eqds.flags.rts", "eqds.flags.ack", "eqds.flags.nack", "eqds.flags.sack", "eqds.flags.pull",
 		"eqds.next", "eqds.seq", "eqds.epoch", "eqds.pull_target", "eqds.path", "eqds.sender", "eqds.ack_number", "eqds.pull_number", "eqds.busy_time", "udp.dstport")
 	for _, row := range got {
 		for i, v := range row {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 )
 
 // TestHeader: fields are where the package comment shows them.
@@ -130,7 +130,7 @@ func TestTshark(t *testing.T) {
 		}
 		want = append(want, append(row, fmt.Sprint(h.Service), fmt.Sprint(h.Path), fmt.Sprint(h.Connection), fmt.Sprint(h.Seq), fmt.Sprint(h.Pull)))
 	}
-	got := judge.Tshark(t, "ndp.lua", frames, "ndp_dc.flags.syn", "ndp_dc.flags.last", "ndp_dc.flags.ack", "ndp_dc.flags.nack", "ndp_dc.flags.pull",
+	got := oracle.Tshark(t, "ndp.lua", frames, "ndp_dc.flags.syn", "ndp_dc.flags.last", "ndp_dc.flags.ack", "ndp_dc.flags.nack", "ndp_dc.flags.pull",
 		"ndp_dc.service", "ndp_dc.path", "ndp_dc.connection", "ndp_dc.seq", "ndp_dc.pull_number")
 	for _, row := range got {
 		for i, v := range row {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
@@ -163,7 +163,7 @@ func TestTsharkReadsCNMs(t *testing.T) {
 			fmt.Sprint(m.Priority), net.HardwareAddr(da).String(), fmt.Sprint(len(m.MSDU)), msdu,
 		})
 	}
-	got := judge.Tshark(t, "../../observe/dissector/weft.lua", frames,
+	got := oracle.Tshark(t, "../../observe/dissector/weft.lua", frames,
 		"weft.cnm.version", "weft.cnm.feedback", "weft.cnm.cpid", "weft.cnm.qoffset", "weft.cnm.qdelta",
 		"weft.cnm.priority", "weft.cnm.da", "weft.cnm.length", "weft.cnm.msdu")
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
@@ -213,7 +213,7 @@ func TestTsharkReadsFeedback(t *testing.T) {
 		}
 		want = append(want, row)
 	}
-	got := judge.Tshark(t, "rocc.lua", frames, "rocc.code", "rocc.rate_units", "rocc.q_cur", "rocc.queue", "rocc.f_max", "rocc.q_max",
+	got := oracle.Tshark(t, "rocc.lua", frames, "rocc.code", "rocc.rate_units", "rocc.q_cur", "rocc.queue", "rocc.f_max", "rocc.q_max",
 		"rocc.flow.src", "rocc.flow.src6", "rocc.flow.proto", "rocc.flow.srcport", "rocc.flow.dstport", "rocc.flow.qp")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -59,7 +59,7 @@ func TestTshark(t *testing.T) {
 		"5|0x000001|0x000002||0x0000000a|0x00000b|12||0x00000d||RoGUE hello QP=0x000001 to QP=0x000002 other=0x00000b PSN=12",
 		"6|0x000002|0x000001||0x0000000a|0x00000e|15||0x000010||RoGUE hello reply QP=0x000002 to QP=0x000001 other=0x00000e PSN=15",
 	}
-	rows := judge.Tshark(t, "rogue.lua", frames, fields...)
+	rows := oracle.Tshark(t, "rogue.lua", frames, fields...)
 	for i, row := range rows {
 		got := strings.Join(row, "|")
 		if i < len(want) {

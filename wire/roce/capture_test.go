@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 )
 
 // The captures are of two virtual machines with Linux 6.1's rdma_rxe, cabled
@@ -24,7 +24,7 @@ const ethernet = 14 // bytes before the IP header in the tests' frames
 func TestCapturesRoundTrip(t *testing.T) {
 	counts := []int{}
 	for _, name := range captures {
-		all := judge.UDP(t, name, Port)
+		all := oracle.UDP(t, name, Port)
 		counts = append(counts, len(all))
 		for i, b := range all {
 			ip := b[ethernet:]

@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 )
 
 // FuzzPacket reads any bytes as an IP packet. A valid packet is encoded and decoded
@@ -19,7 +19,7 @@ func FuzzPacket(f *testing.F) {
 			f.Add(b[ethernet:])
 		}
 	}
-	for _, b := range judge.UDP(f, captures[0], Port)[:8] {
+	for _, b := range oracle.UDP(f, captures[0], Port)[:8] {
 		f.Add(b[ethernet:])
 	}
 	f.Fuzz(func(t *testing.T, ip []byte) {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 )
 
 // TestScapyAgrees: scapy computes the same ICRC for generated packets of all
@@ -18,9 +18,9 @@ func TestScapyAgrees(t *testing.T) {
 	}
 	add(made(t))
 	for _, name := range captures {
-		add(judge.UDP(t, name, Port))
+		add(oracle.UDP(t, name, Port))
 	}
-	crcs := judge.ScapyICRC(t, frames)
+	crcs := oracle.ScapyICRC(t, frames)
 	for version, name := range map[byte]string{4: "IPv4", 6: "IPv6"} {
 		t.Run(name, func(t *testing.T) {
 			judged := 0

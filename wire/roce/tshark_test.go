@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/internal/oracle"
 )
 
 var sharkFields = []string{
@@ -88,11 +88,11 @@ func sharkRow(p *Packet) []string {
 func TestTsharkAgrees(t *testing.T) {
 	all := map[string][][]byte{"made": standard(made(t))}
 	for _, name := range captures {
-		all[name] = judge.UDP(t, name, Port)
+		all[name] = oracle.UDP(t, name, Port)
 	}
 	for name, frames := range all {
 		t.Run(name, func(t *testing.T) {
-			for i, got := range judge.Tshark(t, "../../observe/dissector/weft.lua", frames, sharkFields...) {
+			for i, got := range oracle.Tshark(t, "../../observe/dissector/weft.lua", frames, sharkFields...) {
 				var p Packet
 				if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func TestTsharkAgrees(t *testing.T) {
 func TestTsharkNamesOpcodes(t *testing.T) {
 	short := strings.NewReplacer(" with", "", "CmpSwap", "Compare Swap", "FetchAdd", "Fetch Add")
 	frames := standard(made(t))
-	for i, row := range judge.Tshark(t, "../../observe/dissector/weft.lua", frames, "_ws.col.Info") {
+	for i, row := range oracle.Tshark(t, "../../observe/dissector/weft.lua", frames, "_ws.col.Info") {
 		var p Packet
 		if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func standard(frames [][]byte) [][]byte {
 func TestTsharkReadsIRN(t *testing.T) {
 	frames := slices.DeleteFunc(made(t), func(b []byte) bool { return decoded(b).BTH.Opcode.Service() != IRN })
 	fields := []string{"irn.opcode", "irn.psn", "irn.ordered", "irn.va", "irn.rkey", "irn.left", "irn.receive", "irn.packet", "irn.imm", "irn.invalidate", "irn.syndrome", "irn.msn", "irn.swap", "irn.compare", "irn.original", "irn.response", "irn.kept", "_ws.col.Info"}
-	for i, row := range judge.Tshark(t, "irn.lua", frames, fields...) {
+	for i, row := range oracle.Tshark(t, "irn.lua", frames, fields...) {
 		p := decoded(frames[i])
 		e := p.Extensions
 		want := []string{fmt.Sprint(uint8(p.BTH.Opcode)), fmt.Sprint(p.BTH.PSN), map[bool]string{true: "1", false: "0"}[p.BTH.MigReq]}

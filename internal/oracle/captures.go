@@ -1,7 +1,7 @@
-// Package judge lets tests check frames against code other than weft's: captures
+// Package oracle lets tests check frames against code other than weft's: captures
 // made by other implementations, tshark, scapy, and an invariant CRC written from
 // the specification.
-package judge
+package oracle
 
 import (
 	"bytes"
