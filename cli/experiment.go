@@ -252,25 +252,37 @@ func (r *experimentRun) id() string {
 
 // run runs one part of the cells and takes the cells of other parts from the store.
 func (r *experimentRun) run(ctx context.Context, runner experiment.Runner, w experiment.Watcher, part, parts int) ([]experiment.Outcome, error) {
-	return r.Experiment.Run(ctx, r.jobs, r.store, &partRunner{runner, part, parts}, w)
+	if err := r.store.Create(); err != nil { // a part may have no cells, and is collected nevertheless
+		return nil, err
+	}
+	if parts > 1 {
+		runner = &partRunner{runner, cellsOfPart(r.jobs, part, parts)}
+	}
+	return r.Experiment.Run(ctx, r.jobs, r.store, runner, w)
 }
 
-// partRunner runs the jobs of one of several parts, chosen by their keys.
+// cellsOfPart returns the keys of the cells that belong to a part: every so many of all cells,
+// whatever has been run already, so that parts differ by one cell at most.
+func cellsOfPart(all []experiment.Job, part, parts int) map[string]bool {
+	keys := map[string]bool{}
+	for i := part - 1; i < len(all); i += parts {
+		keys[all[i].Key] = true
+	}
+	return keys
+}
+
+// partRunner runs the jobs of a part.
 type partRunner struct {
 	experiment.Runner
-	part, parts int
+	keys map[string]bool // of the part's jobs
 }
 
 // Run runs the jobs of its part.
 func (p *partRunner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
-	if p.parts == 1 {
-		return p.Runner.Run(ctx, jobs, w)
-	}
 	var mine []experiment.Job
 	var index []int
 	for i := range jobs {
-		// By the key, so that the parts do not depend on what has been run already.
-		if n, _ := strconv.ParseUint(jobs[i].Key[:8], 16, 64); int(n%uint64(p.parts)) == p.part-1 {
+		if p.keys[jobs[i].Key] {
 			mine, index = append(mine, jobs[i]), append(index, i)
 		}
 	}

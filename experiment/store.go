@@ -42,9 +42,13 @@ func (s *Store) Has(key string) bool {
 	return err == nil
 }
 
+// Create creates the store's directory if it is not there, so that a store without tables is told
+// from none.
+func (s *Store) Create() error { return os.MkdirAll(s.dir, 0o777) }
+
 // Put stores the tables of a job atomically.
 func (s *Store) Put(key string, zip []byte) error {
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+	if err := s.Create(); err != nil {
 		return err
 	}
 	return renameio.WriteFile(s.file(key), zip, 0o666)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// judge runs one of Wireshark's tools on the sample file.
-func judge(t *testing.T, tool, pkg string, args ...string) string {
+// runWireshark runs one of Wireshark's tools on the sample file.
+func runWireshark(t *testing.T, tool, pkg string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {
 		t.Skipf("%s is missing, nothing was judged: apt-get install %s", tool, pkg)
@@ -29,7 +29,7 @@ func judge(t *testing.T, tool, pkg string, args ...string) string {
 }
 
 func TestTsharkReadsPackets(t *testing.T) {
-	out := judge(t, "tshark", "tshark", "-T", "fields", "-E", "separator=|",
+	out := runWireshark(t, "tshark", "tshark", "-T", "fields", "-E", "separator=|",
 		"-e", "frame.interface_name", "-e", "frame.interface_description", "-e", "frame.time_epoch",
 		"-e", "frame.cap_len", "-e", "frame.len", "-e", "frame.comment", "-e", "frame.drop_count",
 		"-e", "frame.packet_flags_direction", "-e", "frame.packet_flags_crc_error", "-e", "eth.fcs", "-r")
@@ -45,7 +45,7 @@ func TestTsharkReadsPackets(t *testing.T) {
 
 // TestTsharkReadsBlocks checks the structure of the file with tshark, block by block.
 func TestTsharkReadsBlocks(t *testing.T) {
-	out := judge(t, "tshark", "tshark", "-X", "read_format:MIME Files Format", "-V", "-r")
+	out := runWireshark(t, "tshark", "tshark", "-X", "read_format:MIME Files Format", "-V", "-r")
 	for _, want := range []string{
 		"Option: Hardware Description = none", "Option: OS Description = Linux", "Option: User Application = weft",
 		"Option: Comment = a lab, dilation 10", "Option: Interface Name = s1:2",
@@ -61,7 +61,7 @@ func TestTsharkReadsBlocks(t *testing.T) {
 }
 
 func TestCapinfos(t *testing.T) {
-	out := judge(t, "capinfos", "wireshark-common", "-M")
+	out := runWireshark(t, "capinfos", "wireshark-common", "-M")
 	for _, want := range []string{
 		"Number of interfaces in file: 3", "Name = s1:1", "Description = switch s1", "Capture length = 128",
 		"Speed = 25000000000", "Time precision = nanoseconds (9)", "Number of stat entries = 1",
