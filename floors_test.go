@@ -19,25 +19,25 @@ const module = "github.com/weftlab/weft"
 // do not import each other.
 var floors = [][]string{
 	{"scripts", "papers", "labs", "e2e"},
+	{"cli"},
+	{"experiment"},
+	{"view"},
 	{"emu"},
 	{"netns-lab"},
-	{"traces"},
+	{"traffic"},
+	{"observe"},
 	{"nicemu"},
 	{"switches"},
 	{"links"},
 	{"protocols"},
+	{"packet"},
+	{"wire"},
 	{"sim"},
 }
 
 // upward lists the exceptions: imports that go up, as "package imports package", and
 // why. It must get shorter, not longer.
 var upward = map[string]string{
-	// A NIC's packet carries its headers as structs, so that they are not parsed on
-	// the path, and the structs belong to the protocol.
-	"packet imports wire/roce": "Packet.RoCE is the headers behind UDP",
-	// The same applies to the hops that switches write.
-	"packet imports wire/telemetry": "RoCE.Stack is the telemetry that a packet carries",
-	"packet imports wire":           "Parse reads Ethernet, IP, UDP and TCP in place",
 	// The examples of the NIC's documentation, which are tests, need a network.
 	"nicemu imports emu/fabric":           "examples",
 	"nicemu imports emu/spec":             "examples",
