@@ -359,9 +359,10 @@ topology:
 			if uint64(seen) != port.Marked {
 				t.Errorf("%d marks by the counter, %d in the capture", port.Marked, seen)
 			}
-			// A kernel counts joined packets as one: either all packets joined
-			// into one are marked, or none of them is.
-			if ce > port.Marked || ce == 0 || (!c.joined && ce != port.Marked) {
+			// A kernel counts joined packets as one, and with the short window two of a busy
+			// machine's may be joined as well: either all packets joined into one are marked,
+			// or none of them is.
+			if joined := to.Written - to.Writes; ce == 0 || ce > port.Marked || ce+joined < port.Marked {
 				t.Errorf("%d marks by the counter, %d seen by the receiver's kernel", port.Marked, ce)
 			}
 			if c.joined && to.Written < to.Writes+500 {

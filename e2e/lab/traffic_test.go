@@ -316,6 +316,7 @@ topology:
 	port := l.Ports()["s1:2"]
 	ce := counter(l, "h2", "IpExtInCEPkts")
 	file := stop()
+	to := l.Down().Hosts[1].Offload
 
 	if port.Dropped != 0 {
 		t.Errorf("%d drops", port.Dropped)
@@ -326,7 +327,8 @@ topology:
 		t.Errorf("the queue was %.0f B long on average: the sender does not slow down", port.QueueMean)
 	}
 	comments := testlab.Tshark(t, file, "-Y", `frame.comment contains "marked CE"`, "-T", "fields", "-e", "ip.dsfield.ecn", "-e", "frame.comment")
-	if uint64(len(comments)) != port.Marked || ce != port.Marked {
+	// A kernel counts packets that were joined for it as one.
+	if joined := to.Written - to.Writes; uint64(len(comments)) != port.Marked || ce > port.Marked || ce+joined < port.Marked {
 		t.Errorf("marks: %d by the counter, %d commented in the capture, %d seen by the receiver's kernel", port.Marked, len(comments), ce)
 	}
 	ok := regexp.MustCompile(`^3\tmarked CE at s1:2 out, queue \d+ B$`)

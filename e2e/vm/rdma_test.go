@@ -399,15 +399,14 @@ func checkGuestCapture(l *testlab.Lab, file string) {
 	for _, line := range testlab.Tshark(l.T, file, "-Y", "infiniband", "-T", "fields", "-e", "ip.src", "-e", "infiniband.bth.opcode", "-e", "infiniband.mad.attributeid") {
 		count[strings.TrimSpace(line)]++
 	}
-	for _, from := range []string{"10.0.0.1", "10.0.0.2"} {
-		for what, line := range map[string]string{
-			"REQ": "100\t0x0010", "REP": "100\t0x0013", "RTU": "100\t0x0014", "DREQ": "100\t0x0015",
-			"RC SEND": "0", "RC WRITE": "6", "RC READ": "12", "RC READ response": "13", "RC ACK": "17",
-			"RC atomic": "20", "RC atomic response": "18", "UC SEND": "32", "UC WRITE": "38", "UD SEND": "100",
-		} {
-			if count[from+"\t"+line] == 0 {
-				l.T.Errorf("%s has sent no %s", from, what)
-			}
+	for what, line := range map[string]string{
+		"REQ": "100\t0x0010", "REP": "100\t0x0013", "RTU": "100\t0x0014", "DREQ": "100\t0x0015",
+		"RC SEND": "0", "RC WRITE": "6", "RC READ": "12", "RC READ response": "13", "RC ACK": "17",
+		"RC atomic": "20", "RC atomic response": "18", "UC SEND": "32", "UC WRITE": "38", "UD SEND": "100",
+	} {
+		linux, weft := count["10.0.0.1\t"+line], count["10.0.0.2\t"+line]
+		if linux+weft == 0 || testlab.IsLong() && (linux == 0 || weft == 0) {
+			l.T.Errorf("Linux has sent %d times %s, weft %d times", linux, what, weft)
 		}
 	}
 	if l.T.Failed() {
