@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/agenda"
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
@@ -66,7 +66,7 @@ type Conn struct {
 	id            msg.CommID
 	qp            *QP // of the passive side once accepted
 	local, remote netip.AddrPort
-	attributes    cm.Attributes
+	attributes    cmnic.Attributes
 	notify        func(ConnEvent)
 	last          ConnEvent // the latest event
 	closed        bool      // by the program
@@ -76,7 +76,7 @@ type Conn struct {
 // Listener accepts connections (rdma_listen(3)).
 type Listener struct {
 	device *Device
-	id     cm.ListenID
+	id     cmnic.ListenID
 	notify func(ConnEvent)
 
 	requests []ConnEvent // not taken yet, without notify
@@ -89,14 +89,14 @@ type Listener struct {
 type connections struct {
 	agenda.Task[sleeper]
 	device    *Device
-	cm        *cm.CM
+	cm        *cmnic.CM
 	byID      map[msg.CommID]*Conn
 	byQP      map[*QP]*Conn
-	listeners map[cm.ListenID]*Listener
+	listeners map[cmnic.ListenID]*Listener
 	asking    map[msg.CommID]func(Resolved)
-	answering map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool)
-	owners    map[msg.CommID]func(*cm.Event)
-	owned     map[cm.ListenID]func(*cm.Event)
+	answering map[cmnic.ListenID]func(Datagrams) (ResolveAnswer, bool)
+	owners    map[msg.CommID]func(*cmnic.Event)
+	owned     map[cmnic.ListenID]func(*cmnic.Event)
 	psn       uint32
 	port      uint16 // last port assigned
 	busy      bool   // events are being handed out
@@ -109,14 +109,14 @@ const firstPort = 32768
 func (c *connections) start(d *Device) (err error) {
 	c.device = d
 	c.byID, c.byQP = map[msg.CommID]*Conn{}, map[*QP]*Conn{}
-	c.listeners = map[cm.ListenID]*Listener{}
-	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool){}
-	c.owners, c.owned = map[msg.CommID]func(*cm.Event){}, map[cm.ListenID]func(*cm.Event){}
+	c.listeners = map[cmnic.ListenID]*Listener{}
+	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cmnic.ListenID]func(Datagrams) (ResolveAnswer, bool){}
+	c.owners, c.owned = map[msg.CommID]func(*cmnic.Event){}, map[cmnic.ListenID]func(*cmnic.Event){}
 	c.port = firstPort
 	d.agenda.Enrol(&c.Task, c)
-	config := cm.DefaultConfig(d.GUID())
+	config := cmnic.DefaultConfig(d.GUID())
 	config.IRN = d.settings.Recovery.service() == roce.IRN
-	c.cm, err = cm.New(config)
+	c.cm, err = cmnic.New(config)
 	return err
 }
 
@@ -130,7 +130,7 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	if err != nil {
 		return nil, err
 	}
-	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
+	id, err := d.conns.cm.Listen(cmnic.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
 	if err != nil {
 		return nil, cmError(err)
 	}
@@ -187,7 +187,7 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 		return nil, err
 	}
 	c := &Conn{device: d, qp: q, local: netip.AddrPortFrom(local, d.conns.nextPort()), remote: to, notify: notify}
-	c.id, err = d.conns.cm.Connect(d.Now(), cm.Connect{
+	c.id, err = d.conns.cm.Connect(d.Now(), cmnic.Connect{
 		Service: msg.IPService(wire.ProtoTCP, to.Port()), Local: c.local, Peer: to.Addr(), Transport: q.transport(), QP: q.cm(),
 		PathMTU: msg.MTU(d.settings.MTU), PKey: 0xffff, RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
@@ -270,12 +270,12 @@ func (q *QP) transport() msg.Transport {
 }
 
 // cm returns what the connection manager needs to know about a queue pair.
-func (q *QP) cm() cm.QP {
-	return cm.QP{Number: q.Number(), StartPSN: q.Number() * 0x9e3779b1 >> 8, SRQ: q.config.SRQ != nil}
+func (q *QP) cm() cmnic.QP {
+	return cmnic.QP{Number: q.Number(), StartPSN: q.Number() * 0x9e3779b1 >> 8, SRQ: q.config.SRQ != nil}
 }
 
 // ready brings a queue pair from INIT to RTS.
-func (q *QP) ready(a *cm.Attributes) error {
+func (q *QP) ready(a *cmnic.Attributes) error {
 	index, err := q.device.GIDIndex(a.Local)
 	if err != nil {
 		return err
@@ -321,7 +321,7 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 	if err := q.mayConnect(c.device, p); err != nil {
 		return err
 	}
-	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
+	accept := cmnic.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
 	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
 	switch {
 	case err != nil:
@@ -348,7 +348,7 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 // Reject refuses a request (rdma_reject(3)) and ends the Conn. Private data has up to 148 bytes.
 // EINVAL: it has more, or the request can no longer be refused.
 func (c *Conn) Reject(privateData []byte) error {
-	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData}); err != nil {
+	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cmnic.Reject{PrivateData: privateData}); err != nil {
 		return cmError(err)
 	}
 	c.end()
@@ -383,7 +383,7 @@ func (c *Conn) Close() error {
 	c.end()
 	err := c.device.conns.cm.Destroy(c.device.Now(), c.id)
 	c.device.conns.pump()
-	if errors.Is(err, cm.ErrUnknown) {
+	if errors.Is(err, cmnic.ErrUnknown) {
 		return nil // it was over
 	}
 	return cmError(err)
@@ -433,23 +433,23 @@ func (c *connections) pump() {
 }
 
 // event acts on an event and tells the program.
-func (c *connections) event(e *cm.Event) {
+func (c *connections) event(e *cmnic.Event) {
 	if tell := c.owner(e); tell != nil {
 		tell(e)
 		return
 	}
 	switch e.Kind {
-	case cm.ResolveRequested:
+	case cmnic.ResolveRequested:
 		c.answer(e)
 		return
-	case cm.Resolved:
+	case cmnic.Resolved:
 		c.resolved(e)
 		return
-	case cm.Requested:
+	case cmnic.Requested:
 		c.requested(e)
 		return
 	}
-	if e.Kind == cm.Unreachable && c.asking[e.ID] != nil {
+	if e.Kind == cmnic.Unreachable && c.asking[e.ID] != nil {
 		c.resolved(e)
 		return
 	}
@@ -459,30 +459,30 @@ func (c *connections) event(e *cm.Event) {
 	}
 	out := ConnEvent{Conn: x, PrivateData: e.PrivateData, Reason: e.Reason}
 	switch e.Kind {
-	case cm.Replied:
+	case cmnic.Replied:
 		out.Kind = ConnEstablished
 		if err := c.confirm(x, e); err != nil {
 			out.Kind, out.Err = ConnFailed, err
 		}
-	case cm.Connected:
+	case cmnic.Connected:
 		out.Kind = ConnEstablished
-	case cm.Rejected, cm.Unreachable:
+	case cmnic.Rejected, cmnic.Unreachable:
 		out.Kind = ConnRejected
-		if e.Kind == cm.Unreachable {
+		if e.Kind == cmnic.Unreachable {
 			out.Kind = ConnUnreachable
 		}
 		if x.qp != nil {
 			x.qp.disconnect()
 		}
 		c.forget(x)
-	case cm.DisconnectRequested:
+	case cmnic.DisconnectRequested:
 		out.Kind = ConnDisconnected
 		x.qp.disconnect()
 		_ = c.cm.Disconnect(c.device.Now(), x.id, nil) // it asks for just that
-	case cm.Disconnected:
+	case cmnic.Disconnected:
 		out.Kind = ConnDisconnected
 		x.qp.disconnect()
-	case cm.TimeWaitExit:
+	case cmnic.TimeWaitExit:
 		out.Kind = ConnTimeWaitExit
 		c.forget(x)
 	}
@@ -490,24 +490,24 @@ func (c *connections) event(e *cm.Event) {
 }
 
 // confirm brings the queue pair of the active side to RTS and reports it.
-func (c *connections) confirm(x *Conn, e *cm.Event) error {
+func (c *connections) confirm(x *Conn, e *cmnic.Event) error {
 	if err := x.qp.ready(&e.Attributes); err != nil {
 		x.qp.disconnect()
 		c.forget(x)
-		_ = c.cm.Reject(c.device.Now(), x.id, cm.Reject{}) // a REP can be refused
+		_ = c.cm.Reject(c.device.Now(), x.id, cmnic.Reject{}) // a REP can be refused
 		return err
 	}
 	return c.cm.Confirm(x.id, nil)
 }
 
-func (c *connections) requested(e *cm.Event) {
+func (c *connections) requested(e *cmnic.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
-		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // the listener is gone
+		_ = c.cm.Reject(c.device.Now(), e.ID, cmnic.Reject{}) // the listener is gone
 		return
 	}
 	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
-		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{Reason: msg.ReasonInvalidMTU})
+		_ = c.cm.Reject(c.device.Now(), e.ID, cmnic.Reject{Reason: msg.ReasonInvalidMTU})
 		return
 	}
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}
@@ -523,7 +523,7 @@ func cmError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, cm.ErrInUse):
+	case errors.Is(err, cmnic.ErrInUse):
 		return fmt.Errorf("%w: %w", syscall.EADDRINUSE, err)
 	}
 	return fmt.Errorf("%w: %w", syscall.EINVAL, err)

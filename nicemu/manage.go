@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/packet"
 	msg "github.com/weftlab/weft/protocols/cm"
@@ -28,7 +28,7 @@ func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 }
 
 // send sends a message of connection management.
-func (c *connections) send(s *cm.Send) {
+func (c *connections) send(s *cmnic.Send) {
 	d := c.device
 	r := route{ends: packet.NewAddresses(s.From, s.To), tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
 	if d.locate(&r) != nil {

@@ -3,7 +3,7 @@ package nicemu
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
 )
@@ -11,14 +11,14 @@ import (
 // Manage calls f with the connection manager itself, for programs that change the states of their
 // queue pairs themselves, as librdmacm does (rdma_ucm of Linux). Then it sends the resulting
 // packets and calls the owners.
-func (d *Device) Manage(f func(*cm.CM)) {
+func (d *Device) Manage(f func(*cmnic.CM)) {
 	f(d.conns.cm)
 	d.conns.pump()
 }
 
 // Own sets f to be called for events of a connection or resolution, instead of a Conn; nil ends
 // that.
-func (d *Device) Own(id msg.CommID, f func(*cm.Event)) {
+func (d *Device) Own(id msg.CommID, f func(*cmnic.Event)) {
 	if f == nil {
 		delete(d.conns.owners, id)
 		return
@@ -28,7 +28,7 @@ func (d *Device) Own(id msg.CommID, f func(*cm.Event)) {
 
 // OwnListener sets f to be called for requests to a listener of the connection manager, instead of
 // a Listener; nil ends that.
-func (d *Device) OwnListener(id cm.ListenID, f func(*cm.Event)) {
+func (d *Device) OwnListener(id cmnic.ListenID, f func(*cmnic.Event)) {
 	if f == nil {
 		delete(d.conns.owned, id)
 		return
@@ -37,8 +37,8 @@ func (d *Device) OwnListener(id cm.ListenID, f func(*cm.Event)) {
 }
 
 // owner returns the function that takes an event, nil for the device itself.
-func (c *connections) owner(e *cm.Event) func(*cm.Event) {
-	if e.Kind == cm.Requested || e.Kind == cm.ResolveRequested {
+func (c *connections) owner(e *cmnic.Event) func(*cmnic.Event) {
+	if e.Kind == cmnic.Requested || e.Kind == cmnic.ResolveRequested {
 		return c.owned[e.Listener]
 	}
 	return c.owners[e.ID]

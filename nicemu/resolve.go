@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/wire"
 )
@@ -37,7 +37,7 @@ func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (Reso
 	if err != nil {
 		return nil, err
 	}
-	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoUDP, at.Port()), Address: at.Addr(), Datagram: true})
+	id, err := d.conns.cm.Listen(cmnic.Listen{Service: msg.IPService(wire.ProtoUDP, at.Port()), Address: at.Addr(), Datagram: true})
 	if err != nil {
 		return nil, cmError(err)
 	}
@@ -53,7 +53,7 @@ func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Reso
 	if err != nil {
 		return err
 	}
-	id, err := d.conns.cm.Resolve(d.Now(), cm.Resolve{
+	id, err := d.conns.cm.Resolve(d.Now(), cmnic.Resolve{
 		Service: msg.IPService(wire.ProtoUDP, to.Port()), Local: netip.AddrPortFrom(local, d.conns.nextPort()), Peer: to.Addr(),
 		PKey: 0xffff, TrafficClass: d.settings.DSCP << 2, PrivateData: privateData,
 	})
@@ -66,21 +66,21 @@ func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Reso
 }
 
 // answer passes a question to the program.
-func (c *connections) answer(e *cm.Event) {
-	a := cm.Answer{Status: msg.SIDRUnsupported}
+func (c *connections) answer(e *cmnic.Event) {
+	a := cmnic.Answer{Status: msg.SIDRUnsupported}
 	if f := c.answering[e.Listener]; f != nil {
 		a.Status = msg.SIDRRejected
 		if x, ok := f(Datagrams{From: e.Source, To: e.Destination, PrivateData: e.PrivateData}); ok {
-			a = cm.Answer{Status: msg.SIDRValid, QPN: x.QPN, QKey: x.QKey, PrivateData: x.PrivateData}
+			a = cmnic.Answer{Status: msg.SIDRValid, QPN: x.QPN, QKey: x.QKey, PrivateData: x.PrivateData}
 		}
 	}
 	if c.cm.Answer(c.device.Now(), e.ID, a) != nil {
 		// The program's answer does not fit into the message.
-		_ = c.cm.Answer(c.device.Now(), e.ID, cm.Answer{Status: msg.SIDRRejected})
+		_ = c.cm.Answer(c.device.Now(), e.ID, cmnic.Answer{Status: msg.SIDRRejected})
 	}
 }
 
-func (c *connections) resolved(e *cm.Event) {
+func (c *connections) resolved(e *cmnic.Event) {
 	f := c.asking[e.ID]
 	delete(c.asking, e.ID)
 	if f == nil {
@@ -88,7 +88,7 @@ func (c *connections) resolved(e *cm.Event) {
 	}
 	r := Resolved{QPN: e.QPN, QKey: e.QKey, PrivateData: e.PrivateData}
 	switch {
-	case e.Kind != cm.Resolved:
+	case e.Kind != cmnic.Resolved:
 		r.Err = fmt.Errorf("%w: no answer about which queue pair takes the datagrams", syscall.ETIMEDOUT)
 	case e.Status != msg.SIDRValid:
 		r.Err = fmt.Errorf("%w: no queue pair takes the datagrams: %v", syscall.ECONNREFUSED, e.Status)

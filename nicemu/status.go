@@ -3,7 +3,7 @@ package nicemu
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim/gauge"
@@ -40,7 +40,7 @@ func (d *Device) QPs() []*QP { return d.numbers.all() }
 func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
 
 // Listeners returns what the connection manager listens for, in the order in which that began.
-func (d *Device) Listeners() []cm.Listen { return d.conns.cm.Listeners() }
+func (d *Device) Listeners() []cmnic.Listen { return d.conns.cm.Listeners() }
 
 // QPStatus is the state of a queue pair, apart from its attributes and counters.
 type QPStatus struct {

@@ -11,17 +11,17 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/nicemu/edge"
-	"github.com/weftlab/weft/nicemu/edge/eqds"
+	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // onNative starts a program on a host with its native EQIF. An error that the
 // program returns fails the test: it runs on the engine's goroutine.
-func onNative(t *testing.T, f *fabric.Fabric, host string, program func(p *sim.Process, n *eqds.Native) error) {
+func onNative(t *testing.T, f *fabric.Fabric, host string, program func(p *sim.Process, n *eqdsnic.Native) error) {
 	t.Helper()
 	_, err := f.GoEdge(host, func(p *sim.Process, s edge.Service) {
-		n, err := eqds.NativeOf(s)
+		n, err := eqdsnic.NativeOf(s)
 		if err == nil {
 			err = program(p, n)
 		}
@@ -50,12 +50,12 @@ func TestNativeEQIF_IsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 		}
 		logs := make([]bytes.Buffer, hosts)
 		for i := range hosts {
-			onNative(t, f, fmt.Sprintf("h%d", i+1), func(p *sim.Process, n *eqds.Native) error {
-				s, err := n.Open(eqds.SocketConfig{Port: 7})
+			onNative(t, f, fmt.Sprintf("h%d", i+1), func(p *sim.Process, n *eqdsnic.Native) error {
+				s, err := n.Open(eqdsnic.SocketConfig{Port: 7})
 				if err != nil {
 					return err
 				}
-				var sent []*eqds.Sending
+				var sent []*eqdsnic.Sending
 				for r := range rounds {
 					to := netip.AddrFrom4([4]byte{10, 0, 0, byte((i+r+1)%hosts + 1)})
 					m, err := s.Send(netip.AddrPortFrom(to, 7), bytes.Repeat([]byte{byte(i), byte(r)}, size/2))
@@ -113,8 +113,8 @@ func TestNativeEQIF_IsReadByTshark(t *testing.T) {
 	h1, _ := p.Node("h1")
 	h2, _ := p.Node("h2")
 	data := []byte(strings.Repeat("a message ", 400))
-	onNative(t, f, "h1", func(p *sim.Process, n *eqds.Native) error {
-		s, err := n.Open(eqds.SocketConfig{Port: 9})
+	onNative(t, f, "h1", func(p *sim.Process, n *eqdsnic.Native) error {
+		s, err := n.Open(eqdsnic.SocketConfig{Port: 9})
 		if err != nil {
 			return err
 		}

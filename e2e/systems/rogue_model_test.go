@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/nicemu/rogue"
+	"github.com/weftlab/weft/nicemu/roguenic"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -108,7 +108,7 @@ func TestRoGUE_CompletesInOrderWhileShadowsTakeOver(t *testing.T) {
 
 // play runs the program and checks what it and its peer see. It returns the work of the
 // program's layer.
-func (m *model) play(t rapid.TB) rogue.Work {
+func (m *model) play(t rapid.TB) roguenic.Work {
 	t.Helper()
 	link := ""
 	if m.loss > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/nicemu/rogue"
+	"github.com/weftlab/weft/nicemu/roguenic"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -40,13 +40,13 @@ topology:
 }
 
 // layerOf returns the layer of a host's NIC.
-func layerOf(t rapid.TB, f *fabric.Fabric, host string) *rogue.Layer {
+func layerOf(t rapid.TB, f *fabric.Fabric, host string) *roguenic.Layer {
 	t.Helper()
 	d, err := f.DeviceOf(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Layer().(*rogue.Layer)
+	return d.Layer().(*roguenic.Layer)
 }
 
 // TestRoGUE_SendersShareALinkWithoutLoss: senders share a link evenly, and nothing is lost

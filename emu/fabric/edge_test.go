@@ -12,7 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
-	"github.com/weftlab/weft/nicemu/edge/eqds"
+	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
@@ -657,7 +657,7 @@ func TestGoEdge_SaysWhichServiceIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := eqds.NativeOf(s); err == nil {
+	if _, err := eqdsnic.NativeOf(s); err == nil {
 		t.Error("a limiter has a native EQIF")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/nicemu"
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -216,7 +216,7 @@ func TestListenersOfNICs_AreShownUntilTheyEnd(t *testing.T) {
 	if _, err := d.ListenDatagrams(netip.AddrPortFrom(netip.Addr{}, 7174), nil); err != nil {
 		t.Fatal(err)
 	}
-	d.Manage(func(c *cm.CM) { _, err = c.Listen(cm.Listen{Service: msg.IPoIBService(5), Datagram: true}) })
+	d.Manage(func(c *cmnic.CM) { _, err = c.Listen(cmnic.Listen{Service: msg.IPoIBService(5), Datagram: true}) })
 	if err != nil {
 		t.Fatal(err)
 	}

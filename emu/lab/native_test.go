@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu/edge"
-	"github.com/weftlab/weft/nicemu/edge/eqds"
+	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -46,10 +46,10 @@ topology:
 			const rounds, port = 3, 7
 			// program starts one of the two programs. Its error does not use t, which must
 			// not end the engine's goroutine.
-			program := func(host string, f func(p *sim.Process, n *eqds.Native) error) {
+			program := func(host string, f func(p *sim.Process, n *eqdsnic.Native) error) {
 				l.on(t, func() error {
 					_, err := l.fabric.GoEdge(host, func(p *sim.Process, s edge.Service) {
-						n, err := eqds.NativeOf(s)
+						n, err := eqdsnic.NativeOf(s)
 						if err == nil {
 							err = f(p, n)
 						}
@@ -62,13 +62,13 @@ topology:
 				})
 			}
 			addresses := plan.Nodes[n].Ports[0].Addresses
-			program("h2", func(p *sim.Process, n *eqds.Native) error {
-				s, err := n.Open(eqds.SocketConfig{Port: port})
+			program("h2", func(p *sim.Process, n *eqdsnic.Native) error {
+				s, err := n.Open(eqdsnic.SocketConfig{Port: port})
 				if err != nil {
 					return err
 				}
 				defer s.Close()
-				var last *eqds.Sending
+				var last *eqdsnic.Sending
 				for range rounds * len(addresses) {
 					m, err := s.Receive(p, units.Never)
 					if err != nil {
@@ -81,8 +81,8 @@ topology:
 				_, err = last.Wait(p, units.Never)
 				return err
 			})
-			program("h1", func(p *sim.Process, n *eqds.Native) error {
-				s, err := n.Open(eqds.SocketConfig{})
+			program("h1", func(p *sim.Process, n *eqdsnic.Native) error {
+				s, err := n.Open(eqdsnic.SocketConfig{})
 				if err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu"
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
@@ -254,22 +254,22 @@ func backlogOf(n uint32) int {
 }
 
 func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
-	l := cm.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
+	l := cmnic.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
 	if a := i.local.Addr(); !anyAddress(a) {
 		l.Address = a
 	}
-	d.Manage(func(c *cm.CM) {
-		var id cm.ListenID
+	d.Manage(func(c *cmnic.CM) {
+		var id cmnic.ListenID
 		if id, err = c.Listen(l); err == nil {
 			i.listening = append(i.listening, listening{d, id})
-			d.OwnListener(id, func(e *cm.Event) { i.requested(d, e) })
+			d.OwnListener(id, func(e *cmnic.Event) { i.requested(d, e) })
 		}
 	})
 	return errOfCM(err)
 }
 
 // requested handles a request to connect, or a question for datagrams.
-func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
+func (i *cmID) requested(d *nicemu.Device, e *cmnic.Event) {
 	x := i.session
 	n := &cmID{
 		session: x, channel: i.channel, space: i.space, qpType: i.qpType, local: e.Destination, remote: e.Source, comm: e.ID, passive: true,
@@ -281,7 +281,7 @@ func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 		}
 	}
 	out := cmEvent{Event: eventConnectRequest, Listen: i.handle}
-	if e.Kind == cm.Requested {
+	if e.Kind == cmnic.Requested {
 		if e.Attributes.Transport == msg.TransportUC {
 			n.qpType = typeUC
 		}
@@ -307,7 +307,7 @@ func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 	}
 }
 
-func paramOf(a *cm.Attributes) cmParam {
+func paramOf(a *cmnic.Attributes) cmParam {
 	return cmParam{
 		QPNum: a.PeerQPN, ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, FlowControl: uint8(bit(a.FlowControl)),
 		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, SRQ: uint8(bit(a.SRQ)),
@@ -319,26 +319,26 @@ func setPrivate(p *cmParam, b []byte) {
 }
 
 // happened handles an event of a connection or a question.
-func (i *cmID) happened(e *cm.Event) {
+func (i *cmID) happened(e *cmnic.Event) {
 	var out cmEvent
 	switch e.Kind {
-	case cm.Replied:
+	case cmnic.Replied:
 		i.attrs, i.known = e.Attributes, true
 		out.Event, out.Param = eventConnectResponse, paramOf(&e.Attributes)
-	case cm.Connected:
+	case cmnic.Connected:
 		out.Event = eventEstablished
-	case cm.Rejected:
+	case cmnic.Rejected:
 		out.Event, out.Status = eventRejected, int32(e.Reason)
 		i.over()
-	case cm.Unreachable:
+	case cmnic.Unreachable:
 		out.Event, out.Status = eventUnreachable, -int32(syscall.ETIMEDOUT)
 		i.over()
-	case cm.DisconnectRequested, cm.Disconnected:
+	case cmnic.DisconnectRequested, cmnic.Disconnected:
 		out.Event = eventDisconnected
-	case cm.TimeWaitExit:
+	case cmnic.TimeWaitExit:
 		out.Event = eventTimewaitExit
 		i.over()
-	case cm.Resolved:
+	case cmnic.Resolved:
 		out = i.resolved(e)
 		i.over()
 	default:
@@ -355,7 +355,7 @@ func (i *cmID) over() {
 }
 
 // resolved returns the event for an answer to a question for datagrams.
-func (i *cmID) resolved(e *cm.Event) cmEvent {
+func (i *cmID) resolved(e *cmnic.Event) cmEvent {
 	if e.Status != msg.SIDRValid {
 		return cmEvent{Event: eventUnreachable, Status: int32(e.Status)}
 	}
@@ -384,10 +384,10 @@ func (x *session) cmConnect(q *cmConnect) answer {
 	p := &q.Param
 	data := p.PrivateData[:p.PrivateDataLen]
 	d := i.device
-	d.Manage(func(c *cm.CM) {
+	d.Manage(func(c *cmnic.CM) {
 		var id msg.CommID
 		if i.qpType == typeUD {
-			id, err = c.Resolve(d.Now(), cm.Resolve{
+			id, err = c.Resolve(d.Now(), cmnic.Resolve{
 				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), PKey: 0xffff, TrafficClass: i.trafficClass(), PrivateData: data,
 			})
 		} else {
@@ -396,9 +396,9 @@ func (x *session) cmConnect(q *cmConnect) answer {
 				transport = msg.TransportUC
 			}
 			i.resources = p.ResponderResources
-			id, err = c.Connect(d.Now(), cm.Connect{
+			id, err = c.Connect(d.Now(), cmnic.Connect{
 				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), Transport: transport,
-				QP:      cm.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+				QP:      cmnic.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
 				PathMTU: msg.MTU(d.Settings().MTU), PKey: 0xffff, RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7),
 				ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 				TrafficClass: i.trafficClass(), HopLimit: 64, PrivateData: data,
@@ -423,16 +423,16 @@ func (x *session) cmAccept(q *cmConnect) answer {
 	p := &q.Param
 	data := p.PrivateData[:p.PrivateDataLen]
 	d := i.device
-	d.Manage(func(c *cm.CM) {
+	d.Manage(func(c *cmnic.CM) {
 		if i.qpType == typeUD {
-			a := cm.Answer{Status: msg.SIDRStatus(q.Status), QPN: p.QPNum, QKey: udpQKey, PrivateData: data}
+			a := cmnic.Answer{Status: msg.SIDRStatus(q.Status), QPN: p.QPNum, QKey: udpQKey, PrivateData: data}
 			if err = c.Answer(d.Now(), i.comm, a); err == nil {
 				i.over()
 			}
 			return
 		}
-		_, err = c.Accept(d.Now(), i.comm, cm.Accept{
-			QP:                 cm.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+		_, err = c.Accept(d.Now(), i.comm, cmnic.Accept{
+			QP:                 cmnic.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
 			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: min(p.RNRRetryCount, 7), PrivateData: data,
 		})
 	})
@@ -440,12 +440,12 @@ func (x *session) cmAccept(q *cmConnect) answer {
 }
 
 func (x *session) cmReject(q *cmConnect) answer {
-	return x.managed(q.ID, func(i *cmID, c *cm.CM) (err error) {
+	return x.managed(q.ID, func(i *cmID, c *cmnic.CM) (err error) {
 		data := q.Param.PrivateData[:q.Param.PrivateDataLen]
 		if i.qpType == typeUD {
-			err = c.Answer(i.device.Now(), i.comm, cm.Answer{Status: msg.SIDRRejected, PrivateData: data})
+			err = c.Answer(i.device.Now(), i.comm, cmnic.Answer{Status: msg.SIDRRejected, PrivateData: data})
 		} else {
-			err = c.Reject(i.device.Now(), i.comm, cm.Reject{PrivateData: data})
+			err = c.Reject(i.device.Now(), i.comm, cmnic.Reject{PrivateData: data})
 		}
 		if err == nil {
 			i.over()
@@ -455,7 +455,7 @@ func (x *session) cmReject(q *cmConnect) answer {
 }
 
 // managed calls f with the connection of an ID and the connection manager.
-func (x *session) managed(handle uint32, f func(*cmID, *cm.CM) error) answer {
+func (x *session) managed(handle uint32, f func(*cmID, *cmnic.CM) error) answer {
 	i, err := x.chosen(handle)
 	switch {
 	case err != nil:
@@ -463,20 +463,20 @@ func (x *session) managed(handle uint32, f func(*cmID, *cm.CM) error) answer {
 	case i.comm == 0:
 		return failed(fmt.Errorf("%w: the ID has no connection", syscall.EINVAL))
 	}
-	i.device.Manage(func(c *cm.CM) { err = f(i, c) })
+	i.device.Manage(func(c *cmnic.CM) { err = f(i, c) })
 	return done(errOfCM(err))
 }
 
 func (x *session) cmEstablish(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Confirm(i.comm, nil) })
+	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Confirm(i.comm, nil) })
 }
 
 func (x *session) cmDisconnect(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Disconnect(i.device.Now(), i.comm, nil) })
+	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Disconnect(i.device.Now(), i.comm, nil) })
 }
 
 func (x *session) cmNotify(q *handleMsg) answer {
-	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Established(i.comm) })
+	return x.managed(q.Handle, func(i *cmID, c *cmnic.CM) error { return c.Established(i.comm) })
 }
 
 func (x *session) cmGetEvent(q *handleMsg) answer {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/nicemu"
-	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/cmnic"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/wire"
 )
@@ -63,9 +63,9 @@ type cmID struct {
 	listening []listening
 	comm      msg.CommID // of the connection; 0 if none
 	passive   bool
-	known     bool          // attributes are set
-	attrs     cm.Attributes // of the queue pair
-	resources uint8         // READs and atomics that it takes
+	known     bool             // attributes are set
+	attrs     cmnic.Attributes // of the queue pair
+	resources uint8            // READs and atomics that it takes
 	groups    map[uint32]netip.Addr
 	nextGroup uint32
 	ended     bool
@@ -74,7 +74,7 @@ type cmID struct {
 // listening is a listener of one device.
 type listening struct {
 	device *nicemu.Device
-	id     cm.ListenID
+	id     cmnic.ListenID
 }
 
 // cmChannel is an event channel: a pipe that carries a byte for each event, and the events.
@@ -343,7 +343,7 @@ func (i *cmID) destroy() {
 	i.ended = true
 	for _, l := range i.listening {
 		l.device.OwnListener(l.id, nil)
-		l.device.Manage(func(c *cm.CM) { _ = c.Unlisten(l.id) })
+		l.device.Manage(func(c *cmnic.CM) { _ = c.Unlisten(l.id) })
 	}
 	i.listening = nil
 	i.channel.forget(i)
@@ -359,6 +359,6 @@ func (i *cmID) drop() {
 	}
 	i.device.Own(i.comm, nil)
 	// It may be over already.
-	i.device.Manage(func(c *cm.CM) { _ = c.Destroy(i.device.Now(), i.comm) })
+	i.device.Manage(func(c *cmnic.CM) { _ = c.Destroy(i.device.Now(), i.comm) })
 	i.comm = 0
 }

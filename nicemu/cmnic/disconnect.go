@@ -1,0 +1,121 @@
+package cmnic
+
+import (
+	"fmt"
+
+	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Disconnect ends an established connection: with a DREQ, or, if the other side has sent one, with
+// a DREP (IBTA §12.9). Private data has up to 220 or 224 bytes. If the connection is ending already
+// it changes nothing.
+func (c *CM) Disconnect(now units.Time, id msg.CommID, privateData []byte) error {
+	x, err := c.find(id)
+	if err != nil {
+		return err
+	}
+	switch x.state {
+	case Established:
+		dreq := new(msg.DREQ)
+		if err := fill(dreq.PrivateData[:], privateData); err != nil {
+			return err
+		}
+		c.startDREQ(now, x, dreq)
+	case DREQRcvd:
+		drep := &msg.DREP{LocalID: x.id, RemoteID: x.remote}
+		if err := fill(drep.PrivateData[:], privateData); err != nil {
+			return err
+		}
+		x.reply = drep
+		c.send(x, drep)
+		c.timeWait(now, x)
+	case DREQSent, TimeWait:
+	default:
+		return wrongState("disconnection", x)
+	}
+	return nil
+}
+
+func (c *CM) startDREQ(now units.Time, x *conn, dreq *msg.DREQ) {
+	dreq.LocalID, dreq.RemoteID, dreq.RemoteQPN = x.id, x.remote, x.attributes.PeerQPN
+	x.state, x.transaction = DREQSent, uint64(x.id)
+	c.ask(now, x, dreq)
+}
+
+func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
+	x := c.conn(m.RemoteID, m.LocalID)
+	if x == nil || x.state == Refused {
+		// A side without the connection still releases the other (as Linux).
+		c.counters.Unexpected++
+		c.answer(d, &msg.DREP{LocalID: m.RemoteID, RemoteID: m.LocalID})
+		return
+	}
+	if x.qpn != m.RemoteQPN {
+		c.counters.Unexpected++
+		return
+	}
+	x.transaction = d.transaction
+	drep := &msg.DREP{LocalID: x.id, RemoteID: x.remote}
+	switch x.state {
+	case REPSent, RTUWait, REPRcvd, MRAREPSent, Established:
+		// Before the RTU, it means that the RTU was lost.
+		c.answered(x)
+		x.state, x.reply = DREQRcvd, nil
+		c.event(x, Event{Kind: DisconnectRequested, PrivateData: m.PrivateData[:]})
+	case DREQSent:
+		x.reply = drep
+		c.send(x, drep)
+		c.event(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
+		c.timeWait(now, x)
+	case TimeWait:
+		c.counters.Duplicates.add(msg.AttributeDREQ)
+		c.resend(x, drep)
+	case DREQRcvd:
+		c.counters.Duplicates.add(msg.AttributeDREQ)
+	default:
+		c.counters.Unexpected++
+	}
+}
+
+func (c *CM) receiveDREP(now units.Time, m *msg.DREP) {
+	x := c.conn(m.RemoteID, m.LocalID)
+	switch {
+	case x == nil:
+		c.counters.Unexpected++
+	case x.state == DREQSent:
+		c.event(x, Event{Kind: Disconnected, PrivateData: m.PrivateData[:]})
+		c.timeWait(now, x)
+	case x.state == TimeWait:
+		c.counters.Duplicates.add(msg.AttributeDREP)
+	default:
+		c.counters.Unexpected++
+	}
+}
+
+// Destroy ends a connection, or a resolution, from any state, so that the other side learns of it
+// as soon as possible. No events follow.
+func (c *CM) Destroy(now units.Time, id msg.CommID) error {
+	x, err := c.find(id)
+	if err != nil {
+		return err
+	}
+	switch x.state {
+	case REQSent, REPWait:
+		c.send(x, c.timeoutREJ(x))
+		c.forget(x)
+	case REQRcvd, MRASent, REPRcvd, MRAREPSent, REPSent, RTUWait:
+		err = c.Reject(now, id, Reject{})
+	case Established, DREQRcvd:
+		err = c.Disconnect(now, id, nil)
+	case SIDRREQSent:
+		c.forget(x)
+	case SIDRREQRcvd:
+		err = c.Answer(now, id, Answer{Status: msg.SIDRRejected})
+	}
+	x.silent = true
+	if err != nil {
+		return fmt.Errorf("cm: destroying %#x: %w", uint32(id), err)
+	}
+	return nil
+}

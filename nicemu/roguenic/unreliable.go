@@ -1,0 +1,375 @@
+package roguenic
+
+import (
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/wire/roce"
+)
+
+// unreliable is the additional state of a pair of type UC (§3.4). UC acknowledges nothing, so the
+// last verb of a batch becomes a WRITE with immediate data, which the peer's layer answers with an
+// empty one. Both would take receives of the program, and an echo would wait behind the batches
+// that its sender has posted itself; so batches of plain WRITEs and echoes have separate queue
+// pairs. Verbs that take a receive of the peer's program use the program's queue pair; an empty
+// WRITE after each such batch asks for the echo. Before verbs move to another queue pair than
+// earlier ones, these must have left, so that the order stays.
+type unreliable struct {
+	pair *pair
+	data nicemu.Raw // for plain WRITEs; the zero Raw until the peer has the layer
+	echo nicemu.Raw // for echoes
+
+	greeting greeting
+	nonce    uint32        // of this side's Hello
+	psn      uint32        // of the first packet that this side sends
+	peer     rogue.Message // its Hello, or the reply; the zero Message before it
+	tries    int
+	greet    *nicemu.Task
+
+	number uint32     // of the next batch
+	left   units.Time // when the last batch had left
+	probes int        // unanswered in a row
+	timer  *nicemu.Task
+	timed  bool // it runs
+
+	peerRequests []ask    // by the peer, to be answered
+	answers      []answer // of the peer, not yet handled
+	spent        [2]int   // receives of data and echo to post again
+	wr           nicemu.SendWR
+}
+
+// greeting is the progress of the handshake between two layers.
+type greeting uint8
+
+const (
+	apart greeting = iota
+	met            // both layers know each other's queue pairs
+	gone           // no answer any more
+)
+
+// ask is a batch of the peer that wants an echo.
+type ask struct {
+	number uint32
+	at     units.Time
+}
+
+// answer is an echo.
+type answer struct {
+	echo rogue.Echo
+	at   units.Time
+}
+
+const (
+	sideReceives = 256 // of each of the queue pairs
+	maxProbes    = 8   // unanswered, until a pair does without echoes
+	silentID     = 1<<64 - 1
+)
+
+func newUnreliable(p *pair) *unreliable {
+	u := &unreliable{pair: p}
+	u.greet = p.layer.device.NewTask(u.greetDue)
+	u.timer = p.layer.device.NewTask(u.timeout)
+	return u
+}
+
+// begin looks for the peer's layer. Until it has answered, WRITEs and SENDs go two batches at a
+// time, and nothing is known about the path.
+func (u *unreliable) begin(to qp.GID) {
+	d := u.pair.layer.device
+	u.nonce, u.psn = uint32(d.Rand()), uint32(d.Rand())&roce.PSNMask
+	u.pair.layer.findPeer(to, u.pair)
+}
+
+// end clears all state.
+func (u *unreliable) end() {
+	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
+		if side.QP != nil {
+			_ = side.Destroy() // it is attached to no group
+		}
+	}
+	u.greet.At(units.Never)
+	u.timer.At(units.Never)
+	*u = unreliable{pair: u.pair, greet: u.greet, timer: u.timer}
+}
+
+// stop takes the sides to ERR, as the program's queue pair goes there.
+func (u *unreliable) stop() {
+	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
+		if side.QP != nil {
+			side.Stop()
+		}
+	}
+	u.greet.At(units.Never)
+	u.disarm()
+}
+
+// createQPs makes the sides; false if the NIC has no room for them.
+func (u *unreliable) createQPs() bool {
+	if u.data.QP != nil {
+		return true
+	}
+	data, err := u.pair.raw.AuxQP(sideReceives)
+	if err != nil {
+		return false
+	}
+	echo, err := u.pair.raw.AuxQP(sideReceives)
+	if err != nil {
+		_ = data.Destroy()
+		return false
+	}
+	u.data, u.echo = data, echo
+	return true
+}
+
+// greetDue repeats the Hello until the peer replies.
+func (u *unreliable) greetDue(now units.Time) {
+	to, _ := u.pair.raw.Peer()
+	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.createQPs() {
+		return
+	}
+	u.say(rogue.Hello, u.nonce)
+	wait := max(firstWait, 4*u.pair.raw.IdleRTT()) << min(u.tries, 10)
+	u.tries++
+	u.greet.At(now + min(wait, longWait))
+}
+
+func (u *unreliable) say(kind rogue.Kind, nonce uint32) {
+	to, _ := u.pair.raw.Peer()
+	a, _ := u.pair.raw.Query()
+	u.pair.layer.say(to, &rogue.Message{
+		Kind: kind, From: u.pair.raw.Number(), To: a.DestQPN, Epoch: nonce, Other: u.data.Number(), PSN: u.psn, Echoes: u.echo.Number(),
+	})
+}
+
+// hello takes the peer's Hello, or its reply to one.
+func (u *unreliable) hello(m *rogue.Message) {
+	if u.pair.flow[out] == nil || !u.createQPs() {
+		return
+	}
+	if m.Other != u.peer.Other || m.Echoes != u.peer.Echoes || m.PSN != u.peer.PSN {
+		u.peer = *m
+		if !u.join() {
+			return
+		}
+	}
+	switch {
+	case m.Kind == rogue.Hello:
+		u.say(rogue.HelloReply, m.Epoch)
+		if u.greeting != met { // it may not have existed when this side said hello
+			u.tries = 0
+			u.greet.At(u.pair.layer.device.Now())
+		}
+	case m.Epoch == u.nonce:
+		u.greeting = met
+		u.greet.At(units.Never)
+		u.pair.pump()
+	}
+}
+
+// join connects the sides with the peer's, with nothing under way.
+func (u *unreliable) join() bool {
+	p := u.pair
+	if p.live.QP != p.raw.QP {
+		now := p.layer.device.Now()
+		for p.verbs.len() > 0 {
+			p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
+		}
+		p.live = p.raw
+	}
+	u.disarm()
+	p.flow[out].restart()
+	err := u.data.Restart(p.raw.QP, u.peer.Other, u.peer.PSN, u.psn)
+	if err == nil {
+		err = u.echo.Restart(p.raw.QP, u.peer.Echoes, u.peer.PSN, u.psn)
+	}
+	if err != nil {
+		u.greeting = apart
+		return false
+	}
+	u.spent = [2]int{sideReceives, sideReceives}
+	u.repost()
+	return true
+}
+
+// repost posts used receives again. They are for immediate data only.
+func (u *unreliable) repost() {
+	for i, side := range [...]nicemu.Raw{u.data, u.echo} {
+		for ; u.spent[i] > 0; u.spent[i]-- {
+			_ = side.PostRecv(&nicemu.RecvWR{}) // in ERR it is flushed
+		}
+	}
+}
+
+// received takes a completion of a receive queue; false if it is the program's.
+func (u *unreliable) received(c *nicemu.Completion) bool {
+	var side int
+	switch {
+	case c.QP == u.pair.raw.Number():
+		return false
+	case u.echo.QP != nil && c.QP == u.echo.Number():
+		side = 1
+	}
+	if c.Status != cq.Success {
+		return true // flushed
+	}
+	if side == 0 {
+		u.peerRequests = append(u.peerRequests, ask{c.Imm, c.Timestamp})
+	} else {
+		u.answers = append(u.answers, answer{rogue.EchoOf(c.Imm), c.Timestamp})
+	}
+	u.spent[side]++
+	return true
+}
+
+// wake answers the peer, and handles its answers.
+func (u *unreliable) wake(now units.Time) {
+	u.repost()
+	for _, a := range u.peerRequests {
+		u.pair.layer.work.Echoes++
+		u.ask(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
+	}
+	u.peerRequests = u.peerRequests[:0]
+	for _, a := range u.answers {
+		u.answered(a.echo, a.at)
+	}
+	u.answers = u.answers[:0]
+}
+
+// ask sends only immediate data through a side.
+func (u *unreliable) ask(side nicemu.Raw, imm uint32) {
+	u.wr = nicemu.SendWR{ID: silentID, Op: nicemu.OpWriteImm, Imm: imm, Flags: nicemu.Signaled}
+	_ = side.PostSend(&u.wr) // a full queue is like a loss
+}
+
+// turn switches to the queue pair that a request uses; false if verbs on the other have not left.
+func (u *unreliable) turn(r *request) bool {
+	p, next, by := u.pair, u.pair.raw, unheard
+	if u.greeting == met {
+		by = byEchoes
+		if r.wr.Op == nicemu.OpWrite {
+			next = u.data
+		}
+	}
+	f := p.flow[out]
+	if by == f.by && next.QP == p.live.QP {
+		return true
+	}
+	if p.verbs.len() > 0 {
+		return false
+	}
+	if by != f.by {
+		f.restart()
+		f.by = by
+	}
+	p.live = next
+	p.limit()
+	return true
+}
+
+// closed numbers a batch that is closed by a verb about to be posted, whose signal does not mean
+// that it arrived.
+func (u *unreliable) closed(v *verb) {
+	v.batch = u.number
+	u.number++
+	if p := u.pair; p.live.QP == u.data.QP {
+		p.wr.Op, p.wr.Imm = nicemu.OpWriteImm, v.batch
+	}
+}
+
+// sent records that a verb has left, at time at.
+func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
+	if !v.closes {
+		return
+	}
+	for i := range f.batches.len() {
+		b := f.batches.at(i)
+		if b.number != v.batch {
+			continue
+		}
+		f.meter.Skip(at, b.wire)
+		b.start, u.left = max(b.at, u.left), at
+		b.left = true
+		if u.pair.live.QP != u.data.QP {
+			// From here on the RTT is that of the empty WRITE.
+			b.start, b.pos, b.separateEcho = u.pair.layer.device.Now(), f.meter.Position(), true
+			u.ask(u.data, b.number)
+		}
+		if !u.timed {
+			u.arm(f, at)
+		}
+		return
+	}
+}
+
+// answered handles an echo that arrived at time at.
+func (u *unreliable) answered(e rogue.Echo, at units.Time) {
+	p := u.pair
+	f := p.flow[out]
+	if f == nil || f.by != byEchoes || f.batches.len() == 0 {
+		return
+	}
+	before := int((uint32(e.Batch) - f.batches.at(0).number) % rogue.EchoBatches)
+	if before >= f.batches.len() || !f.batches.at(before).left {
+		return // of a batch that was given up
+	}
+	for range before { // echoes arrive in order: these, or their batches, are lost
+		f.inFlight -= f.batches.pop().bytes
+		p.layer.work.Lost++
+	}
+	b := f.batches.pop()
+	f.inFlight -= b.bytes
+	u.probes, f.probing = 0, false
+	if before > 0 && f.window.Lost() {
+		p.limitChanged(f)
+	}
+	if !b.slow && !e.Late {
+		wire := b.wire
+		if b.separateEcho {
+			wire = 0
+		}
+		p.sample(f, &b, f.meter.Echoed(b.pos, wire, b.start, at, e.Response))
+	}
+	if u.disarm(); f.batches.len() > 0 && f.batches.at(0).left {
+		u.arm(f, at)
+	}
+}
+
+// arm starts the timer from a given time.
+func (u *unreliable) arm(f *flow, from units.Time) {
+	wait := max(f.config.EchoTimeout, 2*f.window.RTT()) << u.probes
+	u.timed = true
+	u.timer.At(max(from, u.pair.layer.device.Now()) + wait)
+}
+
+func (u *unreliable) disarm() {
+	u.timed = false
+	u.timer.At(units.Never)
+}
+
+// timeout gives up the batches under way, since no echo has arrived. Nothing is posted until an
+// empty WRITE has been answered.
+func (u *unreliable) timeout(now units.Time) {
+	p := u.pair
+	f := p.flow[out]
+	u.timed = false
+	if f == nil || f.by != byEchoes || p.dying {
+		return
+	}
+	w := &p.layer.work
+	w.Lost += uint64(f.batches.len())
+	w.Timeouts++
+	f.restart()
+	p.limit()
+	if u.probes++; u.probes > maxProbes {
+		u.greeting = gone // until it says hello
+		p.pump()
+		return
+	}
+	f.probing = true
+	f.batches.push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
+	u.ask(u.data, u.number)
+	u.number++
+	u.arm(f, now)
+}
