@@ -3,6 +3,17 @@
 //
 // A port serialises (see package switches); a Link carries. The fate of a packet is
 // decided when its first bit leaves the port, by the Settings at that moment.
+//
+// A Link is the near half, in the engine of the sending port; the far half, the Flight, is
+// in the engine of the receiving port. A flight has one heap entry, for its first arrival;
+// the other packets wait in a list. Packets that may overtake are in a small heap of their
+// own. A link without rate and delay delivers at once, without an event.
+//
+// A port may have launched packets ahead of time into the inbox or flight of another
+// process. To take them back it keeps its own references and sends a message
+// (Link.Recall); no recalled packet can arrive before the message is read. If the link
+// goes down meanwhile, the far half keeps the packets that it loses until the next window
+// (Inbox.FreeLostPackets).
 package links
 
 import (

@@ -14,6 +14,50 @@
 // It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to /run
 // and /etc; CheckPrivileges says what is missing. An ordinary user gets everything
 // except /dev/net/tun in their own namespaces: see PrepareRootless.
+//
+// # A host's processes
+//
+// A host is a set of namespaces that its own first process holds (init.go). Create
+// executes its own program again for each host, in new PID, mount, UTS and IPC namespaces.
+// That process sets up the host's view of the machine (view.go), answers, and becomes
+// cat(1), which is much smaller and reads from a pipe that closes with the owner. So the
+// processes of a host end with the owner, however it ends. For RDMA a thread of the owner
+// enters the host's mounts (verbs.go, libraries.go).
+//
+// A program is started by a process that finds the host in the journal (program.go). One
+// of its threads joins the namespaces and starts the program's process, because a process
+// cannot move to another PID namespace; only its children are there. The outer process
+// represents the program to the shell and passes on signals (job.go). The owner takes no
+// part. In a rootless lab that thread enters through nsenter(1), because a process with
+// threads cannot change its user namespace.
+//
+// # Devices
+//
+// Devices are opened inside the namespace through songgao/water, and their descriptors are
+// kept out of Go's poller; those with offload have an opener of their own (offload.go),
+// because water has no IFF_VNET_HDR. They are not persistent, so they disappear with the
+// process, and a process that waits for the lock on the directory waits until the kernel
+// has closed them.
+//
+// What a host sends waits in its own qdisc, a tbf at exactly the rate of the link
+// (shaper.go). Without offload, packets leave one at a time and the tbf counts preamble,
+// FCS and gap. With offload a size table gives each super-packet the wire size of its
+// packets (sizetable.go). So the ring of the device never fills, which matters because a
+// full ring drops silently.
+//
+// A host with traffic classes has a queue of the device for each, each with its own tbf
+// under mq (queues.go); a BPF program sorts packets by DSCP or PCP (steering.go). Holding
+// a queue sets its tbf to a minimal rate. Releasing it restores the rate and sends a
+// marked frame that makes the kernel check the queue again (kick.go). Without permission
+// to load BPF the whole host is held.
+//
+// # Rootless labs
+//
+// The lab lives in a user, mount and network namespace of its own (rootless.go). There a
+// private /run covers the machine's, with the user's state directory as /run/weft, so
+// everything else works as for root. Other commands stay outside and reach journal, lock
+// and control socket through the file system. Programs that a killed lab leaves behind are
+// found by the names in their mount namespaces.
 package netnslab
 
 import (

@@ -45,4 +45,47 @@
 // Not implemented: several ports, partitions other than the default one,
 // RD and XRC, path migration. Extended verbs (ibv_create_cq_ex, ibv_wr_start) are of
 // nicemu/verbs. Service levels of address vectors have no effect: frames have no VLAN tag.
+//
+// # Sending
+//
+// A lane holds what there is to send in one class of the port (lane.go). Its order is:
+// packets of the connection manager, messages of rate controls, CNPs, queue pairs with an
+// acknowledgement to send, and queue pairs with data, by deficit round robin in bytes. A
+// queue pair stays in the ring of its lane as long as it may send. If its rate forbids
+// that until some time, it is in the agenda instead (pace.go). A full window leaves it
+// with nothing to send but retransmissions and READ responses; the packet that fills the
+// window asks for an acknowledgement. A packet is made from its PSN as it leaves, so a
+// retransmission is only another choice of PSN.
+//
+// Every input to a queue pair ends in Device.rescheduleQP. It asks the transport what it
+// would send and when it wants to be woken, and queues the queue pair accordingly. The
+// agenda has lazy deadlines, so an acknowledgement that moves a timeout costs nothing.
+// When nothing is pending the timer is disarmed, and a run can end. Rate controls of idle
+// queue pairs are not woken; they catch up when they are asked.
+//
+// # Delays
+//
+// The delays between NIC and host (Delays) are at the two ends of the state machines.
+// transport.QP begins a message, or a READ response, when its doorbell and its data have
+// arrived; it uses the time of its inputs, never that of Next, which returns what was
+// offered. cq.CQ keeps entries that are under way. Without delays both are a nil pointer.
+//
+// # Layers
+//
+// A Layer sits between programs and RC and UC queue pairs, like software above the verbs
+// (layer.go). QP.PostSend goes to the Layered of the queue pair, which posts its own work
+// requests to the NIC through Raw. Completions of the NIC come to the layer through
+// separate completion queues, and the layer's completions go to the program's. The
+// program's queue pair keeps its number and state: its attributes (qp.QP) are separate
+// from what the NIC does (transport.QP), and the layer decides when one follows the other.
+// A twin is a queue pair that programs do not see. A standby can replace the program's; an
+// auxiliary one exists beside it, with its own receives. The program's queue pair counts
+// their work. So uverbs, transfers and flows of patterns need not know about a layer.
+//
+// # Checks against other code
+//
+// Captures of Linux's rdma_rxe are replayed (nicemu/cm/capture_test.go), and rdma_rxe
+// itself runs in a guest (e2e/vm/rdma_test.go). Debian's programs run under faults
+// (e2e/rdma/faults_test.go), and so do rdma-core's own tests (e2e/rdma/core_test.go).
+// tshark and scapy read the NIC's packets.
 package nicemu

@@ -2,6 +2,20 @@
 // forwarding, marking and counting need, parsed once, and the wire bytes if there
 // are any. A packet of a modelled flow or of an emulated NIC has none; they are made
 // from the fields when needed.
+//
+// A packet of a real program keeps its Frame. A NIC's packet has a RoCE: the headers after
+// UDP as structs, and a payload or only its length. A packet of a system's protocol has a
+// Message. A Pool recycles all kinds. A packet is freed where it ends; the pools of a
+// parallel run trade their surplus (trade.go), and those of the wall clock return packets
+// to their home pool.
+//
+// Fate lists everything that can happen to a packet. Counters, captures, the report and
+// the API use its names.
+//
+// Super, Piece and train are for hosts with segmentation offload: a packet cut from a
+// super-packet is a reference and an offset, with the fields that queues and switches
+// need. A train crosses links and ports that let all of its packets pass at once, within
+// one event. Runs with and without trains have the same results.
 package packet
 
 import (

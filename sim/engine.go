@@ -3,6 +3,15 @@
 // Nothing in it knows which.
 //
 // An engine and everything registered with it belong to one goroutine.
+//
+// Each handler has one entry in the heap. Moving its deadline later costs nothing: the
+// entry comes up early and is put back. Moving it earlier pushes a new one. There is no
+// global sequence of arming, so the order at one instant depends neither on which timer
+// was armed first nor on what else shares the engine.
+//
+// Packets are processed by handlers. A Process is a program in straight-line Go, for code
+// that drives a fabric from outside. NewRand gives each user of random numbers its own
+// stream.
 package sim
 
 import (

@@ -1,5 +1,15 @@
 // Package switches implements the switch, which chooses the port through which each
 // packet leaves.
+//
+// A switch looks up the destination of a packet in an array of endpoints. Where several
+// ports lead there, its forward.Chooser picks one (path.go).
+//
+// A switch with addresses is a router (route.go). Its ports are endpoints after those of
+// stations, so plain switches forward to them as to hosts. Packet.Dest is where the
+// Ethernet frame goes; Packet.To is the number of the IP destination, looked up once where
+// the packet enters. A router looks up To; only addresses that no host has go through the
+// prefixes. It writes TTL, checksum and MACs into Frame, and the MACs into Packet.Src and
+// Dst too, because the pieces of a super-packet share their bytes.
 package switches
 
 import (

@@ -1,6 +1,3 @@
-// Package fabric builds what a plan describes: switches, links and the ports
-// of hosts, with their forwarding tables, timed events and modelled traffic.
-// It runs under either clock; real devices are attached from outside.
 package fabric
 
 import (

@@ -1,6 +1,22 @@
 // Package lab runs a lab: real hosts in network namespaces, connected by a
 // fabric that an engine drives in wall-clock time, and the control socket that
 // the commands use.
+//
+// Shards (package fabric) are driven by one thread each (package wall). Lab.Do stops all
+// of them, one inside the other, for code that reads or changes the fabric. Lab.Sample
+// reads all counters in such a stop; weft top and the metrics use nothing else. Control
+// requests and slow work, such as netlink (follow.go), run elsewhere.
+//
+// What programs of a real host send is always read promptly. If a class of it must pause,
+// its queue at the host's port grows, and beyond a length a thread (holds.go), scheduled
+// like the engines', holds the queue of the host's device, until the port's queue is half
+// as long.
+//
+// Commands of the lab file are child processes that enter a host as weft exec does
+// (program.go), so they see what every other program in the host sees; in a guest its
+// agent runs them. A lab is up when they are ready, and its clock starts when its guests
+// are up. The lab relays frames between a guest's agent and weft exec, and does not read
+// them.
 package lab
 
 import (

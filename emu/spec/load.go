@@ -5,6 +5,14 @@
 //
 // The format is described in docs/lab; its topology follows
 // containerlab's, with generators added.
+//
+// A value of the file is read into a type of this package, whose yaml tag is its key and
+// whose jsonschema tags describe it. Reader (package yamlfile) keeps the place of each
+// value, so that resolve can report a fault at its line. The order of resolve's steps
+// matters: classes come before the checks of links, and buffers, pauses and headroom after
+// events, because headroom depends on the worst settings that events give a link. Hosts
+// inherit the classes of their switch. Faults with one cause, such as a setting of a kind,
+// are reported once.
 package spec
 
 import (

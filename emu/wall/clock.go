@@ -2,6 +2,39 @@
 // epoll, or in an io_uring, until a device is ready or an event is due. They
 // compute with emulated time; how late the processor was is measured and never
 // becomes part of the emulation.
+//
+// # The thread
+//
+// Driver.Run locks one OS thread for each engine: timer slack of 1 ns, epoll_pwait2,
+// SCHED_FIFO where it is allowed and while the thread leaves time to others (priority.go).
+// A turn runs everything due, then work submitted by Do, then reads devices, whose packets
+// enter at the instant of the turn, and sleeps until the next event. Only this thread
+// touches the fabric. Other goroutines pass closures to Do, which an eventfd announces.
+// Slow work, such as netlink, files and the compilation of filters, happens elsewhere.
+//
+// Devices that want it are read and written through one io_uring per engine (ring.go). The
+// ring also watches the epoll that watches everything else.
+//
+// A sleep is a system call that Go's scheduler knows about; otherwise a garbage collection
+// would wait for its end. Reads and writes of devices are raw. helpers.go keeps the other
+// threads of the process ahead of the hosts' programs, because Go preempts the engine's
+// goroutine and another thread has to hand it back. presence.go distinguishes a stopped
+// process from overload.
+//
+// # Groups
+//
+// The engines of a fabric with several shards form a Group. Each may run ahead of the
+// others by the shortest delay between them. A sleeping member does nothing before its
+// next event, before mail or before the present, so the others may run on while it sleeps.
+//
+// # Dilation
+//
+// The driver and everything below it know only emulated time, except for what concerns the
+// machine: spinning, the bound on how far the clock falls behind, scheduling, sleeps.
+// Outside the fabric only code that deals with real kernels knows the dilation: the
+// shapers, routes and neighbours of netns-lab (dilation.go), the bounds at which emu/lab
+// holds hosts (holds.go), and code that reports CPU time. Clock.Share puts the clock into
+// a file for programs that run with netns-lab/slowclock.
 package wall
 
 import (

@@ -1,3 +1,7 @@
+// Package yamlfile reads YAML files into Go values: it keeps the place of each value, so that
+// faults are reported at their line with a hint, and many of them at once. It makes the JSON
+// Schema of the same types, and patches one file with values of another (graft.go). Lab files
+// and experiment files are read with it.
 package yamlfile
 
 import (

@@ -19,6 +19,11 @@
 //
 // A result is taken when the caller's function has returned: then weft.ID.taken.JOB is written
 // and everything under weft.ID.live.JOB is purged. At the end both streams are deleted.
+//
+// That there is one result for a job does not depend on deliveries: the server accepts
+// only the first message on the subject of a result. Deliveries may be duplicated, and
+// workers resolve that among themselves (running.go). Failures are counted by the recorded
+// tries, not by deliveries, so Ctrl-C, slow networks and unavailable servers do not count.
 package cluster
 
 import (

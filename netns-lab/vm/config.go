@@ -5,6 +5,10 @@
 // A machine leaves nothing behind when its process ends: sockets are inherited, the
 // console's socket and the logs are in a directory of the caller, and disks are
 // written only on request. It needs no root.
+//
+// The process runs inside the namespaces of its host, which has no devices. So journal,
+// removal and rootless labs treat it like any program of a host, and the kernel kills it
+// when the owner dies. The guest gets its setup through QEMU's firmware configuration.
 package vm
 
 import (

@@ -21,4 +21,15 @@
 //
 // Not implemented: XRC, raw packets, device memory, counters, flow steering, sharing of
 // objects among processes.
+//
+// A request is answered a turn of the engine after it was read, so the work that was
+// posted before it has been taken (request.go). Objects that programs make are bounded by
+// a budget that all servers share (budget.go). The work that one program can cause in a
+// turn is bounded as well. Between the end of a program and the end of its connection its
+// memory is gone and its queue pairs do not answer.
+//
+// Polling reads shared memory, so a completion may arrive just before the program requests
+// the event that would announce it. cq.CQ.Missed covers this: the event comes a little
+// later. Counters in /sys are files of netns-lab/livefs, which the lab mounts in each host
+// with NICs.
 package uverbs

@@ -2,6 +2,9 @@
 // pipe or HTTP stream. The engine puts packets into a Tap, at the cost of a
 // copy; everything else (filter, format, writing) happens on the reader's side,
 // in Run.
+//
+// The filter is tcpdump's own compiler and x/net/bpf's machine. A full ring counts an
+// overrun; in virtual time the producer waits instead.
 package capture
 
 import (

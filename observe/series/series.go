@@ -2,6 +2,13 @@
 // queue pairs, at multiples of a span of emulated time, written as CSV and read back. The engine
 // puts the values of its counters into a Tap, at the cost of a copy; everything else happens on
 // the reader's side, in Run.
+//
+// A run in virtual time stops at every sample, so rows depend neither on workers nor on
+// the order of events within an instant. In the wall clock each shard has a timer,
+// registered last, that puts readings into a ring; a goroutine merges the rings by time. A
+// full ring loses samples, never time: the next row covers the gap. Columns of gauges are
+// known before the run. A flow that an edge service forgets and resumes counts as a new
+// one.
 package series
 
 import (

@@ -1,4 +1,7 @@
 // Package outage records how long deliveries stopped while links were down.
+//
+// Every shard of a fabric keeps a Window, from the loss of a link until it is over. When a
+// packet has arrived, a record compares one number with it.
 package outage
 
 import "github.com/weftlab/weft/sim/units"

@@ -5,6 +5,33 @@
 // A plain port has one queue. A port of a node with traffic classes has a queue for each
 // class, a scheduler among them, accounts in the node's buffer, and flow control
 // (classes.go, pause.go, overflow.go). A NIC may feed it (feed.go).
+//
+// A plain port computes the departure of a packet from those before it, if nothing else
+// can change that time: a plain link, a congestion point that judges only arrivals, no
+// observer (ahead.go). A hop then costs one event. When a capture begins or the link
+// changes, the port takes back the packets that have not begun to leave, and starts each
+// by a timer (queue.go).
+//
+// A port with classes never computes ahead, because other classes and pauses affect
+// departures: a packet that waits costs a second event. A packet that finds the port idle
+// is not charged to the buffer. Queues exist only for the classes that the port has, and
+// the state of a pause only after the first pause.
+//
+// MAC control frames are packets with Dest packet.MACControl. They precede all others, are
+// never paused, and end at the next port, so captures show them at both ends.
+//
+// With credits the port counts all arrivals, and a layer between it and its owner (giver)
+// checks the counts when the owner is done with a packet. A class without credit for its
+// next packet is blocked like a paused one. An idle port is blocked as soon as there is no
+// credit for the longest packet, so code that finds it idle need not check. A waiting
+// credit frame gets its counts as it leaves. Ports request updates only while credit is
+// outstanding, so a run can end.
+//
+// With cut-through a packet arrives with its head, and packet.Tail says when the rest
+// arrives, so that a faster outgoing link does not run dry.
+//
+// A port with classes settles nothing lazily: reading it does not change it, so results do not
+// depend on who looks. The longest queue of an interval costs the packet path nothing (peak.go).
 package port
 
 import (

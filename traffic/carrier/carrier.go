@@ -3,6 +3,33 @@
 // the agents of its patterns to the carriers of their flows: RDMA, on queue pairs that
 // flows use one after the other, TCP, NDP or UDP. Hosts share no mutable state: each may
 // belong to another shard.
+//
+// An agent (package pattern) decides which flows start; a Host has the single timer of all
+// that happens on it, and belongs to the engine of the host. Hosts share only a Table,
+// which does not change.
+//
+// RDMA (NIC): a flow takes a queue pair of a pool at both ends, which is reset and
+// connected again, so that its rate control starts anew, and has a UDP source port of its
+// own. Numbers of queue pairs are reserved (nicemu.Device.Reserve) and made of role,
+// traffic, peer and slot, so that both hosts know them without an exchange. The PSNs of a
+// slot continue from flow to flow: the receiver tells late copies and retransmissions from
+// the next flow by their PSN, and needs no quarantine, which would take as many queue
+// pairs as flows end in the longest time of a retry. A connection on which a flow has
+// failed is not used again, because nobody knows what its receiver expects. A responder of
+// READs does not learn that a flow is over; there the source port tells flows apart, and a
+// response is repeated from what the request says.
+//
+// TCP (Streams): a flow is identified by its ID, which its packets carry in addition to
+// the headers. The flows of a host that may send take turns, and give the port a segment
+// only while less than two full ones wait there, as Linux's small queues do. So a segment
+// is made when it can leave soon, and the RTT does not include the host's own queue. A
+// paused port is checked again after at most four packets' time. A host that has no state
+// for the flow of a segment answers as in TIME-WAIT or LISTEN (tcp.Answer, tcp.Refuse), so
+// nothing is kept for a completed flow.
+//
+// NDP (PulledStreams): all flows to a port, of whatever traffic, share one Pulls;
+// whichever carrier of the host is active sends the PULLs that are due. For completed
+// flows a host keeps only their numbers (ndp.Peer), to acknowledge late packets.
 package carrier
 
 import (

@@ -6,6 +6,12 @@
 // The engine's thread reads and writes the devices with raw, non-blocking system
 // calls or through its io_uring (reader.go, writer.go); the fd must not be
 // registered with Go's poller. Kernel side: drivers/net/tun.c.
+//
+// With a ring the kernel reads into packets that it was given, and completes reads only
+// within the engine's own system call. Writes wait until there are maxWrites or the turn
+// ends. They never block (RWF_NOWAIT), so a packet is free when the call returns. Devices
+// with offload keep their system calls: writing 64 KB before the next are read keeps them
+// in the cache.
 package tuntap
 
 import (
