@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ const module = "github.com/weftlab/weft"
 // floors are the top-level directories from the roof down. Directories on one floor
 // do not import each other.
 var floors = [][]string{
-	{"scripts", "papers", "labs", "e2e"},
+	{"scripts", "papers", "e2e"},
 	{"cli"},
 	{"experiment"},
 	{"view"},
@@ -135,37 +136,68 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-// TestArchitectureListsThePackages: ARCHITECTURE.md's list has each package once, floor by
-// floor.
-func TestArchitectureListsThePackages(t *testing.T) {
-	text, err := os.ReadFile("ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, list, _ := strings.Cut(string(text), "```\n")
-	list, _, _ = strings.Cut(list, "```")
-	seen := map[string]bool{}
-	last := 0
-	for line := range strings.Lines(list) {
-		if line[0] == ' ' || line[0] == '\n' {
-			continue
-		}
-		name := strings.Fields(line)[0]
-		if seen[name] {
-			t.Errorf("%s is there twice", name)
-		}
-		seen[name] = true
-		if number, ok := floor(name); ok {
-			if number < last {
-				t.Errorf("%s stands below a floor that is below its own", name)
+// TestArchitecture_PictureHasTheFloors: the picture of ARCHITECTURE.md, its first code block,
+// names each top-level directory with packages once, as "name/", from the roof down.
+func TestArchitecture_PictureHasTheFloors(t *testing.T) {
+	picture := fences.FindString(pages(t)["ARCHITECTURE.md"])
+	where := map[string]int{} // line of each directory
+	deepest, above := -1, ""
+	for i, line := range strings.Split(picture, "\n") {
+		for _, word := range strings.Fields(line) {
+			name, ok := strings.CutSuffix(word, "/")
+			if !ok {
+				continue
 			}
-			last = number
+			if first := where[name]; first > 0 {
+				t.Errorf("%s/ is in the lines %d and %d of the picture: name it once", name, first, i)
+			}
+			where[name] = i
+			number, ok := floor(name)
+			switch {
+			case !ok && name != "internal":
+				t.Errorf("%s/ is in the picture and has no floor here", name)
+			case !ok: // it is for tests alone
+			case number < deepest:
+				t.Errorf("%s/ is in line %d of the picture, below %s/, and its floor is above", name, i, above)
+			default:
+				deepest, above = number, name
+			}
 		}
 	}
 	for pkg := range imports(t) {
-		if !pkg.test && pkg.path != "." && !seen[pkg.path] {
-			t.Errorf("%s is not there", pkg.path)
+		top, _, _ := strings.Cut(pkg.path, "/")
+		if top != "." && where[top] == 0 {
+			t.Errorf("%s/ is not in the picture: give it a line", top)
+			where[top] = -1 // say so once
 		}
+	}
+	for name := range where {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("%s/ is in the picture and not in the tree", name)
+		}
+	}
+}
+
+// sourceFile matches the name of a file of the tree.
+var sourceFile = regexp.MustCompile(`^[\w.-]+\.(go|md|json|yaml|txt|sh|c|h)$`)
+
+// TestArchitecture_PathsExist: each path in backquotes in ARCHITECTURE.md is a file or a
+// directory of the tree. A path has a slash, or is the name of a file.
+func TestArchitecture_PathsExist(t *testing.T) {
+	text := fences.ReplaceAllString(pages(t)["ARCHITECTURE.md"], "")
+	found := 0
+	for _, span := range spans.FindAllString(text, -1) {
+		name := strings.Trim(span, "`")
+		if strings.HasPrefix(name, "/") || strings.ContainsAny(name, " \n") || !strings.Contains(name, "/") && !sourceFile.MatchString(name) {
+			continue // of the machine, a command, a name in the code
+		}
+		found++
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("%s is not in the tree: paths are written from its root", span)
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d paths are found", found)
 	}
 }
 
