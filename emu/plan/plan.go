@@ -149,10 +149,10 @@ type Node struct {
 	Private []string  // directories private to a host
 	// NIC is the settings of the RDMA NIC of each connected interface of a
 	// host, whose GIDs are the interface's addresses; nil if there is none. A
-	// host with a NIC has Deep.
+	// host with a NIC has QoS.
 	NIC *nicemu.Settings
 	// Edge is the service in front of each connected interface of a host; the zero Chosen
-	// if there is none. A host with one has Deep.
+	// if there is none. A host with one has QoS.
 	Edge edge.Chosen
 	// VM is the virtual machine of a host; nil for a host in a namespace.
 	VM *VM
@@ -182,7 +182,7 @@ func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {
 	return link - n.EdgeOverhead(HasFamily(n.Ports[port].Addresses, true))
 }
 
-// QoS is what a node has beyond plain ports. The ports of a node with Deep
+// QoS is what a node has beyond plain ports. The ports of a node with QoS
 // have Classes, all with the same priorities.
 type QoS struct {
 	Map class.Map // maps packets to priorities; every port has a class for each
@@ -236,7 +236,7 @@ type Port struct {
 	Addresses []netip.Prefix // hosts and routers; each unique in the plan; a router's port may have none
 	Queue     Queue          // of packets waiting to leave, of a plain port
 	// Classes, by rising priority, are the queues of a port of a node with
-	// Deep; Queue is not used then.
+	// QoS; Queue is not used then.
 	Classes []class.Class
 	// Headroom is how much of the buffer each lossless class of a switch's port
 	// may take after it has asked for a pause, by priority; with global PAUSE
