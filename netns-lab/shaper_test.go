@@ -296,7 +296,8 @@ func TestShaper_LetsLargePacketsThroughAfterASmallerMTU(t *testing.T) {
 // Packets beyond the link's rate wait where their sender is throttled.
 func TestShaper_MakesSendersWait(t *testing.T) {
 	t.Parallel()
-	h1 := hostN(1, TUN, 10*units.Mbps)
+	// So slow that the socket's buffer does not drain before its backlog is read.
+	h1 := hostN(1, TUN, 10*units.Kbps)
 	// The kernel sends nothing by itself.
 	h1.Interfaces[0].Addresses = h1.Interfaces[0].Addresses[:1]
 	h1.Sysctls = []Sysctl{{"net.ipv6.conf.eth0.disable_ipv6", "1"}}

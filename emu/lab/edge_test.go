@@ -64,8 +64,10 @@ topology:
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The device may be held late: the fabric has room for what comes until then.
-	p.Nodes[nodeOf(p, "h1")].Ports[0].Queue.Limit = units.GB
+	// The device may be held late: the service has room for what comes until then.
+	for i := range p.Nodes[nodeOf(p, "h1")].Ports[0].Classes {
+		p.Nodes[nodeOf(p, "h1")].Ports[0].Classes[i].Limit = units.GB
+	}
 	return p
 }
 
