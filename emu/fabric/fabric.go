@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/routing"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -35,9 +36,7 @@ type Fabric struct {
 	ports      [][]*port.Port // by node and port
 	stations   [][]*Station   // by node and port; nil for switches
 	lookahead  units.Time     // between shards
-	directory  Directory
-	endpoints  []plan.End // stations, then the ports of routers
-	routers    *routers   // nil without routers
+	topology   *routing.Topology
 	flowEnds   [][2]*Station
 	nics       []*nic     // in the order of nodes and ports
 	transfers  []transfer // by transfer of the plan
@@ -118,7 +117,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	f := &Fabric{
 		Plan: p, Shards: shards, processOf: processOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
-		stations: make([][]*Station, len(p.Nodes)), directory: newDirectory(), watches: map[*port.Port]*watch{},
+		stations: make([][]*Station, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
 	}
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
@@ -127,7 +126,6 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
-	f.addRouters()
 	for l := range p.Links {
 		f.addLink(l)
 	}
@@ -157,9 +155,9 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	f.guard.pauses = f.findPauses()
 	f.addRerouting()
 	if f.rerouting == nil {
-		f.route(nil, nil)
+		f.setTables(nil, nil)
 	} else {
-		f.route(nil, f.rerouting[0].usable)
+		f.setTables(nil, f.rerouting[0].links.Usable)
 	}
 	f.addEvents()
 	for i := range p.Flows {
@@ -215,11 +213,9 @@ func (f *Fabric) addStamps() {
 }
 
 func (f *Fabric) addStation(n, i int) *Station {
-	node := &f.Plan.Nodes[n]
 	s := newStation(f, packet.Endpoint(len(f.Stations)), n, i)
 	f.Stations = append(f.Stations, s)
 	f.stations[n][i] = s
-	f.directory.add(s.ID, s.MAC, node.Ports[i].Addresses)
 	return s
 }
 
@@ -281,10 +277,17 @@ func (f *Fabric) Station(node, index int) *Station { return f.stations[node][ind
 
 // Endpoints returns the port of each packet.Endpoint: the ports of hosts, then
 // the ports of routers.
-func (f *Fabric) Endpoints() []plan.End { return f.endpoints }
+func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 
-// Directory returns the directory of all addresses.
-func (f *Fabric) Directory() *Directory { return &f.directory }
+// Neighbours returns the next hops of a station's packets on its link.
+func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(s.end()) }
+
+// Ways returns the paths of a router to all subnets and by all its static
+// routes, ordered by address.
+func (f *Fabric) Ways(node int) []routing.Way {
+	sw := f.Switches[node]
+	return f.topology.Ways(node, routing.Table{Node: node, Forwarding: sw.Table(), Routing: sw.Routing()})
+}
 
 // Now returns the emulated time that the fabric has reached.
 func (f *Fabric) Now() (now units.Time) {

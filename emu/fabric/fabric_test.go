@@ -240,19 +240,19 @@ workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {fro
 	for _, v := range []uint8{4, 6} {
 		p := frame(2, v)
 		p.Parse()
-		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
+		if got := f.topology.Directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
 		}
 		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC that the host made up
-		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
+		if got := f.topology.Directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
 		}
 		p.Frame[int(p.L3)+map[uint8]int{4: 19, 6: 39}[v]] = 0xee
-		if got := f.directory.Resolve(p.Frame, p, 0); got != packet.Flood {
+		if got := f.topology.Directory.Resolve(p.Frame, p, 0); got != packet.Flood {
 			t.Errorf("IPv%d: unknown MAC and address resolve to %d, want everybody", v, got)
 		}
 	}
-	if mac, ok := f.directory.MAC(netip.MustParseAddr("10.0.0.3")); !ok || mac != f.Stations[2].MAC {
+	if mac, ok := f.topology.Directory.MAC(netip.MustParseAddr("10.0.0.3")); !ok || mac != f.Stations[2].MAC {
 		t.Errorf("MAC of 10.0.0.3 is %x, %v", mac, ok)
 	}
 }
@@ -278,7 +278,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.directory.Resolve(real.Frame, &real, 0)
+		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, 0)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {

@@ -380,6 +380,6 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 func BenchmarkRoute(b *testing.B) {
 	f := New(parse(b, "topology: {generate: {fat-tree: {k: 16}}}\n"))
 	for b.Loop() {
-		f.route(nil, nil)
+		f.setTables(nil, nil)
 	}
 }

@@ -21,8 +21,8 @@ import (
 func (f *Fabric) waysTo(t testing.TB, router, address string) string {
 	t.Helper()
 	n, _ := f.Plan.Node(router)
-	number, ok := f.routers.numbers[netip.MustParseAddr(address)]
-	if !ok {
+	number := f.topology.Number(netip.MustParseAddr(address))
+	if number == 0 {
 		t.Fatalf("nobody has %s", address)
 	}
 	sw := f.Switches[n]
@@ -31,7 +31,7 @@ func (f *Fabric) waysTo(t testing.TB, router, address string) string {
 	for i, p := range sw.Table().Groups[route.Group] {
 		way := f.Plan.Nodes[n].Ports[p].Name
 		if !route.Direct {
-			e := f.endpoints[route.Via[i].Endpoint]
+			e := f.topology.Endpoints[route.Via[i].Endpoint]
 			way += ">" + f.Plan.PortName(e.Node, e.Port)
 		}
 		ways = append(ways, way)
@@ -327,7 +327,7 @@ func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 		}
 	}
 	n, i, _ := f.Plan.Endpoint("s3:s2")
-	if mac := f.mac(plan.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
+	if mac := f.topology.MAC(plan.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
 		t.Errorf("pause frames of s3 came from %v, not from %v", from, mac)
 	}
 	if culprit, victim := result(t, f, "culprit"), result(t, f, "victim"); culprit.Goodput < 90e6 || culprit.Goodput > 100e6 || victim.Goodput > 150e6 {

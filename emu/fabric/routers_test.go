@@ -465,7 +465,7 @@ func drawRouters(t *rapid.T) string {
 // that have to answer, to cut packets and to report what they cannot forward.
 func TestRouters_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	checkWorkers(t, drawRouters, func(f *Fabric) {
-		if f.routers == nil {
+		if !f.topology.Routed() {
 			return
 		}
 		inboxes(f)
@@ -637,7 +637,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		for _, version := range []uint8{4, 6} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = c.to, version, 64, wire.EthernetHeader, 100
-			f.setFirstHop(n, p)
+			f.topology.SetFirstHop(n, p)
 			f.Switches[n].Originate(0, p)
 		}
 		finish(t, f)
@@ -646,10 +646,10 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		}
 		// To no station, and to a router's port: neither panics, and both are accounted
 		// for.
-		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.endpoints) - 1)} {
+		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.topology.Endpoints) - 1)} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100
-			f.setFirstHop(n, p)
+			f.topology.SetFirstHop(n, p)
 			f.Switches[n].Originate(f.Now(), p)
 		}
 		finish(t, f)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/routing"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/switches"
@@ -223,7 +224,7 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var table switches.Table
-	var ways []fabric.Way
+	var ways []routing.Way
 	if !s.do(w, func() {
 		table = s.lab.fabric.Switches[n].Table()
 		if lab.Nodes[n].Router != nil {
@@ -262,7 +263,7 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 }
 
 // routerTable returns the table of a router.
-func (s *server) routerTable(n int, ways []fabric.Way) Table {
+func (s *server) routerTable(n int, ways []routing.Way) Table {
 	lab := s.lab.plan
 	out := Table{Switch: lab.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
 	for _, way := range ways {

@@ -1,4 +1,4 @@
-package fabric
+package routing
 
 import (
 	"math"
@@ -26,7 +26,7 @@ const unplaced = -1
 // ones. Longer computed routes override a prefix; nothing overrides a route to
 // hosts.
 func (s *statics) add() {
-	for _, r := range s.fabric.Plan.Nodes[s.node].Static {
+	for _, r := range s.topology.plan.Nodes[s.node].Static {
 		made := map[int]uint16{} // by the number of a search, or unplaced
 		for _, p := range r.Prefixes {
 			if index := s.route(&r, 0, unplaced, made); index != router.NoRoute {
