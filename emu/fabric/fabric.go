@@ -282,11 +282,11 @@ func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 // Neighbours returns the next hops of a station's packets on its link.
 func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(s.end()) }
 
-// Ways returns the paths of a router to all subnets and by all its static
+// Routes returns the routes of a router to all subnets and all its static
 // routes, ordered by address.
-func (f *Fabric) Ways(node int) []routing.Way {
+func (f *Fabric) Routes(node int) []routing.Route {
 	sw := f.Switches[node]
-	return f.topology.Ways(node, routing.Table{Node: node, Forwarding: sw.Table(), Routing: sw.Routing()})
+	return f.topology.Routes(node, routing.Table{Node: node, Forwarding: sw.Table(), Routing: sw.Routing()})
 }
 
 // Now returns the emulated time that the fabric has reached.

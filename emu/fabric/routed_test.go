@@ -17,9 +17,9 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// waysTo returns a router's ways to a known address, by the ports in its group
-// and, behind >, the next hop.
-func (f *Fabric) waysTo(t testing.TB, router, address string) string {
+// hopsTo returns a router's next hops to a known address, by the ports in its group
+// and, behind >, the port of the next router.
+func (f *Fabric) hopsTo(t testing.TB, router, address string) string {
 	t.Helper()
 	n, _ := f.Plan.Node(router)
 	number := f.topology.Number(netip.MustParseAddr(address))
@@ -28,16 +28,16 @@ func (f *Fabric) waysTo(t testing.TB, router, address string) string {
 	}
 	sw := f.Switches[n]
 	route := sw.Routing().Table.Routes[sw.Routing().Table.Known[number]]
-	var ways []string
+	var hops []string
 	for i, p := range sw.Table().Groups[route.Group] {
-		way := f.Plan.Nodes[n].Ports[p].Name
+		hop := f.Plan.Nodes[n].Ports[p].Name
 		if !route.Direct {
 			e := f.topology.Endpoints[route.Via[i].Endpoint]
-			way += ">" + f.Plan.PortName(e.Node, e.Port)
+			hop += ">" + f.Plan.PortName(e.Node, e.Port)
 		}
-		ways = append(ways, way)
+		hops = append(hops, hop)
 	}
-	return strings.Join(ways, " ")
+	return strings.Join(hops, " ")
 }
 
 // TestRouters_LosePacketsOnlyUntilTheyReroute: routers leave out links that are down, as
@@ -60,7 +60,7 @@ workload:
 	ms := units.Millisecond
 	stops := []units.Time{10*ms - 1, 15*ms - 1, 15 * ms, 35 * ms, 60 * ms}
 	both := "spine1>spine1:leaf1 spine2>spine2:leaf1"
-	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
+	hops := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
 		f, err := newParallel(p, n)
@@ -72,8 +72,8 @@ workload:
 			if err := f.Run(context.Background(), stop); err != nil {
 				t.Fatal(err)
 			}
-			if w := f.waysTo(t, "leaf1", "10.0.1.2"); w != ways[i] {
-				t.Errorf("%d workers, at %v: leaf1 has the ways %q, want %q", n, stop, w, ways[i])
+			if h := f.hopsTo(t, "leaf1", "10.0.1.2"); h != hops[i] {
+				t.Errorf("%d workers, at %v: leaf1 has the next hops %q, want %q", n, stop, h, hops[i])
 			}
 			got = append(got, outcome(f)...)
 			if a := f.Accounts(); !a.Balanced() || a.Drops["link-down"] > 0 != (i > 0) {

@@ -100,17 +100,17 @@ func drawAny(t *rapid.T) string {
 	if !rapid.Bool().Draw(t, "several ways") {
 		return drawLab(t)
 	}
-	text := drawWays(t)
+	text := drawPaths(t)
 	if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return text
 }
 
-// drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in all
+// drawPaths makes a leaf-spine fabric or a fat-tree whose switches choose in all
 // ways, have static routes, and react to links that fail. All links are alike,
 // without random settings, so that packets meet at one instant.
-func drawWays(t *rapid.T) string {
+func drawPaths(t *rapid.T) string {
 	generator, switchNames := "fat-tree: {k: 4, %s}", []string{"edge", "agg"}
 	links := []string{"edge1:agg1", "agg2:edge2", "agg4:core3", "core1:agg5", "edge3:agg3"}
 	if rapid.Bool().Draw(t, "leaf-spine") {

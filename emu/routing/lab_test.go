@@ -66,7 +66,7 @@ func (l *lab) toHost(t testing.TB, sw, host string) string {
 }
 
 // toAddress returns a router's next hops to a known address, by the ports in its group
-// and, behind >, the next hop.
+// and, behind >, the port of the next router.
 func (l *lab) toAddress(t testing.TB, router, address string) string {
 	t.Helper()
 	n, _ := l.plan.Node(router)
@@ -93,18 +93,18 @@ func (l *lab) listed(t testing.TB, router string) map[string]string {
 	t.Helper()
 	n, _ := l.plan.Node(router)
 	all := map[string]string{}
-	for _, w := range l.Ways(n, l.table(t, router)) {
+	for _, r := range l.Routes(n, l.table(t, router)) {
 		text := ""
-		for i, p := range w.Ports {
+		for i, p := range r.Ports {
 			text += " " + l.plan.Nodes[n].Ports[p].Name
-			if w.Weights != nil {
-				text += fmt.Sprintf("*%d", w.Weights[i])
+			if r.Weights != nil {
+				text += fmt.Sprintf("*%d", r.Weights[i])
 			}
 		}
-		if w.Static {
+		if r.Static {
 			text += " static"
 		}
-		all[w.To.String()] = strings.TrimPrefix(text, " ")
+		all[r.To.String()] = strings.TrimPrefix(text, " ")
 	}
 	return all
 }

@@ -71,7 +71,7 @@ type pathComputer struct {
 	searches [][]int        // routers on the path from each node, -1 if there is no path
 	searchOf map[string]int // number of a search by its roots
 
-	key   []byte // of the ways in found
+	key   []byte // of the paths in found
 	found []found
 }
 

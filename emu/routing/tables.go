@@ -168,7 +168,7 @@ func (t *tables) static() {
 			continue
 		}
 		for _, r := range t.plan.Nodes[n].Static {
-			var alive []plan.Way
+			var alive []plan.NextHop
 			for _, w := range r.Via {
 				if l := t.plan.Nodes[n].Ports[w.Port].Link; l >= 0 && t.isUsable(l) {
 					alive = append(alive, w)
@@ -185,27 +185,27 @@ func (t *tables) static() {
 	}
 }
 
-// replicate lists each way as often as its weight requires (WCMP: Zhou et al.,
+// replicate lists each next hop as often as its weight requires (WCMP: Zhou et al.,
 // EuroSys 2014, §3), in the fewest copies that keep the proportions. Copies of
-// one way are spread out, so that round-robin does not send bursts: each turn
-// goes to the way that lags most behind its share, or to the first one of
+// one are spread out, so that round-robin does not send bursts: each turn
+// goes to the one that lags most behind its share, or to the first one of
 // several.
-func replicate(ways []plan.Way) []uint16 {
+func replicate(hops []plan.NextHop) []uint16 {
 	divisor, sum := 0, 0
-	for _, w := range ways {
-		divisor, sum = gcd(divisor, w.Weight), sum+w.Weight
+	for _, h := range hops {
+		divisor, sum = gcd(divisor, h.Weight), sum+h.Weight
 	}
-	lag := make([]int, len(ways))
+	lag := make([]int, len(hops))
 	ports := make([]uint16, sum/divisor)
 	for i := range ports {
 		next := 0
-		for j, w := range ways {
-			if lag[j] += w.Weight; lag[j] > lag[next] {
+		for j, h := range hops {
+			if lag[j] += h.Weight; lag[j] > lag[next] {
 				next = j
 			}
 		}
 		lag[next] -= sum
-		ports[i] = uint16(ways[next].Port)
+		ports[i] = uint16(hops[next].Port)
 	}
 	return ports
 }
