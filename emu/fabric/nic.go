@@ -164,8 +164,8 @@ func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device))
 // driver of the wall clock calls it itself.
 func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {
-		for _, p := range s.processes {
-			p.engine.StopProcesses()
+		for _, p := range s.Processes {
+			p.Engine.StopProcesses()
 		}
 	}
 }
