@@ -28,9 +28,9 @@ func (f *Fabric) addClasses(n int) {
 	c := &port.Chassis{Map: node.QoS.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.QoS.Pause, CutThrough: node.QoS.CutThrough}
 	if sw := f.Switches[n]; sw != nil {
 		sw.SetChassis(c)
-		if forward := c.Forward; f.routers != nil {
+		if forward := c.Forward; f.topology.Routed() {
 			c.Forward = func(now units.Time, p *packet.Packet) {
-				f.turn(p)
+				f.topology.TurnRound(p)
 				forward(now, p)
 			}
 		}
@@ -72,7 +72,7 @@ func (f *Fabric) peerCredits(node, port int) (peer credit.Configs) {
 // with the numbers of the node and the port.
 func (f *Fabric) controlMAC(node, port int) wire.MAC {
 	if f.Plan.Nodes[node].Router != nil {
-		return f.mac(plan.End{Node: node, Port: port})
+		return f.topology.MAC(plan.End{Node: node, Port: port})
 	}
 	return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port)
 }

@@ -123,11 +123,10 @@ func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
 
 func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 	f := h.station.fabric
-	e, ok := f.directory.byIP[a]
+	end, ok := f.topology.PortOf(a)
 	if !ok {
 		return found, false
 	}
-	end := f.endpoints[e]
 	s := f.stations[end.Node][end.Port]
 	if s == nil || s == h.station || s.edge == nil || s.edge.chosen.Name != h.chosen.Name {
 		return found, false
@@ -145,7 +144,7 @@ func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 		s.Port.Discard(now, p, fate)
 		return
 	}
-	if dst, src := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
+	if dst, src := p.MACs(); dst != s.MAC && s.fabric.topology.Routed() {
 		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {
 			p.Dst.Put(p.Frame)

@@ -11,7 +11,7 @@ import (
 // script carries out the events of the plan that concern one shard, in order. A
 // direction of a link between two shards concerns both, and the state of a link
 // concerns all: their flows may stall. Where nodes have their own engines, these
-// reach the same point first (Shard.runFenced).
+// reach the same point first (parallel.Shard.Fence).
 type script struct {
 	fabric *Fabric
 	shard  *Shard
@@ -21,8 +21,8 @@ type script struct {
 
 func (f *Fabric) addEvents() {
 	for _, shard := range f.Shards {
-		if shard.parallel && (len(f.Plan.Events) > 0 || f.rerouting != nil) {
-			shard.fence()
+		if len(f.Plan.Events) > 0 || f.rerouting != nil {
+			shard.Fence()
 		}
 		s := &script{fabric: f, shard: shard}
 		for i := range f.Plan.Events {

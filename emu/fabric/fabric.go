@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/weftlab/weft/emu/parallel"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/routing"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -27,14 +29,12 @@ type Fabric struct {
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
 
-	processOf  []*process // by node
-	workers    *workerPool
+	processOf  []*parallel.Process // by node
+	workers    *parallel.Workers
 	ports      [][]*port.Port // by node and port
 	stations   [][]*Station   // by node and port; nil for switches
 	lookahead  units.Time     // between shards
-	directory  Directory
-	endpoints  []plan.End // stations, then the ports of routers
-	routers    *routers   // nil without routers
+	topology   *routing.Topology
 	flowEnds   [][2]*Station
 	nics       []*nic     // in the order of nodes and ports
 	transfers  []transfer // by transfer of the plan
@@ -83,12 +83,16 @@ func NewParallel(p *plan.Plan, workers int) (*Fabric, error) {
 
 // newParallel is NewParallel for a lab of any size and at least one worker.
 func newParallel(p *plan.Plan, workers int) (*Fabric, error) {
-	number, shardOf, n := processesOf(p, workers)
+	number, shardOf, n := parallel.Processes(p, workers)
 	if len(shardOf) == 1 {
 		return NewSharded(p, 1)
 	}
-	shards, processes := newWorkers(n, shardOf, coloursOf(p, number))
-	processOf := make([]*process, len(p.Nodes))
+	made, processes := parallel.NewProcesses(n, shardOf, parallel.Colours(p, number))
+	shards := make([]*Shard, n)
+	for i, s := range made {
+		shards[i] = newShard(s)
+	}
+	processOf := make([]*parallel.Process, len(p.Nodes))
 	for node, i := range number {
 		processOf[node] = processes[i]
 	}
@@ -99,32 +103,31 @@ func newParallel(p *plan.Plan, workers int) (*Fabric, error) {
 // shards are for the wall clock. It fails if the plan cannot be cut into that many
 // parts, and in the cases in which NewParallel fails.
 func NewSharded(p *plan.Plan, n int) (*Fabric, error) {
-	shardOf, err := partition(p, n)
+	shardOf, err := parallel.Partition(p, n)
 	if err != nil {
 		return nil, err
 	}
 	shards := newShards(n)
-	processOf := make([]*process, len(p.Nodes))
+	processOf := make([]*parallel.Process, len(p.Nodes))
 	for node, s := range shardOf {
-		processOf[node] = shards[s].processes[0]
+		processOf[node] = shards[s].Processes[0]
 	}
 	return build(p, shards, processOf)
 }
 
-func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error) {
+func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabric, error) {
 	f := &Fabric{
 		Plan: p, Shards: shards, processOf: processOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
-		stations: make([][]*Station, len(p.Nodes)), directory: newDirectory(), watches: map[*port.Port]*watch{},
+		stations: make([][]*Station, len(p.Nodes)), topology: routing.NewTopology(p), watches: map[*port.Port]*watch{},
 	}
 	for _, s := range shards {
 		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
 	}
-	f.workers = newCrew(f)
+	f.workers = f.newWorkers()
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
-	f.addRouters()
 	for l := range p.Links {
 		f.addLink(l)
 	}
@@ -154,9 +157,9 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 	f.guard.pauses = f.findPauses()
 	f.addRerouting()
 	if f.rerouting == nil {
-		f.route(nil, nil)
+		f.setTables(nil, nil)
 	} else {
-		f.route(nil, f.rerouting[0].usable)
+		f.setTables(nil, f.rerouting[0].links.Usable)
 	}
 	f.addEvents()
 	for i := range p.Flows {
@@ -212,11 +215,9 @@ func (f *Fabric) addStamps() {
 }
 
 func (f *Fabric) addStation(n, i int) *Station {
-	node := &f.Plan.Nodes[n]
 	s := newStation(f, packet.Endpoint(len(f.Stations)), n, i)
 	f.Stations = append(f.Stations, s)
 	f.stations[n][i] = s
-	f.directory.add(s.ID, s.MAC, node.Ports[i].Addresses)
 	return s
 }
 
@@ -233,12 +234,12 @@ func (f *Fabric) addLink(l int) {
 		from := f.ports[end.Node][end.Port]
 		near, away := f.processOf[end.Node], f.processOf[far.Node]
 		switch delay := f.Plan.ShortestDelay(l, d); {
-		case near.shard != away.shard:
+		case near.Shard != away.Shard:
 			f.lookahead = min(f.lookahead, delay)
 		case near != away:
-			near.shard.lookahead = min(near.shard.lookahead, delay)
+			near.Shard.Lookahead = min(near.Shard.Lookahead, delay)
 		}
-		dir[d] = from.Cable(f.ports[far.Node][far.Port], near.side(), away.side(), near.shard.mailbox(away.shard), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
+		dir[d] = from.Cable(f.ports[far.Node][far.Port], near.End(), away.End(), f.ShardOf(end.Node).mailbox(f.ShardOf(far.Node)), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d])
 		if deep := f.Plan.Nodes[far.Node].QoS; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
@@ -248,7 +249,7 @@ func (f *Fabric) addLink(l int) {
 		case node.Kind != plan.Switch:
 			dir[d].Reads(packet.Delivered)
 		}
-		near.join(dir[d], away)
+		near.Join(dir[d], away)
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)
@@ -261,13 +262,25 @@ const cached = 1024
 // addPrefetching makes processes prefetch their ports, if there are too many of them to stay
 // in the cache.
 func (f *Fabric) addPrefetching() {
-	if !f.Shards[0].parallel || portsOf(f.Plan) <= cached {
+	if !f.Shards[0].IsParallel() || portsOf(f.Plan) <= cached {
 		return
 	}
-	for n, ports := range f.ports {
-		p := f.processOf[n]
-		p.ports = append(p.ports, ports...)
+	for p, ports := range f.portsByProcess() {
+		p.Parts, p.Prefetch = len(ports), func() {
+			for _, port := range ports {
+				port.PrefetchAll()
+			}
+		}
 	}
+}
+
+// portsByProcess returns the ports of the nodes of each process.
+func (f *Fabric) portsByProcess() map[*parallel.Process][]*port.Port {
+	of := map[*parallel.Process][]*port.Port{}
+	for n, ports := range f.ports {
+		of[f.processOf[n]] = append(of[f.processOf[n]], ports...)
+	}
+	return of
 }
 
 // Port returns the port of a node, by their indices in the plan.
@@ -278,15 +291,22 @@ func (f *Fabric) Station(node, index int) *Station { return f.stations[node][ind
 
 // Endpoints returns the port of each packet.Endpoint: the ports of hosts, then
 // the ports of routers.
-func (f *Fabric) Endpoints() []plan.End { return f.endpoints }
+func (f *Fabric) Endpoints() []plan.End { return f.topology.Endpoints }
 
-// Directory returns the directory of all addresses.
-func (f *Fabric) Directory() *Directory { return &f.directory }
+// Neighbours returns the next hops of a station's packets on its link.
+func (f *Fabric) Neighbours(s *Station) routing.Neighbours { return f.topology.Neighbours(s.end()) }
+
+// Routes returns the routes of a router to all subnets and all its static
+// routes, ordered by address.
+func (f *Fabric) Routes(node int) []routing.Route {
+	sw := f.Switches[node]
+	return f.topology.Routes(node, routing.Table{Node: node, Forwarding: sw.Table(), Routing: sw.Routing()})
+}
 
 // Now returns the emulated time that the fabric has reached.
 func (f *Fabric) Now() (now units.Time) {
 	for _, s := range f.Shards {
-		now = max(now, s.now())
+		now = max(now, s.Now())
 	}
 	return now
 }
@@ -295,10 +315,10 @@ func (f *Fabric) Now() (now units.Time) {
 func (f *Fabric) nowAt(node int) units.Time { return f.engineOf(node).Now() }
 
 // engineOf returns the engine of a node.
-func (f *Fabric) engineOf(node int) *sim.Engine { return f.processOf[node].engine }
+func (f *Fabric) engineOf(node int) *sim.Engine { return f.processOf[node].Engine }
 
 // ShardOf returns the shard that a node belongs to.
-func (f *Fabric) ShardOf(node int) *Shard { return f.processOf[node].shard }
+func (f *Fabric) ShardOf(node int) *Shard { return f.Shards[f.processOf[node].Shard.Number] }
 
 // Exchange hands over everything between processes and shards. None of them may
 // run meanwhile.
@@ -308,7 +328,7 @@ func (f *Fabric) Exchange() {
 	}
 	for _, s := range f.Shards {
 		s.Collect()
-		s.rest()
+		s.Rest()
 	}
 }
 
@@ -316,7 +336,7 @@ func (f *Fabric) Exchange() {
 // count depends on the number of workers and on who is watching.
 func (f *Fabric) Events() (n uint64) {
 	for _, s := range f.Shards {
-		n += s.fired()
+		n += s.Fired()
 	}
 	return n
 }
@@ -388,7 +408,7 @@ func (f *Fabric) hasCredits(link int) bool {
 func (f *Fabric) lookaheadOf(link int) units.Time {
 	ends := f.Plan.Links[link].Ends
 	if s := f.ShardOf(ends[0].Node); s == f.ShardOf(ends[1].Node) {
-		return s.lookahead
+		return s.Lookahead
 	}
 	return f.lookahead
 }

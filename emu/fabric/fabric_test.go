@@ -3,7 +3,6 @@ package fabric
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -143,40 +142,6 @@ func TestRun_AccountsForEveryPacket(t *testing.T) {
 	})
 }
 
-// TestFatTree_UsesAllShortestPaths: in a fat-tree every host reaches every other, over a
-// shortest path, and all equal paths are used.
-func TestFatTree_UsesAllShortestPaths(t *testing.T) {
-	f := New(parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4}}}\n"))
-	p := f.Plan
-	for n, sw := range f.Switches {
-		if sw == nil {
-			continue
-		}
-		table := sw.Table()
-		for id, st := range f.Stations {
-			group := table.Groups[table.Route[id]]
-			if len(group) == 0 {
-				t.Errorf("%s has no way to %s", p.Nodes[n].Name, p.Nodes[st.Node].Name)
-			}
-			// The pod decides: edge and aggregation switches have two ways up
-			// and one down, the core has one to each pod.
-			if name := p.Nodes[n].Name; strings.HasPrefix(name, "core") && len(group) != 1 {
-				t.Errorf("%s has %d ways to %s, want 1", name, len(group), p.Nodes[st.Node].Name)
-			}
-		}
-	}
-	// h1 and h16 are in different pods: 2 paths up from the edge, each with 2 to the core.
-	edge, _ := p.Node("edge1")
-	to, _ := p.Node("h16")
-	for id, st := range f.Stations {
-		if st.Node == to {
-			if g := f.Switches[edge].Table().Groups[f.Switches[edge].Table().Route[id]]; len(g) != 2 {
-				t.Errorf("edge1 has %d ways to h16, want 2", len(g))
-			}
-		}
-	}
-}
-
 // sink is a real host that keeps what is delivered to it.
 type sink struct {
 	pool *packet.Pool
@@ -222,41 +187,6 @@ func TestBroadcast_ReachesEveryHostOnce(t *testing.T) {
 	}
 }
 
-// TestDirectory_ResolvesByMACThenIP: a frame goes to its MAC if that is known, else to its IP
-// address, else everywhere.
-func TestDirectory_ResolvesByMACThenIP(t *testing.T) {
-	f := New(parse(t, `
-topology: {generate: {star: {hosts: 4}}}
-workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s, ip: 6}}]
-`))
-	e := &encoder{fabric: f}
-	frame := func(dst packet.Endpoint, v uint8) *packet.Packet {
-		m := &packet.Packet{Flow: int32(v)/2 - 2, Src: f.Stations[0].MAC, Dst: f.Stations[dst].MAC, Dest: dst, Version: v, Ether: map[uint8]uint16{4: 0x0800, 6: 0x86dd}[v], Proto: 17, TTL: 64, Size: 200, SrcPort: 1, DstPort: 2}
-		b := e.frame(m)
-		p := f.Shards[0].Pool.NewFrame(len(b))
-		copy(p.Frame, b)
-		return p
-	}
-	for _, v := range []uint8{4, 6} {
-		p := frame(2, v)
-		p.Parse()
-		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
-			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
-		}
-		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC that the host made up
-		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
-			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
-		}
-		p.Frame[int(p.L3)+map[uint8]int{4: 19, 6: 39}[v]] = 0xee
-		if got := f.directory.Resolve(p.Frame, p, 0); got != packet.Flood {
-			t.Errorf("IPv%d: unknown MAC and address resolve to %d, want everybody", v, got)
-		}
-	}
-	if mac, ok := f.directory.MAC(netip.MustParseAddr("10.0.0.3")); !ok || mac != f.Stations[2].MAC {
-		t.Errorf("MAC of 10.0.0.3 is %x, %v", mac, ok)
-	}
-}
-
 // TestModelledPacket_HashesLikeItsBytes: the encoder's bytes of a modelled packet parse to the
 // same fields and the same flow hash.
 func TestModelledPacket_HashesLikeItsBytes(t *testing.T) {
@@ -278,7 +208,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.directory.Resolve(real.Frame, &real, 0)
+		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, 0)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {

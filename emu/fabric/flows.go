@@ -35,12 +35,9 @@ func (f *Fabric) addFlow(i int) {
 		version, ether = 6, wire.EtherTypeIPv6
 	}
 	t := packet.Packet{
-		Size: header + flow.Size, Dest: to.ID, Flow: int32(i), Src: from.MAC, Dst: f.mac(first),
+		Size: header + flow.Size, Dest: f.topology.Endpoint(first), To: f.topology.Number(dst), Flow: int32(i), Src: from.MAC, Dst: f.topology.MAC(first),
 		SrcPort: firstModelledPort + uint16(i%(1<<16-firstModelledPort)), DstPort: modelledPort,
 		L3: wire.EthernetHeader, Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
-	}
-	if f.routers != nil {
-		t.Dest, t.To = f.routers.ends[first.Node][first.Port], f.routers.numbers[dst]
 	}
 	if flow.ECT {
 		t.TOS |= wire.ECT0
@@ -62,27 +59,8 @@ func (f *Fabric) addFlow(i int) {
 // and the port that its packets go to first. The plan has been checked to have
 // a path.
 func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
-	if f.routers == nil {
-		from, to = f.flowEnd(a, v6), f.flowEnd(b, v6)
-		return from, to, plan.End{Node: to.Node, Port: to.Index}
-	}
-	x, y, first, ok := f.routers.reach.Path(a, b, v6)
-	if !ok {
-		panic("a plan with traffic without a path from " + f.Plan.Nodes[a].Name + " to " + f.Plan.Nodes[b].Name)
-	}
+	x, y, first := f.topology.Path(a, b, v6)
 	return f.stations[x.Node][x.Port], f.stations[y.Node][y.Port], first
-}
-
-// flowEnd returns the station of a host for one family; the plan has been
-// checked to have one.
-func (f *Fabric) flowEnd(node int, v6 bool) *Station {
-	for i, s := range f.stations[node] {
-		p := &f.Plan.Nodes[node].Ports[i]
-		if _, ok := plan.AddressOf(p, v6); ok && p.Link >= 0 {
-			return s
-		}
-	}
-	panic("a plan with a flow of a host without an address: " + f.Plan.Nodes[node].Name)
 }
 
 // hashWord folds an address as Parse does for real packets, so that a modelled

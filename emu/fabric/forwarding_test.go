@@ -154,7 +154,7 @@ workload:
 // instant, and that order does not depend on captures.
 func TestCaptures_ChangeNoPaths(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := parse(t, drawWays(rt))
+		p := parse(t, drawPaths(rt))
 		seen, unseen := New(p), New(p)
 		for n, node := range seen.ports {
 			for i := range node {

@@ -116,10 +116,8 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 		if remarks[protocol].Ether != 0 {
 			mac = to.MAC
 		}
-		p.Src, p.Dst, p.Dest = from.MAC, mac, f.directory.byMAC[mac]
-		if f.routers != nil {
-			p.To = f.routers.numbers[m.To]
-		}
+		p.Src, p.Dst, p.To = from.MAC, mac, f.topology.Number(m.To)
+		p.Dest, _ = f.topology.Directory.Find(mac, m.To, from.ID)
 		from.Originate(0, p)
 	}
 	if err := f.Run(context.Background(), units.Never); err != nil {

@@ -62,29 +62,18 @@ func (f *Fabric) addNIC(s *Station) error {
 
 // pathTo returns where a station's packets to an address go.
 func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
-	mac, ok := f.Neighbours(s).MAC(to)
-	if !ok {
-		return nicemu.Path{}, false
-	}
-	path := nicemu.Path{MAC: mac}
-	if path.Dest, ok = f.directory.byMAC[mac]; !ok {
-		return path, false
-	}
-	if f.routers != nil {
-		path.To = f.routers.numbers[to]
-	}
-	return path, true
+	hop, ok := f.Neighbours(s).FirstHop(to)
+	return nicemu.Path(hop), ok
 }
 
 // tripTo returns the path from a station to an address and back, as a rate control
 // needs it when a flow begins.
 func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
 	f := s.fabric
-	e, ok := f.directory.byIP[to]
+	end, ok := f.topology.PortOf(to)
 	if !ok {
 		return cc.Path{}
 	}
-	end := f.endpoints[e]
 	return s.trip(f.stations[end.Node][end.Port], size, ack)
 }
 
@@ -175,8 +164,8 @@ func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device))
 // driver of the wall clock calls it itself.
 func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {
-		for _, p := range s.processes {
-			p.engine.StopProcesses()
+		for _, p := range s.Processes {
+			p.Engine.StopProcesses()
 		}
 	}
 }

@@ -393,11 +393,10 @@ func (f *Fabric) addPath(s *QPStatus, n *nic, attr *qp.Attr, x *nicemu.QPStatus)
 
 // holderOf returns the name of the port with an address, "" if there is none.
 func (f *Fabric) holderOf(a netip.Addr) string {
-	e, ok := f.directory.byIP[a]
+	end, ok := f.topology.PortOf(a)
 	if !ok {
 		return ""
 	}
-	end := f.endpoints[e]
 	return f.Plan.PortName(end.Node, end.Port)
 }
 

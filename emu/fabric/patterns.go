@@ -481,12 +481,12 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 	v6 := t.IPv6()
 	a, _ := f.trafficAddress(from.Node, v6)
 	b, _ := f.trafficAddress(to.Node, v6)
-	way, ok := f.pathTo(from, b)
+	path, ok := f.pathTo(from, b)
 	if !ok {
 		return ""
 	}
 	p := packet.Packet{
-		Dest: way.Dest, To: way.To, Proto: wire.ProtoUDP, SrcPort: r.SrcPort, DstPort: roce.Port, Version: 4, L3: wire.EthernetHeader,
+		Dest: path.Dest, To: path.To, Proto: wire.ProtoUDP, SrcPort: r.SrcPort, DstPort: roce.Port, Version: 4, L3: wire.EthernetHeader,
 	}
 	if v6 {
 		p.Version = 6
@@ -505,10 +505,10 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 	if v6 && t.RDMA == nil {
 		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1)
 	}
-	var path []string
+	var names []string
 	node, out := from.Node, from.Index
 	for range len(f.Plan.Nodes) {
-		path = append(path, f.Plan.PortName(node, out))
+		names = append(names, f.Plan.PortName(node, out))
 		x := &f.Plan.Nodes[node].Ports[out]
 		far := f.Plan.Links[x.Link].Ends[1-x.End]
 		sw := f.Switches[far.Node]
@@ -517,7 +517,7 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 		}
 		next, fixed := sw.Way(f.ports[far.Node][far.Port], &p)
 		if !fixed {
-			path = append(path, "several")
+			names = append(names, "several")
 			break
 		}
 		if next == nil {
@@ -525,5 +525,5 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 		}
 		node, out = far.Node, next.Index
 	}
-	return strings.Join(path, " ")
+	return strings.Join(names, " ")
 }

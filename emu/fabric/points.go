@@ -80,12 +80,7 @@ func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *pa
 
 // isOnLink reports whether frames reach a station without routers.
 func (h *pointHost) isOnLink(s *Station) bool {
-	f := h.fabric
-	if f.routers == nil {
-		return true
-	}
-	d := f.routers.reach.Domain
-	return d[h.node][h.port] == d[s.Node][s.Index]
+	return h.fabric.topology.OnLink(plan.End{Node: h.node, Port: h.port}, s.end())
 }
 
 // send implements congestion.Env.Send.
@@ -112,9 +107,9 @@ func (h *pointHost) send(p *packet.Packet) {
 		return
 	}
 	if p.ID == 0 {
-		p.ID = uint64(len(f.endpoints)+h.node)<<40 | sw.Originated() + 1
+		p.ID = uint64(len(f.topology.Endpoints)+h.node)<<40 | sw.Originated() + 1
 	}
-	f.setFirstHop(h.node, p)
+	f.topology.SetFirstHop(h.node, p)
 	sw.Originate(now, p)
 }
 
@@ -124,7 +119,7 @@ func (h *pointHost) send(p *packet.Packet) {
 func (h *pointHost) sound(p *packet.Packet) bool {
 	f := h.fabric
 	switch {
-	case p.Dest != packet.Flood && (p.Dest < 0 || int(p.Dest) >= len(f.endpoints)):
+	case p.Dest != packet.Flood && (p.Dest < 0 || int(p.Dest) >= len(f.topology.Endpoints)):
 		return false
 	case p.Flow == packet.Protocol:
 		if p.Message.Protocol.Ether == 0 && (!p.Message.From.IsValid() || p.Message.From.Is4() != p.Message.To.Is4()) {

@@ -16,15 +16,20 @@ func TestPrefetch_CoversThePortsOfLargeFabrics(t *testing.T) {
 	}
 	for _, f := range []*Fabric{New(large), withWorkers(t, small, 1)} {
 		for _, p := range f.processOf {
-			if p != nil && len(p.ports) != 0 {
-				t.Fatalf("a process prefetches %d ports", len(p.ports))
+			if p != nil && p.Prefetch != nil {
+				t.Fatalf("a process prefetches %d ports", p.Parts)
 			}
 		}
 	}
 	f := withWorkers(t, large, 2)
+	of := f.portsByProcess()
 	for n, ports := range f.ports {
+		p := f.processOf[n]
+		if p.Prefetch == nil || p.Parts != len(of[p]) {
+			t.Fatalf("a process of %d ports prefetches %d", len(of[p]), p.Parts)
+		}
 		for _, port := range ports {
-			if !slices.Contains(f.processOf[n].ports, port) {
+			if !slices.Contains(of[p], port) {
 				t.Fatalf("port %s is not prefetched", port.Name)
 			}
 		}

@@ -281,52 +281,6 @@ events:
 	})
 }
 
-// TestStaticRoutes_TakePrecedenceByPrefixAndWeight: which route takes precedence, how weights
-// are laid out, and what is left when links die.
-func TestStaticRoutes_TakePrecedenceByPrefixAndWeight(t *testing.T) {
-	f := New(parse(t, `
-topology:
-  reroute: {after: 0}
-  generate: {leaf-spine: {spines: 3, leaves: 2, hosts-per-leaf: 4}}
-  nodes:
-    h8: {address: 10.0.0.200/16}
-    leaf1:
-      routes:
-        - {to: default, via: spine3}
-        - {to: 10.0.0.0/29, via: [{port: spine1, weight: 4}, {port: spine2, weight: 2}]}
-        - {to: 10.0.0.7/32, via: [{port: spine1, weight: 2}, {port: spine2, weight: 3}]}
-        - {to: h6, via: spine2}
-        - {to: h1, via: [h1]}
-`))
-	hosts := func() (ways []string) {
-		for _, h := range []string{"h1", "h2", "h5", "h6", "h7", "h8"} {
-			ways = append(ways, f.toHost(t, "leaf1", h))
-		}
-		return ways
-	}
-	for _, c := range []struct {
-		cut  string
-		want []string
-	}{
-		{"", []string{"h1", "h2", "spine1 spine2 spine1", "spine2", "spine2 spine1 spine2 spine1 spine2", "spine3"}},
-		{"leaf1:spine2", []string{"h1", "h2", "spine1", "spine1", "spine1", "spine3"}},
-		{"leaf1:spine1", []string{"h1", "h2", "spine3", "spine3", "spine3", "spine3"}},
-		{"leaf1:spine3", []string{"h1", "h2", "", "", "", ""}},
-	} {
-		if c.cut != "" {
-			f.change(t, c.cut, plan.Down)
-			f.advance(t, f.Now())
-		}
-		if diff := cmp.Diff(c.want, hosts()); diff != "" {
-			t.Errorf("without %s (-want +got):\n%s", c.cut, diff)
-		}
-	}
-	n, _ := f.Plan.Node("leaf2")
-	if table := f.Switches[n].Table(); table.IsStatic(table.Route[0]) {
-		t.Error("a switch has another's static routes")
-	}
-}
-
 // TestRoutingLoop_DropsPacketsAndAccountsForThem: packets in a routing loop are dropped, and
 // the accounts say so.
 func TestRoutingLoop_DropsPacketsAndAccountsForThem(t *testing.T) {
@@ -373,13 +327,5 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	want := Accounts{Originated: 2, Dropped: 2, Drops: map[string]uint64{"no-route": 1, "no-receiver": 1}}
 	if diff := cmp.Diff(want, a); diff != "" || !a.Balanced() {
 		t.Errorf("accounts (-want +got):\n%s", diff)
-	}
-}
-
-// BenchmarkRoute measures the computation of all tables of a fat-tree with 1024 hosts.
-func BenchmarkRoute(b *testing.B) {
-	f := New(parse(b, "topology: {generate: {fat-tree: {k: 16}}}\n"))
-	for b.Loop() {
-		f.route(nil, nil)
 	}
 }

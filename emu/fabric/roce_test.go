@@ -52,7 +52,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
 	r.BTH = roce.BTH{Opcode: roce.UC.With(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
 	r.Length = n
-	p.Dest, p.To = f.directory.Find(mac, dst, s.ID)
+	p.Dest, p.To = f.topology.Directory.Find(mac, dst, s.ID)
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
 	header := wire.IPv4Header
 	if dst.Is6() {
@@ -186,7 +186,7 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 		}
 		real := packet.Packet{Frame: frame}
 		real.Parse()
-		real.Dest = f.directory.Resolve(frame, &real, s.ID)
+		real.Dest = f.topology.Directory.Resolve(frame, &real, s.ID)
 		got := [...]any{real.Size, real.Dest, real.To, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.L3, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.To, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.L3, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if got != want {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -16,47 +17,27 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// waysTo returns a router's ways to a known address, by the ports in its group
-// and, behind >, the next hop.
-func (f *Fabric) waysTo(t testing.TB, router, address string) string {
+// hopsTo returns a router's next hops to a known address, by the ports in its group
+// and, behind >, the port of the next router.
+func (f *Fabric) hopsTo(t testing.TB, router, address string) string {
 	t.Helper()
 	n, _ := f.Plan.Node(router)
-	number, ok := f.routers.numbers[netip.MustParseAddr(address)]
-	if !ok {
+	number := f.topology.Number(netip.MustParseAddr(address))
+	if number == 0 {
 		t.Fatalf("nobody has %s", address)
 	}
 	sw := f.Switches[n]
 	route := sw.Routing().Table.Routes[sw.Routing().Table.Known[number]]
-	var ways []string
+	var hops []string
 	for i, p := range sw.Table().Groups[route.Group] {
-		way := f.Plan.Nodes[n].Ports[p].Name
+		hop := f.Plan.Nodes[n].Ports[p].Name
 		if !route.Direct {
-			e := f.endpoints[route.Via[i].Endpoint]
-			way += ">" + f.Plan.PortName(e.Node, e.Port)
+			e := f.topology.Endpoints[route.Via[i].Endpoint]
+			hop += ">" + f.Plan.PortName(e.Node, e.Port)
 		}
-		ways = append(ways, way)
+		hops = append(hops, hop)
 	}
-	return strings.Join(ways, " ")
-}
-
-// listed returns a router's ways as weft ps shows them.
-func (f *Fabric) listed(router string) map[string]string {
-	n, _ := f.Plan.Node(router)
-	all := map[string]string{}
-	for _, w := range f.Ways(n) {
-		text := ""
-		for i, p := range w.Ports {
-			text += " " + f.Plan.Nodes[n].Ports[p].Name
-			if w.Weights != nil {
-				text += fmt.Sprintf("*%d", w.Weights[i])
-			}
-		}
-		if w.Static {
-			text += " static"
-		}
-		all[w.To.String()] = strings.TrimPrefix(text, " ")
-	}
-	return all
+	return strings.Join(hops, " ")
 }
 
 // TestRouters_LosePacketsOnlyUntilTheyReroute: routers leave out links that are down, as
@@ -79,7 +60,7 @@ workload:
 	ms := units.Millisecond
 	stops := []units.Time{10*ms - 1, 15*ms - 1, 15 * ms, 35 * ms, 60 * ms}
 	both := "spine1>spine1:leaf1 spine2>spine2:leaf1"
-	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
+	hops := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
 		f, err := newParallel(p, n)
@@ -91,8 +72,8 @@ workload:
 			if err := f.Run(context.Background(), stop); err != nil {
 				t.Fatal(err)
 			}
-			if w := f.waysTo(t, "leaf1", "10.0.1.2"); w != ways[i] {
-				t.Errorf("%d workers, at %v: leaf1 has the ways %q, want %q", n, stop, w, ways[i])
+			if h := f.hopsTo(t, "leaf1", "10.0.1.2"); h != hops[i] {
+				t.Errorf("%d workers, at %v: leaf1 has the next hops %q, want %q", n, stop, h, hops[i])
 			}
 			got = append(got, outcome(f)...)
 			if a := f.Accounts(); !a.Balanced() || a.Drops["link-down"] > 0 != (i > 0) {
@@ -116,99 +97,10 @@ workload:
 	}
 }
 
-// diamond is r1 and r5 with three routers between them. Behind r5 is a plain
-// switch with three hosts.
-const diamond = `
-duration: 200ms
-topology:
-  reroute: {after: 0}
-  kinds: {switch: {address: auto, forwarding: %s}, link: {rate: 1Gbps, delay: 1us}}
-  nodes:
-    h1: {kind: host}
-    h2: {kind: host}
-    h3: {kind: host}
-    h4: {kind: host}
-    r1: {kind: switch, routes: [%s]}
-    r2: {kind: switch, routes: [%s]}
-    r3: {kind: switch}
-    r4: {kind: switch}
-    r5: {kind: switch, routes: [%s]}
-    s1: {kind: switch, address: none}
-  links:
-    - {endpoints: ["h1:eth0", "r1:1"]}
-    - {endpoints: ["r1:2", "r2:1"]}
-    - {endpoints: ["r1:3", "r3:1"]}
-    - {endpoints: ["r1:4", "r4:1"]}
-    - {endpoints: ["r2:2", "r5:2"]}
-    - {endpoints: ["r3:2", "r5:3"]}
-    - {endpoints: ["r4:2", "r5:4"]}
-    - {endpoints: ["r5:1", "s1:1"]}
-    - {endpoints: ["h2:eth0", "s1:2"]}
-    - {endpoints: ["h3:eth0", "s1:3"]}
-    - {endpoints: ["h4:eth0", "s1:4"]}
-workload: [%s]
-`
-
-// TestRouterStaticRoutes_TakePrecedenceByPrefixAndWeight: which route takes precedence, how
-// weights are laid out, and what is left when links die.
-func TestRouterStaticRoutes_TakePrecedenceByPrefixAndWeight(t *testing.T) {
-	f := New(parse(t, fmt.Sprintf(diamond, "ecmp", `
-      {to: 10.0.1.0/24, via: 3},
-      {to: 10.0.1.4/31, via: [{port: 2, weight: 4}, {port: 4, weight: 2}]},
-      {to: 10.0.0.0/16, via: 2},
-      {to: "h3:eth0", via: 4},
-      {to: h2, via: [2, 3]},
-      {to: default, via: 2}`, "", `{to: h4, via: 1}, {to: h3, via: 2}`, "")))
-	const r2, r3, r4 = "2>r2:1", "3>r3:1", "4>r4:1"
-	ways := func() (all []string) {
-		for _, a := range []string{"10.0.0.2", "10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4", "fd00::1:2", "fd00::1:3", "fd00::1:4", "10.255.0.4"} {
-			all = append(all, f.waysTo(t, "r1", a))
-		}
-		return all
-	}
-	computed := r2 + " " + r3 + " " + r4
-	for _, c := range []struct {
-		cut  string
-		want []string
-	}{
-		{"", []string{"1", r3, r2 + " " + r3, r4, r2 + " " + r4 + " " + r2, r2 + " " + r3, r4, computed, r4}},
-		{"r1:3", []string{"1", r2 + " " + r4, r2, r4, r2 + " " + r4 + " " + r2, r2, r4, r2 + " " + r4, r4}},
-		{"r1:2", []string{"1", r4, r4, r4, r4, r4, r4, r4, r4}},
-		{"r1:4", []string{"1", "", "", "", "", "", "", "", ""}},
-	} {
-		if c.cut != "" {
-			f.change(t, c.cut, plan.Down)
-			f.advance(t, f.Now())
-		}
-		if diff := cmp.Diff(c.want, ways()); diff != "" {
-			t.Errorf("without %s (-want +got):\n%s", c.cut, diff)
-		}
-		if c.cut == "" {
-			want := map[string]string{
-				"0.0.0.0/0": "2 static", "::/0": "2 static", "10.0.0.0/16": "2 static", "10.0.0.0/24": "1", "10.0.1.0/24": "3 static",
-				"10.0.1.4/31": "2*2 4*1 static", "10.0.1.2/32": "2 3 static", "fd00::1:2/128": "2 3 static", "10.0.1.3/32": "4 static", "fd00::1:3/128": "4 static",
-				"10.255.0.1/32": "", "10.255.0.2/32": "2", "10.255.0.3/32": "3", "10.255.0.4/32": "4", "10.255.0.5/32": "2 3 4",
-				"fd00::/112": "1", "fd00::1:0/112": "2 3 4",
-				"fd00:ffff::1/128": "", "fd00:ffff::2/128": "2", "fd00:ffff::3/128": "3", "fd00:ffff::4/128": "4", "fd00:ffff::5/128": "2 3 4",
-			}
-			if diff := cmp.Diff(want, f.listed("r1")); diff != "" {
-				t.Errorf("listed (-want +got):\n%s", diff)
-			}
-			// h4 is right behind the port; h3 is not behind r5:2, and r2 sends
-			// its packets back: it has only one shorter path.
-			for a, want := range map[string]string{"10.0.1.4": "1>h4:eth0", "10.0.1.3": "2>r2:2", "10.0.1.2": "1"} {
-				if got := f.waysTo(t, "r5", a); got != want {
-					t.Errorf("r5 to %s: %q, want %q", a, got, want)
-				}
-			}
-		}
-	}
-}
-
 // TestRouterStaticRoutes_CarryPacketsByWeight: packets follow static routes, by weight, and
 // packets to unknown addresses follow the prefixes; the TTL ends a loop.
 func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
-	f := New(parse(t, fmt.Sprintf(diamond, "round-robin", `{to: h4, via: [{port: 2, weight: 2}, {port: 4, weight: 1}]}, {to: 10.0.1.0/24, via: 3}, {to: default, via: 2}`, "", "",
+	f := New(parse(t, fmt.Sprintf(fabrictest.Diamond, "round-robin", `{to: h4, via: [{port: 2, weight: 2}, {port: 4, weight: 1}]}, {to: 10.0.1.0/24, via: 3}, {to: default, via: 2}`, "", "",
 		`{cbr: {from: h1, to: h4, rate: 24Mbps, size: 1000B, for: 100ms}}`)))
 	hosts := inboxes(f)
 	for _, to := range []string{"10.0.1.99", "10.77.0.1", "10.0.1.2"} {
@@ -230,7 +122,7 @@ func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
 		t.Errorf("h2 got %d packets", len(hosts[1].got))
 	}
 
-	f = New(parse(t, fmt.Sprintf(diamond, "ecmp", `{to: h2, via: 2}`, `{to: h2, via: 1}`, "", "{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}")))
+	f = New(parse(t, fmt.Sprintf(fabrictest.Diamond, "ecmp", `{to: h2, via: 2}`, `{to: h2, via: 1}`, "", "{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}")))
 	finish(t, f)
 	if a := f.Accounts(); a.Drops["ttl-expired"] != 5 || a.Delivered != 0 {
 		t.Errorf("round in circles: %+v", a)
@@ -283,7 +175,7 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
 // of different MTUs chosen for each packet.
 func TestRouterCaptures_ChangeNoPaths(t *testing.T) {
 	for _, mode := range []string{"random", "round-robin", "{flowlet: {gap: 1us}}", "ecmp"} {
-		text := strings.Replace(fmt.Sprintf(diamond, mode, "", "", "", "{cbr: {from: h1, to: [h2, h3], rate: 80Mbps, size: 1300B, for: 5ms}}"),
+		text := strings.Replace(fmt.Sprintf(fabrictest.Diamond, mode, "", "", "", "{cbr: {from: h1, to: [h2, h3], rate: 80Mbps, size: 1300B, for: 5ms}}"),
 			`["r1:3", "r3:1"]`, `["r1:3", "r3:1"], mtu: 1000`, 1) + "addressing: {ipv6: none}\n"
 		seen, unseen := New(parse(t, text)), New(parse(t, text))
 		for n := range seen.ports {
@@ -327,7 +219,7 @@ func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 		}
 	}
 	n, i, _ := f.Plan.Endpoint("s3:s2")
-	if mac := f.mac(plan.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
+	if mac := f.topology.MAC(plan.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
 		t.Errorf("pause frames of s3 came from %v, not from %v", from, mac)
 	}
 	if culprit, victim := result(t, f, "culprit"), result(t, f, "victim"); culprit.Goodput < 90e6 || culprit.Goodput > 100e6 || victim.Goodput > 150e6 {

@@ -429,9 +429,9 @@ workload:
 
 // drawRouters makes a random lab with routers: all switches, all but some, or some.
 func drawRouters(t *rapid.T) string {
-	draw := rapid.SampledFrom([]func(*rapid.T) string{drawLab, drawWays, drawDeepLab}).Draw(t, "kind of lab")
+	draw := rapid.SampledFrom([]func(*rapid.T) string{drawLab, drawPaths, drawDeepLab}).Draw(t, "kind of lab")
 	text := draw(t)
-	const routes = "  nodes:\n" // only drawWays has any
+	const routes = "  nodes:\n" // only drawPaths has any
 	if rapid.Bool().Draw(t, "all") || strings.Contains(text, routes) {
 		text = strings.Replace(text, "switch: {", "switch: {address: auto, ", 1)
 		for _, n := range []string{"spine2", "agg4", "core1"} {
@@ -465,7 +465,7 @@ func drawRouters(t *rapid.T) string {
 // that have to answer, to cut packets and to report what they cannot forward.
 func TestRouters_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
 	checkWorkers(t, drawRouters, func(f *Fabric) {
-		if f.routers == nil {
+		if !f.topology.Routed() {
 			return
 		}
 		inboxes(f)
@@ -548,7 +548,7 @@ func TestRouters_CountWhatCapturesShow(t *testing.T) {
 }
 
 // TestRouters_SpreadFlowsOverEqualPaths: flows between leaves that are routers are spread over
-// all spines, and each keeps to one; two routers behind one switch are two ways.
+// all spines, and each keeps to one; two routers behind one switch are two next hops.
 func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 	text := "duration: 1ms\ntopology:\n  kinds: {switch: {address: auto}}\n  generate: {leaf-spine: {spines: 4, leaves: 2, hosts-per-leaf: 8, rate: 1Gbps, delay: 1us}}\nworkload:\n" +
 		"  - {cbr: {from: [h1, h2, h3, h4, h5, h6, h7, h8], to: [h9, h10, h11, h12, h13, h14, h15, h16], rate: 1Mbps, size: 100B, for: 1ms}}\n"
@@ -564,7 +564,7 @@ func TestRouters_SpreadFlowsOverEqualPaths(t *testing.T) {
 	}
 	f = New(parse(t, "topology:\n  kinds: {switch: {address: auto}}"+fmt.Sprintf(behindOnePort, "")))
 	n, _ = f.Plan.Node("r1")
-	for _, w := range f.Ways(n) {
+	for _, w := range f.Routes(n) {
 		if w.To == netip.MustParsePrefix("10.0.1.0/24") && (len(w.Ports) != 1 || len(w.Via) != 2) {
 			t.Errorf("%+v", w)
 		}
@@ -637,7 +637,7 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		for _, version := range []uint8{4, 6} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = c.to, version, 64, wire.EthernetHeader, 100
-			f.setFirstHop(n, p)
+			f.topology.SetFirstHop(n, p)
 			f.Switches[n].Originate(0, p)
 		}
 		finish(t, f)
@@ -646,10 +646,10 @@ func TestCongestionPointPackets_CrossRouters(t *testing.T) {
 		}
 		// To no station, and to a router's port: neither panics, and both are accounted
 		// for.
-		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.endpoints) - 1)} {
+		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.topology.Endpoints) - 1)} {
 			p := f.Shards[0].Pool.New()
 			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100
-			f.setFirstHop(n, p)
+			f.topology.SetFirstHop(n, p)
 			f.Switches[n].Originate(f.Now(), p)
 		}
 		finish(t, f)

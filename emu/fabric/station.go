@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -94,7 +95,7 @@ func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
 
 // Enter takes a parsed frame that a real host sent.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
-	p.Dest = s.fabric.directory.Resolve(p.Frame, p, s.ID)
+	p.Dest = s.fabric.topology.Directory.Resolve(p.Frame, p, s.ID)
 	s.send(now, p)
 }
 
@@ -123,7 +124,7 @@ func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 // EnterSuper splits a super-packet that a real host sent. head has the fields
 // that its pieces share. If the port lets them pass at once, all but the last are a train.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
-	head.Dest = s.fabric.directory.Resolve(super.Data, head, s.ID)
+	head.Dest = s.fabric.topology.Directory.Resolve(super.Data, head, s.ID)
 	split := gso.Split(s.pool, super, head)
 	if s.edge == nil && s.chassis == nil && s.pool.Supers() <= maxSupers {
 		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
@@ -268,4 +269,15 @@ func (s *Station) PeekFate(_ *port.Port, p *packet.Packet) packet.Fate {
 		return packet.NoReceiver
 	}
 	return packet.Fine
+}
+
+// end returns the station's port in the plan.
+func (s *Station) end() plan.End { return plan.End{Node: s.Node, Port: s.Index} }
+
+// station returns the station of an endpoint; nil for other endpoints.
+func (f *Fabric) station(e packet.Endpoint) *Station {
+	if e < 0 || int(e) >= len(f.Stations) {
+		return nil
+	}
+	return f.Stations[e]
 }

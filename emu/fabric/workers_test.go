@@ -30,7 +30,7 @@ func TestWorkers_DoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, fun
 func TestWorkers_ThatComeAndGoDoNotChangeResults(t *testing.T) {
 	checkWorkers(t, drawAny, func(f *Fabric) {
 		n := 0
-		f.workers.choose = func(time.Duration, uint64) int {
+		f.workers.Choose = func(time.Duration, uint64) int {
 			n++
 			return 1 + n*n%7%len(f.Shards)
 		}
@@ -100,17 +100,17 @@ func drawAny(t *rapid.T) string {
 	if !rapid.Bool().Draw(t, "several ways") {
 		return drawLab(t)
 	}
-	text := drawWays(t)
+	text := drawPaths(t)
 	if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return text
 }
 
-// drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in all
+// drawPaths makes a leaf-spine fabric or a fat-tree whose switches choose in all
 // ways, have static routes, and react to links that fail. All links are alike,
 // without random settings, so that packets meet at one instant.
-func drawWays(t *rapid.T) string {
+func drawPaths(t *rapid.T) string {
 	generator, switchNames := "fat-tree: {k: 4, %s}", []string{"edge", "agg"}
 	links := []string{"edge1:agg1", "agg2:edge2", "agg4:core3", "core1:agg5", "edge3:agg3"}
 	if rapid.Bool().Draw(t, "leaf-spine") {
@@ -150,41 +150,6 @@ workload:
 `, rapid.IntRange(1, 1000).Draw(t, "seed"), rapid.SampledFrom([]string{"never", "{after: 0}", "{after: 100us}", "{after: 333us}"}).Draw(t, "reroute"), mode(),
 		fmt.Sprintf(generator, fmt.Sprintf("rate: 1Gbps, delay: %s", rapid.SampledFrom([]string{"1us", "5us", "0"}).Draw(t, "delay"))), nodes.String(), events.String(),
 		rapid.IntRange(1, 300).Draw(t, "offered"))
-}
-
-// TestPartition_KeepsPodsWholeAndLoadsEven: pods and leaves stay whole, loads are even, and a
-// plan that cannot be cut is refused with the reason.
-func TestPartition_KeepsPodsWholeAndLoadsEven(t *testing.T) {
-	p := parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4, rate: 1Gbps, delay: 1us}}}\n")
-	shardOf, err := partition(p, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := [2]int{}
-	for n, s := range shardOf {
-		count[s]++
-		_ = n
-	}
-	if count[0] != count[1] {
-		t.Errorf("%d nodes in one shard, %d in the other", count[0], count[1])
-	}
-	for _, l := range p.Links {
-		a, b := p.Nodes[l.Ends[0].Node].Name, p.Nodes[l.Ends[1].Node].Name
-		if shardOf[l.Ends[0].Node] != shardOf[l.Ends[1].Node] && !strings.HasPrefix(a, "core") && !strings.HasPrefix(b, "core") {
-			t.Errorf("the link from %s to %s is cut", a, b)
-		}
-	}
-	for text, want := range map[string]string{
-		"{star: {hosts: 6}}":                 "delay below 100ns",
-		"{star: {hosts: 2, delay: 1us}}":     "only 3 nodes",
-		"{dumbbell: {left: 2, right: 2}}":    "give the links between switches a delay",
-		"{fat-tree: {k: 4, delay: 99999ps}}": "delay below 100ns",
-	} {
-		p := parse(t, "duration: 1s\ntopology: {generate: "+text+"}\n")
-		if _, err := partition(p, 5); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s in 5 workers: %v, want an error with %q", text, err, want)
-		}
-	}
 }
 
 // BenchmarkWorkers runs the fat-tree of BenchmarkFabric with one and two workers.

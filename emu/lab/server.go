@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/routing"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/switches"
@@ -223,17 +224,17 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var table switches.Table
-	var ways []fabric.Way
+	var routes []routing.Route
 	if !s.do(w, func() {
 		table = s.lab.fabric.Switches[n].Table()
 		if lab.Nodes[n].Router != nil {
-			ways = s.lab.fabric.Ways(n)
+			routes = s.lab.fabric.Routes(n)
 		}
 	}) {
 		return
 	}
 	if lab.Nodes[n].Router != nil {
-		reply(w, s.routerTable(n, ways))
+		reply(w, s.routerTable(n, routes))
 		return
 	}
 	out := Table{Switch: lab.Nodes[n].Name}
@@ -262,15 +263,15 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 }
 
 // routerTable returns the table of a router.
-func (s *server) routerTable(n int, ways []fabric.Way) Table {
+func (s *server) routerTable(n int, routes []routing.Route) Table {
 	lab := s.lab.plan
 	out := Table{Switch: lab.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
-	for _, way := range ways {
-		p := Prefix{To: way.To.String(), Local: way.Local, Ports: []string{}, Weights: way.Weights, Static: way.Static}
-		for _, i := range way.Ports {
+	for _, r := range routes {
+		p := Prefix{To: r.To.String(), Local: r.Local, Ports: []string{}, Weights: r.Weights, Static: r.Static}
+		for _, i := range r.Ports {
 			p.Ports = append(p.Ports, lab.Nodes[n].Ports[i].Name)
 		}
-		for _, e := range way.Via {
+		for _, e := range r.Via {
 			p.Via = append(p.Via, lab.PortName(e.Node, e.Port))
 		}
 		out.Prefixes = append(out.Prefixes, p)

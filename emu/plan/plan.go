@@ -220,12 +220,12 @@ type StaticRoute struct {
 	To       string         // as in the file
 	Stations []End          // interfaces of hosts; at least one, except where a router has Prefixes
 	Prefixes []netip.Prefix // masked; of routers, nil if the file names a host
-	Via      []Way          // at least one
+	Via      []NextHop      // at least one
 }
 
-// Way is a port of a switch through which a static route leads, and its weight
+// NextHop is a port of a switch through which a static route leads, and its weight
 // among the ports of the route.
-type Way struct{ Port, Weight int } // Weight is 1 to 1000
+type NextHop struct{ Port, Weight int } // Weight is 1 to 1000
 
 // Port is an interface of a host or a port of a switch.
 type Port struct {

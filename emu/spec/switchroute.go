@@ -123,7 +123,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 		if !v.checkTo(node, &l) {
 			continue
 		}
-		if l.Via, ok = v.ways(node, f); ok {
+		if l.Via, ok = v.nextHops(node, f); ok {
 			routes = append(routes, l)
 		}
 	}
@@ -219,8 +219,8 @@ func (v *resolver) isHost(place *destination, node int) bool {
 	return n.Kind == plan.Host
 }
 
-// ways returns the ports that a route of a switch leads through.
-func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
+// nextHops returns the next hops of a route of a switch.
+func (v *resolver) nextHops(node int, f *routeFile) (hops []plan.NextHop, ok bool) {
 	ok = true
 	sum := 0
 	for i := range f.Via {
@@ -232,11 +232,11 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 			v.failName(s, func() error { return v.plan.NoPort(node, name) })
 			ok = false
 			continue
-		case slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Port == end.Port }):
+		case slices.ContainsFunc(hops, func(h plan.NextHop) bool { return h.Port == end.Port }):
 			v.Fail(s, `to give it a larger share, write a weight: {port: "`+name+`", weight: 2}`, "the port %s is listed twice", name)
 			ok = false
 		}
-		ways = append(ways, plan.Way{Port: end.Port, Weight: int(s.Weight)})
+		hops = append(hops, plan.NextHop{Port: end.Port, Weight: int(s.Weight)})
 		sum += int(s.Weight)
 	}
 	switch {
@@ -247,7 +247,7 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights add up to %d, more than %d", sum, maxWeights)
 		return nil, false
 	}
-	return ways, ok
+	return hops, ok
 }
 
 // checkStatic reports routes of a switch that cannot do what they seem to say.

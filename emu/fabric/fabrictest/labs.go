@@ -70,3 +70,37 @@ func SkipUnderRace(t *testing.T) {
 		t.Skip("SKIPPED: a long run of one engine; it runs without the race detector")
 	}
 }
+
+// Diamond is a lab of r1 and r5 with three routers between them. Behind r5 is a plain
+// switch with three hosts. Its places are the forwarding of the switches, the static
+// routes of r1, r2 and r5, and the workload.
+const Diamond = `
+duration: 200ms
+topology:
+  reroute: {after: 0}
+  kinds: {switch: {address: auto, forwarding: %s}, link: {rate: 1Gbps, delay: 1us}}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+    h4: {kind: host}
+    r1: {kind: switch, routes: [%s]}
+    r2: {kind: switch, routes: [%s]}
+    r3: {kind: switch}
+    r4: {kind: switch}
+    r5: {kind: switch, routes: [%s]}
+    s1: {kind: switch, address: none}
+  links:
+    - {endpoints: ["h1:eth0", "r1:1"]}
+    - {endpoints: ["r1:2", "r2:1"]}
+    - {endpoints: ["r1:3", "r3:1"]}
+    - {endpoints: ["r1:4", "r4:1"]}
+    - {endpoints: ["r2:2", "r5:2"]}
+    - {endpoints: ["r3:2", "r5:3"]}
+    - {endpoints: ["r4:2", "r5:4"]}
+    - {endpoints: ["r5:1", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"]}
+    - {endpoints: ["h3:eth0", "s1:3"]}
+    - {endpoints: ["h4:eth0", "s1:4"]}
+workload: [%s]
+`

@@ -1,4 +1,4 @@
-package fabric
+package parallel
 
 import (
 	"cmp"
@@ -15,13 +15,13 @@ import (
 // working.
 const minLookahead = 100 * units.Nanosecond
 
-// partition assigns each node to one of n shards. Nodes that are joined by
+// Partition assigns each node to one of n shards. Nodes that are joined by
 // links shorter than minLookahead stay together. Hosts are dealt out in order,
 // the same number to each shard. Then, from the hosts upwards, every switch
 // joins the shard that contains most of its neighbours, or in a tie the less
 // loaded one. This keeps the pods of a fat-tree and the leaves of a leaf-spine
 // fabric whole.
-func partition(p *plan.Plan, n int) ([]int, error) {
+func Partition(p *plan.Plan, n int) ([]int, error) {
 	shardOf := make([]int, len(p.Nodes))
 	if n == 1 {
 		return shardOf, nil
@@ -48,31 +48,12 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	return shardOf, nil
 }
 
-// MaxWorkers is the maximum number of threads that run a fabric.
+// MaxWorkers is the maximum number of threads that run a network.
 const MaxWorkers = 64
 
-// CheckWorkers returns why a plan cannot be cut into the number of shards that it asks
-// for in the wall clock, nil if it can.
-func CheckWorkers(p *plan.Plan) error {
-	_, err := partition(p, max(1, p.Engine.Workers))
-	return err
-}
-
-// fewPorts is the least number of ports of a worker: with fewer, it would wait
-// for others longer than it works. A lab with fewer stays in the cache anyway,
-// and windows would only cost time.
-const fewPorts = 32
-
-func portsOf(p *plan.Plan) (n int) {
-	for i := range p.Nodes {
-		n += len(p.Nodes[i].Ports)
-	}
-	return n
-}
-
-// processesOf assigns each node to a logical process, and each process to one of at
+// Processes assigns each node to a logical process, and each process to one of at
 // most n shards. There are fewer if links without a delay leave fewer processes.
-func processesOf(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
+func Processes(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
 	g := group(p)
 	n = min(n, len(g.weight))
 	if n == 1 {
@@ -214,9 +195,9 @@ func (g *groups) known(i int, shard []int) (n int) {
 	return n
 }
 
-// coloursOf gives each process one of two colours so that no link joins two of the same;
+// Colours gives each process one of two colours so that no link joins two of the same;
 // nil if that is impossible.
-func coloursOf(p *plan.Plan, processOf []int) []int {
+func Colours(p *plan.Plan, processOf []int) []int {
 	n := 0
 	for _, i := range processOf {
 		n = max(n, i+1)

@@ -1,4 +1,4 @@
-package fabric
+package routing
 
 import (
 	"encoding/binary"
@@ -14,23 +14,23 @@ type area struct{ routers []plan.End }
 
 // areas finds the areas, and returns the area number of every port of a host or
 // router, by node and port; -1 if it leads nowhere.
-func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
-	of = make([][]int, len(f.Plan.Nodes))
-	for n := range f.Plan.Nodes {
-		of[n] = slices.Repeat([]int{-1}, len(f.Plan.Nodes[n].Ports))
+func (t *tables) areas() (all []area, of [][]int) {
+	of = make([][]int, len(t.plan.Nodes))
+	for n := range t.plan.Nodes {
+		of[n] = slices.Repeat([]int{-1}, len(t.plan.Nodes[n].Ports))
 	}
 	join := func(node, port int) {
 		of[node][port] = len(all) - 1
-		if f.Plan.Nodes[node].Router != nil {
+		if t.plan.Nodes[node].Router != nil {
 			a := &all[len(all)-1]
 			a.routers = append(a.routers, plan.End{Node: node, Port: port})
 		}
 	}
-	seen := make([]bool, len(f.Plan.Nodes))
-	for root := range f.Plan.Nodes {
-		if !f.isPlain(root) {
-			for _, a := range adjacent[root] {
-				if !f.isPlain(a.node) && of[root][a.port] < 0 { // no switch is between them
+	seen := make([]bool, len(t.plan.Nodes))
+	for root := range t.plan.Nodes {
+		if !t.isPlain(root) {
+			for _, a := range t.adjacent[root] {
+				if !t.isPlain(a.node) && of[root][a.port] < 0 { // no switch is between them
 					all = append(all, area{})
 					join(root, a.port)
 					join(a.node, a.far)
@@ -44,9 +44,9 @@ func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 		seen[root] = true
 		all = append(all, area{})
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-			for _, a := range adjacent[queue[0]] {
+			for _, a := range t.adjacent[queue[0]] {
 				switch {
-				case !f.isPlain(a.node):
+				case !t.isPlain(a.node):
 					join(a.node, a.far)
 				case !seen[a.node]:
 					seen[a.node] = true
@@ -62,16 +62,16 @@ func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 // it, or to one router.
 type pathComputer struct {
 	*routers
-	fabric *Fabric
-	areas  []area
-	of     [][]int // area by node and port
+	topology *Topology
+	areas    []area
+	of       [][]int // area by node and port
 
 	places   []goal
 	placeAt  map[string]int // number of a place
 	searches [][]int        // routers on the path from each node, -1 if there is no path
 	searchOf map[string]int // number of a search by its roots
 
-	key   []byte // of the ways in found
+	key   []byte // of the paths in found
 	found []found
 }
 
@@ -147,7 +147,7 @@ func (b *pathComputer) search(roots []int) int {
 // table makes the table of router n, with its groups of ports. target and
 // subnet are the places of the known addresses and of the subnets.
 func (b *pathComputer) table(n int, groups *tableBuilder, target, subnet []int) *router.Table {
-	node := &b.fabric.Plan.Nodes[n]
+	node := &b.topology.plan.Nodes[n]
 	t := &router.Table{
 		Own: slices.Clone(node.Router.Addresses), Routes: make([]router.Route, router.Routes),
 		Addresses: b.addresses, Subnets: b.subnets,
@@ -224,7 +224,7 @@ func (b *pathComputer) onward(n int, distance []int, t *router.Table, groups *ta
 		}
 		for _, e := range b.areas[at].routers {
 			if distance[e.Node] == d-1 {
-				b.key = binary.AppendUvarint(binary.AppendUvarint(b.key, uint64(p)), uint64(b.ends[e.Node][e.Port]))
+				b.key = binary.AppendUvarint(binary.AppendUvarint(b.key, uint64(p)), uint64(b.topology.Endpoint(e)))
 				b.found = append(b.found, found{p, e})
 			}
 		}
@@ -247,5 +247,5 @@ func (b *pathComputer) onward(n int, distance []int, t *router.Table, groups *ta
 
 // hop returns a router's port as a next hop.
 func (b *pathComputer) hop(e plan.End) router.Hop {
-	return router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
+	return router.Hop{Endpoint: b.topology.Endpoint(e), MAC: b.topology.MAC(e)}
 }

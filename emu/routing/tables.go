@@ -1,4 +1,4 @@
-package fabric
+package routing
 
 import (
 	"slices"
@@ -14,45 +14,44 @@ type neighbour struct {
 	far  int // port of the far side
 }
 
-// route computes the tables of the switches of a shard, or of all switches if
-// shard is nil: all shortest paths to each endpoint, with static routes in
-// place of some, and the tree for flooded packets. To plain switches, routers
-// are endpoints like hosts; routers have other tables. Links that are not
-// usable are left out; if usable is nil, all links are used.
-func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
-	t := newTables(f, usable)
-	for n, sw := range f.Switches {
-		if f.isPlain(n) && t.isOf(shard, n) {
-			t.of[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
-		}
-	}
-	t.unicast()
-	t.static()
-	t.tree()
-	for n, b := range t.of {
-		if b != nil {
-			f.Switches[n].SetTable(b.table)
-		}
-	}
-	t.routers(shard)
+// Table is what the switch at a node needs to forward packets.
+type Table struct {
+	Node       int
+	Forwarding switches.Table
+	Routing    *switches.Routing // nil for a plain switch
 }
 
-// isPlain reports whether a node is a switch but not a router.
-func (f *Fabric) isPlain(node int) bool {
-	return f.Switches[node] != nil && f.Plan.Nodes[node].Router == nil
+// Tables computes the tables of the switches among the nodes that of selects: all
+// shortest paths to each endpoint, with static routes in place of some, and the
+// tree for flooded packets. To plain switches, routers are endpoints like hosts;
+// routers have other tables. Links that are not usable are left out; if usable is
+// nil, all links are used.
+func (t *Topology) Tables(of func(node int) bool, usable func(link int) bool) []Table {
+	c := newTables(t, of, usable)
+	c.unicast()
+	c.static()
+	c.tree()
+	var all []Table
+	for n, b := range c.of {
+		if b != nil {
+			all = append(all, Table{Node: n, Forwarding: b.table})
+		}
+	}
+	return append(all, c.routed(of)...)
 }
 
 // tables is the state of one computation of tables.
 type tables struct {
-	*Fabric
+	*Topology
 	usable   func(link int) bool
 	adjacent [][]neighbour   // by node
-	of       []*tableBuilder // by node; nil for nodes that get no table
+	of       []*tableBuilder // by node; nil for nodes that get no table of a plain switch
 }
 
-func newTables(f *Fabric, usable func(link int) bool) *tables {
-	t := &tables{Fabric: f, usable: usable, adjacent: make([][]neighbour, len(f.Plan.Nodes)), of: make([]*tableBuilder, len(f.Plan.Nodes))}
-	for i, l := range f.Plan.Links {
+func newTables(topology *Topology, of func(node int) bool, usable func(link int) bool) *tables {
+	p := topology.plan
+	t := &tables{Topology: topology, usable: usable, adjacent: make([][]neighbour, len(p.Nodes)), of: make([]*tableBuilder, len(p.Nodes))}
+	for i, l := range p.Links {
 		if !t.isUsable(i) {
 			continue
 		}
@@ -61,12 +60,12 @@ func newTables(f *Fabric, usable func(link int) bool) *tables {
 			t.adjacent[e.Node] = append(t.adjacent[e.Node], neighbour{e.Port, far.Node, far.Port})
 		}
 	}
+	for n := range p.Nodes {
+		if t.isPlain(n) && of(n) {
+			t.of[n] = newTableBuilder(len(p.Nodes[n].Ports), len(t.Endpoints))
+		}
+	}
 	return t
-}
-
-// isOf reports whether a node gets its table now. A nil shard means all shards.
-func (t *tables) isOf(shard *Shard, node int) bool {
-	return shard == nil || t.ShardOf(node) == shard
 }
 
 func (t *tables) isUsable(link int) bool { return t.usable == nil || t.usable(link) }
@@ -111,8 +110,8 @@ func (b *tableBuilder) number(ports []uint16, static bool) uint16 {
 // unicast finds the shortest paths by breadth-first search from each switch
 // that has endpoints; all endpoints at one switch share its search.
 func (t *tables) unicast() {
-	endpointsAt := make([][]int, len(t.Plan.Nodes)) // by switch
-	for id, e := range t.endpoints {
+	endpointsAt := make([][]int, len(t.plan.Nodes)) // by switch
+	for id, e := range t.Endpoints {
 		for _, a := range t.adjacent[e.Node] {
 			if a.port != e.Port || !t.isPlain(a.node) {
 				continue
@@ -123,7 +122,7 @@ func (t *tables) unicast() {
 			}
 		}
 	}
-	distance := make([]int, len(t.Plan.Nodes))
+	distance := make([]int, len(t.plan.Nodes))
 	var ports []uint16
 	for root, endpoints := range endpointsAt {
 		if len(endpoints) == 0 {
@@ -168,10 +167,10 @@ func (t *tables) static() {
 		if b == nil {
 			continue
 		}
-		for _, r := range t.Plan.Nodes[n].Static {
-			var alive []plan.Way
+		for _, r := range t.plan.Nodes[n].Static {
+			var alive []plan.NextHop
 			for _, w := range r.Via {
-				if l := t.Plan.Nodes[n].Ports[w.Port].Link; l >= 0 && t.isUsable(l) {
+				if l := t.plan.Nodes[n].Ports[w.Port].Link; l >= 0 && t.isUsable(l) {
 					alive = append(alive, w)
 				}
 			}
@@ -180,33 +179,33 @@ func (t *tables) static() {
 			}
 			g := b.staticGroup(replicate(alive))
 			for _, to := range r.Stations {
-				b.table.Route[t.stations[to.Node][to.Port].ID] = g
+				b.table.Route[t.Endpoint(to)] = g
 			}
 		}
 	}
 }
 
-// replicate lists each way as often as its weight requires (WCMP: Zhou et al.,
+// replicate lists each next hop as often as its weight requires (WCMP: Zhou et al.,
 // EuroSys 2014, §3), in the fewest copies that keep the proportions. Copies of
-// one way are spread out, so that round-robin does not send bursts: each turn
-// goes to the way that lags most behind its share, or to the first one of
+// one are spread out, so that round-robin does not send bursts: each turn
+// goes to the one that lags most behind its share, or to the first one of
 // several.
-func replicate(ways []plan.Way) []uint16 {
+func replicate(hops []plan.NextHop) []uint16 {
 	divisor, sum := 0, 0
-	for _, w := range ways {
-		divisor, sum = gcd(divisor, w.Weight), sum+w.Weight
+	for _, h := range hops {
+		divisor, sum = gcd(divisor, h.Weight), sum+h.Weight
 	}
-	lag := make([]int, len(ways))
+	lag := make([]int, len(hops))
 	ports := make([]uint16, sum/divisor)
 	for i := range ports {
 		next := 0
-		for j, w := range ways {
-			if lag[j] += w.Weight; lag[j] > lag[next] {
+		for j, h := range hops {
+			if lag[j] += h.Weight; lag[j] > lag[next] {
 				next = j
 			}
 		}
 		lag[next] -= sum
-		ports[i] = uint16(ways[next].Port)
+		ports[i] = uint16(hops[next].Port)
 	}
 	return ports
 }
@@ -222,16 +221,16 @@ func gcd(a, b int) int {
 // from its first switch, and adds the ports of hosts and routers. Branches that
 // lead to neither are cut: packets on them would only be discarded.
 func (t *tables) tree() {
-	parent := make([]*neighbour, len(t.Plan.Nodes)) // link to the parent in the tree
-	wanted := make([]bool, len(t.Plan.Nodes))       // hosts or routers are at it or behind it
-	seen := make([]bool, len(t.Plan.Nodes))
+	parent := make([]*neighbour, len(t.plan.Nodes)) // link to the parent in the tree
+	wanted := make([]bool, len(t.plan.Nodes))       // hosts or routers are at it or behind it
+	seen := make([]bool, len(t.plan.Nodes))
 	branch := func(node, port int) {
 		if b := t.of[node]; b != nil {
 			b.table.Tree[port] = true
 		}
 	}
 	var order []int
-	for root := range t.Plan.Nodes {
+	for root := range t.plan.Nodes {
 		if !t.isPlain(root) || seen[root] {
 			continue
 		}

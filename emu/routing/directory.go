@@ -1,4 +1,4 @@
-package fabric
+package routing
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// Directory maps every MAC and IP address of the fabric to its endpoint. A
+// Directory maps every MAC and IP address of the network to its endpoint. A
 // packet's destination is looked up once, when it enters; switches forward by
 // it.
 type Directory struct {
@@ -16,16 +16,16 @@ type Directory struct {
 	byIP  map[netip.Addr]packet.Endpoint
 	macs  map[netip.Addr]wire.MAC
 
-	// In a fabric with routers, whose ports are the endpoints from stations on:
-	stations packet.Endpoint
-	numbers  map[netip.Addr]int32 // packet.To of every address
-	domain   []int                // of every endpoint
+	// In a network with routers, whose ports are the endpoints from routers on:
+	routers packet.Endpoint
+	numbers map[netip.Addr]int32 // packet.To of every address
+	domain  []int                // of every endpoint
 }
 
-func newDirectory() Directory {
-	return Directory{
+func newDirectory() *Directory {
+	return &Directory{
 		byMAC: map[wire.MAC]packet.Endpoint{}, byIP: map[netip.Addr]packet.Endpoint{}, macs: map[netip.Addr]wire.MAC{},
-		stations: math.MaxInt32,
+		routers: math.MaxInt32,
 	}
 }
 
@@ -75,7 +75,7 @@ func (d *Directory) Find(mac wire.MAC, dst netip.Addr, from packet.Endpoint) (e 
 	}
 	e, ok := d.byMAC[mac]
 	switch {
-	case ok && e < d.stations:
+	case ok && e < d.routers:
 		return e, 0
 	case ok:
 		return e, d.numbers[dst]

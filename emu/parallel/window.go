@@ -1,4 +1,4 @@
-package fabric
+package parallel
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 // begin prepares the shard for a run.
 func (s *Shard) begin() {
 	s.look()
-	for _, o := range s.virtualPeers.out {
+	for _, o := range s.peers.out {
 		if o != nil {
 			o.Begin(0)
 		}
@@ -21,7 +21,7 @@ func (s *Shard) begin() {
 // look brings the agenda up to date.
 func (s *Shard) look() {
 	if s.parallel {
-		for _, p := range s.processes {
+		for _, p := range s.Processes {
 			p.inbox.Land()
 			p.note()
 		}
@@ -29,7 +29,7 @@ func (s *Shard) look() {
 }
 
 // note records in the agenda when the process next has something to do.
-func (p *process) note() { p.colour.agenda.Set(p.number, p.engine.Next()) }
+func (p *Process) note() { p.colour.agenda.Set(p.number, p.Engine.Next()) }
 
 // next returns when the processes of each colour next have something to do, or when
 // packets that the shard has sent to others of that colour arrive; units.Never if
@@ -43,7 +43,7 @@ func (s *Shard) next() (next [2]units.Time) {
 	if s.fences {
 		next[0] = min(next[0], s.Engine.Next())
 	}
-	for _, o := range s.virtualPeers.out {
+	for _, o := range s.peers.out {
 		if o != nil {
 			next[s.far] = min(next[s.far], o.First())
 		}
@@ -59,12 +59,12 @@ func (s *Shard) firsts() [2]units.Time {
 // receive takes over what other workers have sent in the previous window, and
 // from now on writes to the other half.
 func (s *Shard) receive(turn int) {
-	for j, o := range s.virtualPeers.in {
+	for j, o := range s.peers.in {
 		if o == nil {
 			continue
 		}
 		o.Deliver((turn + 1) % 2)
-		s.virtualPeers.out[j].Begin(turn % 2)
+		s.peers.out[j].Begin(turn % 2)
 	}
 	s.freeLostPackets()
 }
@@ -74,7 +74,7 @@ func (s *Shard) receive(turn int) {
 func (s *Shard) freeLostPackets() {
 	if s.fenced {
 		s.fenced = false
-		for _, p := range s.processes {
+		for _, p := range s.Processes {
 			p.inbox.FreeLostPackets()
 		}
 	}
@@ -90,10 +90,10 @@ func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 		if j == s.Number {
 			continue
 		}
-		gift := &other.virtualPeers.sparePackets[(turn+1)%2][s.Number]
+		gift := &other.peers.sparePackets[(turn+1)%2][s.Number]
 		s.Pool.Adopt(gift)
 		if short := plan[j].short; short != 0 {
-			s.virtualPeers.sparePackets[turn%2][j].Append(s.Pool.Spare(short))
+			s.peers.sparePackets[turn%2][j].Append(s.Pool.Spare(short))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (s *Shard) run(end units.Time, events int) {
 // runWindows lets the processes do everything due up to and including end, window
 // after window.
 func (s *Shard) runWindows(end units.Time, events int) {
-	lookahead := min(s.lookahead, maxWindow)
+	lookahead := min(s.Lookahead, maxWindow)
 	for events > 0 {
 		first := s.firsts()
 		if min(first[0], first[1]) > end {
@@ -152,8 +152,8 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 			all.processes[next].prefetch()
 		}
 		p.inbox.Land()
-		p.engine.Prefetch(to)
-		events += p.engine.Run(to, math.MaxInt)
+		p.Engine.Prefetch(to)
+		events += p.Engine.Run(to, math.MaxInt)
 		p.note()
 	}
 	s.handled += uint64(events)
@@ -161,22 +161,24 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 }
 
 // prefetch prefetches what the process will need first: where its messages land, and all its
-// ports if there is a message for each of them on average.
-func (p *process) prefetch() {
+// state if there is a message for each part of it on average.
+func (p *Process) prefetch() {
 	p.inbox.Prefetch()
-	if p.inbox.Waiting() >= len(p.ports) {
-		for _, port := range p.ports {
-			port.PrefetchAll()
-		}
+	if p.Prefetch != nil && p.inbox.Waiting() >= p.Parts {
+		p.Prefetch()
 	}
 }
 
-// fence marks the place of shard-wide events among the timers of its processes:
-// timers registered so far come first at one instant.
-func (s *Shard) fence() {
+// Fence marks the place of shard-wide events among the timers of its processes:
+// timers registered so far come first at one instant. Without processes of their own engines
+// it does nothing.
+func (s *Shard) Fence() {
+	if !s.parallel {
+		return
+	}
 	s.fences = true
-	for _, p := range s.processes {
-		p.fence = p.engine.NewTimer(nil)
+	for _, p := range s.Processes {
+		p.fence = p.Engine.NewTimer(nil)
 	}
 }
 
@@ -186,10 +188,10 @@ func (s *Shard) fence() {
 func (s *Shard) runFenced(end units.Time) {
 	for at := s.Engine.Due(); at <= end; at = s.Engine.Due() {
 		s.runWindows(at-1, math.MaxInt)
-		for _, p := range s.processes {
+		for _, p := range s.Processes {
 			p.inbox.Land()
-			p.engine.RunTo(at, p.fence)
-			p.engine.Advance(at)
+			p.Engine.RunTo(at, p.fence)
+			p.Engine.Advance(at)
 			p.note()
 		}
 		s.Engine.Run(at, 1)
@@ -198,56 +200,56 @@ func (s *Shard) runFenced(end units.Time) {
 	}
 }
 
-// rest hands over what is between processes while none of them runs.
-func (s *Shard) rest() {
+// Rest hands over what is between processes while none of them runs.
+func (s *Shard) Rest() {
 	if !s.parallel {
 		return
 	}
-	for _, o := range s.virtualPeers.in {
+	for _, o := range s.peers.in {
 		if o != nil {
 			o.Deliver(0)
 			o.Deliver(1)
 		}
 	}
-	for _, p := range s.processes {
+	for _, p := range s.Processes {
 		p.inbox.FreeLostPackets()
 	}
 }
 
-// due returns the time of the earliest event in the shard; it is exact, unlike
-// next. Nothing runs meanwhile.
-func (s *Shard) due() units.Time {
+// Due returns the time of the earliest event in the shard; units.Never if there is none.
+// It is exact, unlike next. Nothing runs meanwhile.
+func (s *Shard) Due() units.Time {
 	due := s.Engine.Due()
-	for _, p := range s.processes {
-		due = min(due, p.engine.Due())
+	for _, p := range s.Processes {
+		due = min(due, p.Engine.Due())
 	}
 	return due
 }
 
-// now returns the latest time that any process has reached.
-func (s *Shard) now() units.Time {
+// Now returns the latest time that any process has reached.
+func (s *Shard) Now() units.Time {
 	now := s.Engine.Now()
-	for _, p := range s.processes {
-		now = max(now, p.engine.Now())
+	for _, p := range s.Processes {
+		now = max(now, p.Engine.Now())
 	}
 	return now
 }
 
-// advance moves the time of the shard forward.
-func (s *Shard) advance(at units.Time) {
+// Advance moves the time of the shard forward.
+func (s *Shard) Advance(at units.Time) {
 	s.Engine.Advance(at)
-	for _, p := range s.processes {
-		p.engine.Advance(at)
+	for _, p := range s.Processes {
+		p.Engine.Advance(at)
 	}
 }
 
-// fired returns how many events the shard has handled.
-func (s *Shard) fired() (n uint64) {
+// Fired returns how many events the shard has handled.
+func (s *Shard) Fired() (n uint64) {
 	if s.parallel {
 		n = s.Engine.Fired()
 	}
-	for _, p := range s.processes {
-		n += p.engine.Fired()
+	for _, p := range s.Processes {
+		n += p.Engine.Fired()
 	}
 	return n
 }

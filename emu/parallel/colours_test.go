@@ -1,8 +1,9 @@
-package fabric
+package parallel
 
 import (
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -18,9 +19,9 @@ func TestProcesses_HaveTwoColoursUnlessLinksFormAnOddCycle(t *testing.T) {
 		{"generate: {parking-lot: {hops: 3, rate: 10Gbps, delay: 1us}}", true},
 		{"kinds: {link: {rate: 10Gbps, delay: 1us}}, nodes: {s1: {kind: switch}, s2: {kind: switch}, s3: {kind: switch}}, links: [{endpoints: [\"s1:1\", \"s2:1\"]}, {endpoints: [\"s2:2\", \"s3:1\"]}, {endpoints: [\"s3:2\", \"s1:2\"]}]", false},
 	} {
-		p := parse(t, "topology: {"+c.topology+"}")
-		number, _, _ := processesOf(p, 1)
-		colour := coloursOf(p, number)
+		p := fabrictest.Parse(t, "topology: {"+c.topology+"}")
+		number, _, _ := Processes(p, 1)
+		colour := Colours(p, number)
 		if (colour != nil) != c.coloured {
 			t.Errorf("%s: colours %v", c.topology, colour)
 			continue

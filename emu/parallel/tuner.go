@@ -1,4 +1,4 @@
-package fabric
+package parallel
 
 import "time"
 

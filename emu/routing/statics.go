@@ -1,4 +1,4 @@
-package fabric
+package routing
 
 import (
 	"math"
@@ -26,7 +26,7 @@ const unplaced = -1
 // ones. Longer computed routes override a prefix; nothing overrides a route to
 // hosts.
 func (s *statics) add() {
-	for _, r := range s.fabric.Plan.Nodes[s.node].Static {
+	for _, r := range s.topology.plan.Nodes[s.node].Static {
 		made := map[int]uint16{} // by the number of a search, or unplaced
 		for _, p := range r.Prefixes {
 			if index := s.route(&r, 0, unplaced, made); index != router.NoRoute {
@@ -90,11 +90,11 @@ func (s *statics) route(r *plan.StaticRoute, number, search int, made map[int]ui
 	if o := s.owners[number]; number > 0 && o.Port >= 0 {
 		to = s.of[o.Node][o.Port]
 	}
-	ends := to >= 0 && slices.ContainsFunc(r.Via, func(w plan.Way) bool { return s.of[s.node][w.Port] == to })
+	ends := to >= 0 && slices.ContainsFunc(r.Via, func(h plan.NextHop) bool { return s.of[s.node][h.Port] == to })
 	if index, ok := made[search]; ok && !ends {
 		return index
 	}
-	var alive []plan.Way
+	var alive []plan.NextHop
 	behind := map[uint16][]router.Hop{}
 	for _, w := range r.Via {
 		var hops []router.Hop
@@ -141,7 +141,7 @@ func (s *statics) nearest(area, search int) (hops []router.Hop) {
 }
 
 // index adds a route through ports that lead somewhere, and returns its index.
-func (s *statics) index(alive []plan.Way, behind map[uint16][]router.Hop) uint16 {
+func (s *statics) index(alive []plan.NextHop, behind map[uint16][]router.Hop) uint16 {
 	if len(alive) == 0 {
 		return router.NoRoute
 	}

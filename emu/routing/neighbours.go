@@ -1,0 +1,62 @@
+package routing
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/wire"
+)
+
+// Neighbours returns the next hops of packets of a host's interface on its link, for a host
+// that does not use ARP or neighbour discovery.
+func (t *Topology) Neighbours(e plan.End) Neighbours { return Neighbours{t, e} }
+
+// Neighbours implements tuntap.Neighbours.
+type Neighbours struct {
+	topology *Topology
+	end      plan.End
+}
+
+// MAC returns the Ethernet address of the host with an IP address, or of the
+// router that leads there.
+func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
+	t, e := n.topology, n.end
+	if t.routers == nil {
+		return t.Directory.MAC(ip)
+	}
+	next, ok := t.routers.reach.Next(e.Node, e.Port, ip)
+	if !ok {
+		// A program in the host may have added a route.
+		next, ok = t.routers.first(e)
+	}
+	if !ok {
+		return 0, false
+	}
+	return t.MAC(next), true
+}
+
+// FirstHop is where a host's packets to an address go.
+type FirstHop struct {
+	Dest packet.Endpoint // where the Ethernet frame goes
+	To   int32           // packet.Packet.To
+	MAC  wire.MAC        // of Dest
+}
+
+// FirstHop returns where packets to an address go; false if nobody leads there.
+func (n Neighbours) FirstHop(to netip.Addr) (hop FirstHop, ok bool) {
+	if hop.MAC, ok = n.MAC(to); !ok {
+		return FirstHop{}, false
+	}
+	if hop.Dest, ok = n.topology.Directory.byMAC[hop.MAC]; !ok {
+		return hop, false
+	}
+	hop.To = n.topology.Number(to)
+	return hop, true
+}
+
+// first returns the first router port in the domain of a host's interface.
+func (r *routers) first(e plan.End) (plan.End, bool) {
+	first, ok := r.firsts[r.reach.Domain[e.Node][e.Port]]
+	return first, ok
+}
