@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -71,7 +72,7 @@ func (s *script) carryOut(e *plan.Event) {
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}
-			f.note(s.shard, e.At, ByEvent, e.Link, d, link.Settings().Up, &e.Set)
+			f.note(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		}
 		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {

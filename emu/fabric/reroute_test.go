@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -370,7 +371,7 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	}
 	f.advance(t, units.Second)
 	a := f.Accounts()
-	want := Accounts{Originated: 2, Dropped: 2, Drops: map[string]uint64{"no-route": 1, "no-receiver": 1}}
+	want := status.Accounts{Originated: 2, Dropped: 2, Drops: map[string]uint64{"no-route": 1, "no-receiver": 1}}
 	if diff := cmp.Diff(want, a); diff != "" || !a.Balanced() {
 		t.Errorf("accounts (-want +got):\n%s", diff)
 	}

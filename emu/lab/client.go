@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
 )
 
@@ -134,17 +134,17 @@ func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 }
 
 // Ports returns the status of every port.
-func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
+func (c *Client) Ports(ctx context.Context) (p []status.PortStatus, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
 // CheckPause explains why a port of a switch did or did not pause its peer.
-func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.PauseCheck, err error) {
+func (c *Client) CheckPause(ctx context.Context, endpoint string) (p status.PauseCheck, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
 // NICs returns the NICs of a host, or the NIC of an interface; "" means all.
-func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, err error) {
+func (c *Client) NICs(ctx context.Context, name string) (n []status.NICStatus, err error) {
 	path := "/v1/nics"
 	if name != "" {
 		path += "/" + url.PathEscape(name)
@@ -153,7 +153,7 @@ func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, e
 }
 
 // QPs returns the queue pairs of a host's NICs, or of an interface's NIC; "" means all.
-func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err error) {
+func (c *Client) QPs(ctx context.Context, name string) (q []status.QPStatus, err error) {
 	path := "/v1/qps"
 	if name != "" {
 		path = "/v1/nics/" + url.PathEscape(name) + "/qps"
@@ -163,7 +163,7 @@ func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err
 
 // EdgeFlows returns the flows known to the edge services of a host, or to that of an
 // interface; "" means all.
-func (c *Client) EdgeFlows(ctx context.Context, name string) (f []fabric.EdgeFlow, err error) {
+func (c *Client) EdgeFlows(ctx context.Context, name string) (f []status.EdgeFlow, err error) {
 	path := "/v1/edges"
 	if name != "" {
 		path += "/" + url.PathEscape(name)

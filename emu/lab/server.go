@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/switches"
@@ -151,7 +152,7 @@ func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
-	var out []fabric.PortStatus
+	var out []status.PortStatus
 	if s.do(w, func() { out = s.lab.fabric.Status() }) {
 		reply(w, out)
 	}
@@ -163,7 +164,7 @@ func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	var out fabric.PortStatus
+	var out status.PortStatus
 	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
 		reply(w, out)
 	}
@@ -175,7 +176,7 @@ func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	var out fabric.PauseCheck
+	var out status.PauseCheck
 	if !s.do(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/traffic/workload"
 )
 
@@ -42,15 +42,15 @@ func (r *Report) writeTimeline(w io.Writer) {
 }
 
 // by says what changed a link, if it was not the lab file.
-func by(m *fabric.Moment) string {
-	if m.By == fabric.BySet {
+func by(m *status.Moment) string {
+	if m.By == status.BySet {
 		return " (weft set)"
 	}
 	return ""
 }
 
 // WhereOf names the place of a moment: a host, a port, or a link by its two ends.
-func WhereOf(m *fabric.Moment) string {
+func WhereOf(m *status.Moment) string {
 	switch {
 	case m.Peer == "":
 		return m.Where

@@ -12,9 +12,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // Source takes a sample of a lab. lab.ErrEnded means that the lab is gone.
@@ -58,7 +58,7 @@ const (
 
 func (k kind) String() string { return [...]string{"all ports", "switches", "hosts"}[k] }
 
-func (k kind) has(p *fabric.PortStatus) bool {
+func (k kind) has(p *status.PortStatus) bool {
 	return k == allKinds || (k == switches) == (p.Kind == "switch")
 }
 
