@@ -105,7 +105,7 @@ In virtual time use: weft sim FILE --qp`,
 			return err
 		}
 		if number >= 0 {
-			pairs = slices.DeleteFunc(pairs, func(q status.QPStatus) bool { return int64(q.QPN) != number })
+			pairs = slices.DeleteFunc(pairs, func(q status.QP) bool { return int64(q.QPN) != number })
 			if len(pairs) == 0 {
 				return badInput(fmt.Errorf("%s has no queue pair %d: see weft qp %s", name, number, name))
 			}

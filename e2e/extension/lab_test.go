@@ -41,7 +41,7 @@ func TestExtension_WorksWithRealHosts(t *testing.T) {
 
 	heardBy := func(host string) (heard float64) {
 		t.Helper()
-		var pairs []status.QPStatus
+		var pairs []status.QP
 		if err := json.Unmarshal([]byte(l.Must("qp", "-l", l.Name, "--json", host)), &pairs); err != nil {
 			t.Fatal(err)
 		}

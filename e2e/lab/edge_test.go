@@ -114,7 +114,7 @@ topology:
 }
 
 // messages returns how many messages of switches the edge service of a port has received.
-func messages(p status.PortStatus) float64 {
+func messages(p status.Port) float64 {
 	for _, g := range p.Edge.Gauges {
 		if g.Name == "messages" {
 			return g.Value

@@ -31,7 +31,7 @@ func TestMetrics_MatchTheAPI(t *testing.T) {
 	l.WaitQuiet()
 	tcp, socket := &http.Client{}, testlab.SocketClient(filepath.Join("/run/weft", l.Name, lab.SocketName))
 	var s, again testlab.Metrics
-	var ports map[string]status.PortStatus
+	var ports map[string]status.Port
 	// Hosts' kernels sometimes send packets unprompted: compare values of one
 	// moment only.
 	l.WaitFor("both metrics in a moment in which no packet moves", func() bool {

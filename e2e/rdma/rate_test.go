@@ -57,9 +57,9 @@ func sample(l *testlab.Lab) *report.Sample {
 }
 
 // portOf returns a port of a sample.
-func portOf(t *testing.T, s *report.Sample, name string) status.PortStatus {
+func portOf(t *testing.T, s *report.Sample, name string) status.Port {
 	t.Helper()
-	i := slices.IndexFunc(s.Ports, func(p status.PortStatus) bool { return p.Name == name })
+	i := slices.IndexFunc(s.Ports, func(p status.Port) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("no port %s", name)
 	}

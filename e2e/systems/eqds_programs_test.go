@@ -108,7 +108,7 @@ func fills(l *testlab.Lab, from, port string, flags []string) float64 {
 		if err != nil {
 			l.T.Fatal(err)
 		}
-		p := s.Ports[slices.IndexFunc(s.Ports, func(p status.PortStatus) bool { return p.Name == port })]
+		p := s.Ports[slices.IndexFunc(s.Ports, func(p status.Port) bool { return p.Name == port })]
 		return 8 * (float64(p.TxBytes) + 24*float64(p.TxPackets)), s.Emulated
 	}
 	s := l.StartProgram("h1", "iperf3", "-s", "-1")

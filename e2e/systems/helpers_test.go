@@ -114,7 +114,7 @@ func pauseTotals(f *fabric.Fabric) (n uint64, paused units.Time) {
 }
 
 // portNamed finds a port by its name.
-func portNamed(t testing.TB, f *fabric.Fabric, name string) status.PortStatus {
+func portNamed(t testing.TB, f *fabric.Fabric, name string) status.Port {
 	t.Helper()
 	node, index, err := f.Plan.Endpoint(name)
 	if err != nil {

@@ -151,9 +151,9 @@ func (l *Lab) PID() int {
 }
 
 // Ports returns every port by name.
-func (l *Lab) Ports() map[string]status.PortStatus {
+func (l *Lab) Ports() map[string]status.Port {
 	l.T.Helper()
-	m := map[string]status.PortStatus{}
+	m := map[string]status.Port{}
 	for _, p := range ask(l, l.Client().Ports, "ps", "-p", "--json", l.Name) {
 		m[p.Name] = p
 	}

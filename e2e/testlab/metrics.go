@@ -18,7 +18,7 @@ import (
 type Metrics map[string]float64
 
 // MetricKey returns the key of a metric of a port.
-func (l *Lab) MetricKey(name string, p *status.PortStatus, more string) string {
+func (l *Lab) MetricKey(name string, p *status.Port, more string) string {
 	return fmt.Sprintf("%s lab=%s node=%s port=%s%s", name, l.Name, p.Node, p.Name, more)
 }
 

@@ -35,9 +35,9 @@ func Simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
 }
 
 // PortOf returns a port of a report.
-func PortOf(t *testing.T, r *report.Report, name string) status.PortStatus {
+func PortOf(t *testing.T, r *report.Report, name string) status.Port {
 	t.Helper()
-	i := slices.IndexFunc(r.Ports, func(p status.PortStatus) bool { return p.Name == name })
+	i := slices.IndexFunc(r.Ports, func(p status.Port) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("no port %s", name)
 	}
@@ -45,9 +45,9 @@ func PortOf(t *testing.T, r *report.Report, name string) status.PortStatus {
 }
 
 // ClassOf returns a class of a port.
-func ClassOf(t *testing.T, p status.PortStatus, name string) status.ClassStatus {
+func ClassOf(t *testing.T, p status.Port, name string) status.Class {
 	t.Helper()
-	i := slices.IndexFunc(p.Classes, func(c status.ClassStatus) bool { return c.Name == name })
+	i := slices.IndexFunc(p.Classes, func(c status.Class) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("%s has no class %s", p.Name, name)
 	}
@@ -55,7 +55,7 @@ func ClassOf(t *testing.T, p status.PortStatus, name string) status.ClassStatus 
 }
 
 // PausedTime returns how long a class of a port has been paused.
-func PausedTime(p status.PortStatus, name string) units.Time {
+func PausedTime(p status.Port, name string) units.Time {
 	for _, c := range p.Classes {
 		if c.Name == name {
 			return c.PausedTime

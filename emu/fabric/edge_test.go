@@ -275,7 +275,7 @@ func stationOf(f *Fabric, host string) *Station {
 	return f.Station(n, 0)
 }
 
-func statusOf(f *Fabric, host string) status.PortStatus {
+func statusOf(f *Fabric, host string) status.Port {
 	n, _ := f.Plan.Node(host)
 	return f.PortStatus(n, 0)
 }

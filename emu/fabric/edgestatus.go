@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-func (h *edgeHost) status(now units.Time) *status.EdgeStatus {
-	s := &status.EdgeStatus{Service: h.chosen.Name, Preset: h.chosen.Preset}
+func (h *edgeHost) status(now units.Time) *status.Edge {
+	s := &status.Edge{Service: h.chosen.Name, Preset: h.chosen.Preset}
 	s.QueuePackets, s.QueueBytes = h.service.Held()
 	s.Gauges = gauge.Read(h.chosen.Gauges(), h.service.Gauges(now, nil))
 	s.Flows = h.flows(now, status.MaxEdgeFlows)

@@ -32,12 +32,12 @@ func listenersOf(n *nic) (list []status.Listener) {
 }
 
 // layerStatus returns the state of a NIC's layer; nil without a layer.
-func layerStatus(n *nic) *status.LayerStatus {
+func layerStatus(n *nic) *status.Layer {
 	layer, choice := n.Layer(), n.Settings().Layer
 	if layer == nil {
 		return nil
 	}
-	s := &status.LayerStatus{Name: choice.String()}
+	s := &status.Layer{Name: choice.String()}
 	counts := layer.Work(nil)
 	for i, w := range choice.Work() {
 		s.Work = append(s.Work, status.LayerWork{Name: w.Name, Count: counts[i]})
@@ -46,18 +46,18 @@ func layerStatus(n *nic) *status.LayerStatus {
 }
 
 // NICs returns the state of every NIC, in the order of the plan.
-func (f *Fabric) NICs() []status.NICStatus { return f.nicStatus(f.nics) }
+func (f *Fabric) NICs() []status.NIC { return f.nicStatus(f.nics) }
 
 // NICsOf returns the NICs of a host, or the one of an interface such as
 // "h1:eth0". "" means all.
-func (f *Fabric) NICsOf(name string) ([]status.NICStatus, error) {
+func (f *Fabric) NICsOf(name string) ([]status.NIC, error) {
 	list, err := f.nicsOf(name)
 	return f.nicStatus(list), err
 }
 
 // QPsOf returns the queue pairs of a host's NICs, or of an interface's NIC, by
 // rising number. "" means all hosts, in the order of the plan.
-func (f *Fabric) QPsOf(name string) ([]status.QPStatus, error) {
+func (f *Fabric) QPsOf(name string) ([]status.QP, error) {
 	list, err := f.nicsOf(name)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (f *Fabric) QPsOf(name string) ([]status.QPStatus, error) {
 	for _, n := range list {
 		pairs += n.InUse().QueuePairs
 	}
-	out := make([]status.QPStatus, 0, pairs)
+	out := make([]status.QP, 0, pairs)
 	for _, n := range list {
 		for _, q := range n.QPs() {
 			out = append(out, f.qpStatus(n, q))
@@ -101,12 +101,12 @@ func (f *Fabric) nicsOf(name string) (list []*nic, err error) {
 	return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", name)
 }
 
-func (f *Fabric) nicStatus(list []*nic) []status.NICStatus {
-	out := make([]status.NICStatus, len(list))
+func (f *Fabric) nicStatus(list []*nic) []status.NIC {
+	out := make([]status.NIC, len(list))
 	for i, n := range list {
 		settings, used := n.Settings(), n.InUse()
 		s := &out[i]
-		*s = status.NICStatus{
+		*s = status.NIC{
 			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
 			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: settings.Recovery.String(),
@@ -135,11 +135,11 @@ func hardware(m wire.MAC) string {
 	return net.HardwareAddr{byte(m >> 40), byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}.String()
 }
 
-func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QPStatus {
+func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QP {
 	attr, config := q.Query()
 	x := q.Status()
 	t, c := q.Counters()
-	s := status.QPStatus{
+	s := status.QP{
 		NIC: n.Name(), QPN: q.Number(), Type: config.Type.String(), State: attr.State.String(),
 		SQPSN: uint32(x.Window.Next), Unacknowledged: uint32(x.Window.Una), Sends: x.Posted, Fetches: x.Fetching, InFlight: x.Flying,
 		RQPSN: uint32(x.Expected), Receives: x.Receives, Replies: x.Replying,
@@ -176,7 +176,7 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) status.QPStatus {
 }
 
 // addPath fills in where a queue pair's packets go.
-func (f *Fabric) addPath(s *status.QPStatus, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
+func (f *Fabric) addPath(s *status.QP, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
 	s.Peer = f.holderOf(x.Remote)

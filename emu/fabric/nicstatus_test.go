@@ -86,7 +86,7 @@ func TestNICStatus_ChangesNothingAndAgreesWithPorts(t *testing.T) {
 	agree(t, plain)
 }
 
-func checkQP(t *testing.T, q *status.QPStatus) {
+func checkQP(t *testing.T, q *status.QP) {
 	t.Helper()
 	open := (q.SQPSN - q.Unacknowledged) & 0xffffff
 	switch {
@@ -190,7 +190,7 @@ workload:
 		if got := strings.Join(names, " "); got != c.nics || len(pairs) != c.pairs || err != nil || perr != nil {
 			t.Errorf("%q: NICs %s, %d queue pairs, %v, %v", c.name, got, len(pairs), err, perr)
 		}
-		if !slices.IsSortedFunc(pairs, func(a, b status.QPStatus) int { return strings.Compare(a.NIC, b.NIC)<<32 + int(a.QPN) - int(b.QPN) }) {
+		if !slices.IsSortedFunc(pairs, func(a, b status.QP) int { return strings.Compare(a.NIC, b.NIC)<<32 + int(a.QPN) - int(b.QPN) }) {
 			t.Errorf("%q: queue pairs are not in order", c.name)
 		}
 	}
@@ -257,7 +257,7 @@ func TestNICStatus_SurvivesJSON(t *testing.T) {
 	if !strings.Contains(string(text), `"queue_pairs":{"RESET":0,"INIT":0,"RTR":0,"RTS":5,`) {
 		t.Errorf("%s", text)
 	}
-	var back []status.NICStatus
+	var back []status.NIC
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestNICStatus_SurvivesJSON(t *testing.T) {
 	if text, err = json.Marshal(pairs); err != nil {
 		t.Fatal(err)
 	}
-	var again []status.QPStatus
+	var again []status.QP
 	if err := json.Unmarshal(text, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestNICStatus_SurvivesJSON(t *testing.T) {
 }
 
 // gaugeOf returns the value of a gauge of a queue pair's rate control; -1 if it has none.
-func gaugeOf(q *status.QPStatus, name string) float64 {
+func gaugeOf(q *status.QP, name string) float64 {
 	for _, g := range q.Gauges {
 		if g.Name == name {
 			return g.Value

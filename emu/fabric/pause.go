@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-func nearness(a buffer.HighWatermark, threshold units.Bytes) status.Nearness {
-	return status.Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
+func highWatermark(a buffer.HighWatermark, threshold units.Bytes) status.HighWatermark {
+	return status.HighWatermark{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
 }
 
 // CheckPause explains the pauses of a port of a switch. It returns an error for
@@ -40,7 +40,7 @@ func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 		s := &plan.Ports[index].Classes[i]
 		row := status.PauseClass{
 			Name: k.Name, Priority: k.Priority, Lossless: k.Ingress.Lossless, RxPackets: k.RxPackets,
-			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: nearness(k.Ingress.Nearest, k.Ingress.Threshold),
+			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
 			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, IngressMax: k.Ingress.Peak,
 			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
@@ -71,7 +71,7 @@ func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []status.PauseQue
 			continue
 		}
 		out = append(out, status.PauseQueue{
-			Port: p.Name, Max: k.MaxQueue, Limit: nearness(k.Egress.Nearest, k.Egress.Threshold),
+			Port: p.Name, Max: k.MaxQueue, Limit: highWatermark(k.Egress.Nearest, k.Egress.Threshold),
 			Marking: markingFrom(&f.Plan.Nodes[node].Ports[j].Classes[i]), Marked: k.Marked, Dropped: k.Dropped, Trimmed: k.Trimmed,
 		})
 	}

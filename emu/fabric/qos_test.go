@@ -31,7 +31,7 @@ func result(t *testing.T, f *Fabric, name string) workload.Result {
 }
 
 // portNamed finds a port by its name.
-func portNamed(t *testing.T, f *Fabric, name string) status.PortStatus {
+func portNamed(t *testing.T, f *Fabric, name string) status.Port {
 	t.Helper()
 	node, index, err := f.Plan.Endpoint(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func portNamed(t *testing.T, f *Fabric, name string) status.PortStatus {
 }
 
 // classNamed finds a class of a port.
-func classNamed(t *testing.T, s status.PortStatus, name string) status.ClassStatus {
+func classNamed(t *testing.T, s status.Port, name string) status.Class {
 	t.Helper()
 	for _, c := range s.Classes {
 		if c.Name == name {

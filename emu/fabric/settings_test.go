@@ -61,7 +61,7 @@ type setting struct{ node, text string }
 type outcomeOf struct {
 	received []int64 // every 100 us
 	counters workload.TransferCounters
-	ports    []status.PortStatus
+	ports    []status.Port
 }
 
 // classOf returns the class of a flow.
@@ -105,7 +105,7 @@ func outcomes(t *testing.T, nic, class string, s ...setting) map[string]outcomeO
 		for _, p := range []string{flow + "1:eth0", sw + flow + "1", sw + flow + "2", flow + "2:eth0"} {
 			x := portNamed(t, f, p)
 			x.QueueLimit = 0 // a setting, not a result
-			x.Classes = slices.DeleteFunc(x.Classes, func(c status.ClassStatus) bool { return c.Name != "cnp" && c.Name != classOf(flow) })
+			x.Classes = slices.DeleteFunc(x.Classes, func(c status.Class) bool { return c.Name != "cnp" && c.Name != classOf(flow) })
 			for i := range x.Classes {
 				c := &x.Classes[i]
 				c.QueueLimit, c.Xoff, c.Headroom = 0, 0, 0

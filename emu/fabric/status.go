@@ -10,12 +10,12 @@ import (
 )
 
 // Status returns the state of every port, in the order of the plan.
-func (f *Fabric) Status() []status.PortStatus {
+func (f *Fabric) Status() []status.Port {
 	ports := 0
 	for _, node := range f.ports {
 		ports += len(node)
 	}
-	out := make([]status.PortStatus, 0, ports)
+	out := make([]status.Port, 0, ports)
 	for n, node := range f.ports {
 		for i := range node {
 			out = append(out, f.PortStatus(n, i))
@@ -25,12 +25,12 @@ func (f *Fabric) Status() []status.PortStatus {
 }
 
 // PortStatus returns the state of one port.
-func (f *Fabric) PortStatus(node, index int) status.PortStatus {
+func (f *Fabric) PortStatus(node, index int) status.Port {
 	p := f.ports[node][index]
 	now := f.nowAt(node)
 	c := p.Counters(now)
 	plan := &f.Plan.Nodes[node].Ports[index]
-	s := status.PortStatus{
+	s := status.Port{
 		Name: p.Name, Node: f.Plan.Nodes[node].Name, Kind: f.Plan.Nodes[node].Kind.String(),
 		QueueLimit: p.Limit(), QueueMax: c.MaxQueue, QueueMean: c.MeanQueue(port.Counters{}),
 		RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
@@ -41,7 +41,7 @@ func (f *Fabric) PortStatus(node, index int) status.PortStatus {
 	s.Trimmed = c.Trimmed
 	if deep := f.Plan.Nodes[node].QoS; deep != nil {
 		s.QueueLimit = deep.Buffer
-		s.Classes = make([]status.ClassStatus, len(plan.Classes))
+		s.Classes = make([]status.Class, len(plan.Classes))
 	}
 	for i := range s.Classes {
 		k := p.Class(now, i)
@@ -63,8 +63,8 @@ func (f *Fabric) PortStatus(node, index int) status.PortStatus {
 	return s
 }
 
-func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.ClassStatus {
-	s := status.ClassStatus{
+func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.Class {
+	s := status.Class{
 		Name: c.Name, Priority: c.Priority,
 		QueuePackets: c.QueuePackets, QueueBytes: c.QueueBytes, QueueLimit: c.Limit, QueueMax: c.MaxQueue, QueueMean: c.MeanQueue,
 		TxPackets: c.TxPackets, TxBytes: c.TxBytes, RxPackets: c.RxPackets, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
@@ -94,7 +94,7 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.ClassStatus
 	return s
 }
 
-func linkStatus(l *links.Link, inFlight int) *status.LinkStatus {
+func linkStatus(l *links.Link, inFlight int) *status.Link {
 	s, c := l.Settings(), l.Counters()
 	state := "down"
 	if s.Up {
@@ -104,7 +104,7 @@ func linkStatus(l *links.Link, inFlight int) *status.LinkStatus {
 	if !s.DropMatch.Empty() {
 		match = s.DropMatch.String()
 	}
-	return &status.LinkStatus{
+	return &status.Link{
 		Rate: s.Rate, Delay: s.Delay, MTU: int(s.MTU), State: state, InFlight: inFlight, Delivered: c.Delivered,
 		Loss: s.Loss, Corrupt: s.Corrupt, Duplicate: s.Duplicate, Reorder: s.Reorder, ReorderBy: s.ReorderBy,
 		Jitter: s.Jitter, JitterDistribution: s.JitterDistribution, JitterReorder: s.JitterReorder, DropMatch: match,

@@ -62,7 +62,7 @@ type Interface struct {
 // SetResult is the answer to PATCH /v1/links/{endpoint}: the current state of
 // both directions.
 type SetResult struct {
-	Ports []status.PortStatus `json:"ports"`
+	Ports []status.Port `json:"ports"`
 }
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the

@@ -134,7 +134,7 @@ func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 }
 
 // Ports returns the status of every port.
-func (c *Client) Ports(ctx context.Context) (p []status.PortStatus, err error) {
+func (c *Client) Ports(ctx context.Context) (p []status.Port, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
@@ -144,7 +144,7 @@ func (c *Client) CheckPause(ctx context.Context, endpoint string) (p status.Paus
 }
 
 // NICs returns the NICs of a host, or the NIC of an interface; "" means all.
-func (c *Client) NICs(ctx context.Context, name string) (n []status.NICStatus, err error) {
+func (c *Client) NICs(ctx context.Context, name string) (n []status.NIC, err error) {
 	path := "/v1/nics"
 	if name != "" {
 		path += "/" + url.PathEscape(name)
@@ -153,7 +153,7 @@ func (c *Client) NICs(ctx context.Context, name string) (n []status.NICStatus, e
 }
 
 // QPs returns the queue pairs of a host's NICs, or of an interface's NIC; "" means all.
-func (c *Client) QPs(ctx context.Context, name string) (q []status.QPStatus, err error) {
+func (c *Client) QPs(ctx context.Context, name string) (q []status.QP, err error) {
 	path := "/v1/qps"
 	if name != "" {
 		path = "/v1/nics/" + url.PathEscape(name) + "/qps"

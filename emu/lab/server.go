@@ -152,7 +152,7 @@ func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
-	var out []status.PortStatus
+	var out []status.Port
 	if s.do(w, func() { out = s.lab.fabric.Status() }) {
 		reply(w, out)
 	}
@@ -164,7 +164,7 @@ func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	var out status.PortStatus
+	var out status.Port
 	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
 		reply(w, out)
 	}

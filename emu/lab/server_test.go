@@ -156,7 +156,7 @@ func TestServer_SetsLinksAsInTheFile(t *testing.T) {
 		t.Fatalf("%d, %s", code, said)
 	}
 	_, _, body := call(t, s, "GET /v1/ports/s1:h1", "")
-	var p status.PortStatus
+	var p status.Port
 	if err := json.Unmarshal([]byte(body), &p); err != nil {
 		t.Fatal(err)
 	}

@@ -11,55 +11,55 @@ var pauseCause = describe(append(classLabels[:len(classLabels):len(classLabels)]
 
 // classMetrics are the metrics of a port with several queues. A port is paused
 // by its peer and is pausing its peer.
-var classMetrics = []metric[status.ClassStatus]{
+var classMetrics = []metric[status.Class]{
 	counter(classLabels, "class_transmit_packets_total", "Packets of the class sent.",
-		func(c *status.ClassStatus) float64 { return float64(c.TxPackets) }),
+		func(c *status.Class) float64 { return float64(c.TxPackets) }),
 	counter(classLabels, "class_transmit_bytes_total", "Bytes of frames of the class sent, without FCS.",
-		func(c *status.ClassStatus) float64 { return float64(c.TxBytes) }),
+		func(c *status.Class) float64 { return float64(c.TxBytes) }),
 	counter(classLabels, "class_marked_packets_total", "Packets of the class marked CE.",
-		func(c *status.ClassStatus) float64 { return float64(c.Marked) }),
+		func(c *status.Class) float64 { return float64(c.Marked) }),
 	counter(classLabels, "class_trimmed_packets_total", "Packets of the class trimmed to their headers.",
-		func(c *status.ClassStatus) float64 { return float64(c.Trimmed) }),
+		func(c *status.Class) float64 { return float64(c.Trimmed) }),
 	counter(classLabels, "class_dropped_packets_total", "Packets of the class dropped at the port.",
-		func(c *status.ClassStatus) float64 { return float64(c.Dropped) }),
+		func(c *status.Class) float64 { return float64(c.Dropped) }),
 	gauge(classLabels, "class_queue_packets", "Packets in the class's egress queue now.",
-		func(c *status.ClassStatus) float64 { return float64(c.QueuePackets) }),
+		func(c *status.Class) float64 { return float64(c.QueuePackets) }),
 	gauge(classLabels, "class_queue_bytes", "Bytes in the class's egress queue now.",
-		func(c *status.ClassStatus) float64 { return float64(c.QueueBytes) }),
+		func(c *status.Class) float64 { return float64(c.QueueBytes) }),
 	gauge(classLabels, "class_queue_max_bytes", "Maximum bytes in the class's egress queue since the start.",
-		func(c *status.ClassStatus) float64 { return float64(c.QueueMax) }),
+		func(c *status.Class) float64 { return float64(c.QueueMax) }),
 	gauge(classLabels, "class_queue_limit_bytes", "Limit of the class's egress queue, or its threshold at this moment.",
-		func(c *status.ClassStatus) float64 { return float64(c.QueueLimit) }),
+		func(c *status.Class) float64 { return float64(c.QueueLimit) }),
 
 	gauge(classLabels, "class_paused", "1 while the peer pauses the class, else 0.",
-		func(c *status.ClassStatus) float64 { return truth(c.Paused) }),
+		func(c *status.Class) float64 { return truth(c.Paused) }),
 	counter(classLabels, "class_paused_seconds_total", "Time for which the peer paused the class.",
-		func(c *status.ClassStatus) float64 { return c.PausedTime.Seconds() }),
+		func(c *status.Class) float64 { return c.PausedTime.Seconds() }),
 	counter(classLabels, "class_receive_pause_frames_total", "Frames received that asked for a pause of the class.",
-		func(c *status.ClassStatus) float64 { return float64(c.PauseRx) }),
+		func(c *status.Class) float64 { return float64(c.PauseRx) }),
 	counter(classLabels, "class_receive_resume_frames_total", "Frames received that ended a pause of the class.",
-		func(c *status.ClassStatus) float64 { return float64(c.ResumeRx) }),
+		func(c *status.Class) float64 { return float64(c.ResumeRx) }),
 	counter(classLabels, "class_pause_storms_total", "Times that the pause watchdog stepped in.",
-		func(c *status.ClassStatus) float64 { return float64(c.Stormed) }),
+		func(c *status.Class) float64 { return float64(c.Stormed) }),
 
 	gauge(classLabels, "class_pausing", "1 while the class pauses its peer, else 0.",
-		func(c *status.ClassStatus) float64 { return truth(c.Pausing) }),
+		func(c *status.Class) float64 { return truth(c.Pausing) }),
 	counter(classLabels, "class_pausing_seconds_total", "Time for which the class paused its peer.",
-		func(c *status.ClassStatus) float64 { return c.PausingTime.Seconds() }),
+		func(c *status.Class) float64 { return c.PausingTime.Seconds() }),
 	counter(classLabels, "class_transmit_pause_frames_total", "Frames sent that asked for a pause of the class.",
-		func(c *status.ClassStatus) float64 { return float64(c.PauseTx) }),
+		func(c *status.Class) float64 { return float64(c.PauseTx) }),
 	counter(classLabels, "class_transmit_resume_frames_total", "Frames sent that ended a pause of the class.",
-		func(c *status.ClassStatus) float64 { return float64(c.ResumeTx) }),
+		func(c *status.Class) float64 { return float64(c.ResumeTx) }),
 	gauge(classLabels, "class_ingress_bytes", "Bytes in the buffer now that arrived through the port in this class.",
-		func(c *status.ClassStatus) float64 { return float64(c.IngressBytes) }),
+		func(c *status.Class) float64 { return float64(c.IngressBytes) }),
 	gauge(classLabels, "class_ingress_max_bytes", "Maximum bytes in the buffer since the start that arrived through the port in this class.",
-		func(c *status.ClassStatus) float64 { return float64(c.IngressMax) }),
+		func(c *status.Class) float64 { return float64(c.IngressMax) }),
 	gauge(classLabels, "class_xoff_bytes", "Ingress bytes from which the class pauses its peer, at this moment; absent where the class is not lossless.", lossless(
-		func(c *status.ClassStatus) float64 { return float64(c.Xoff) })),
+		func(c *status.Class) float64 { return float64(c.Xoff) })),
 	gauge(classLabels, "class_headroom_bytes", "Headroom of a lossless class at the port; absent where the class is not lossless.", lossless(
-		func(c *status.ClassStatus) float64 { return float64(c.Headroom) })),
+		func(c *status.Class) float64 { return float64(c.Headroom) })),
 	gauge(classLabels, "class_headroom_max_bytes", "Maximum headroom used since the start; absent where the class is not lossless.", lossless(
-		func(c *status.ClassStatus) float64 { return float64(c.HeadroomMax) })),
+		func(c *status.Class) float64 { return float64(c.HeadroomMax) })),
 
 	gauge(classLabels, "class_credit_available_bytes", "Credit from the peer now; absent where the class needs none.", spent(
 		func(c *status.CreditSpent) float64 { return float64(c.Available) })),
@@ -80,8 +80,8 @@ var classMetrics = []metric[status.ClassStatus]{
 }
 
 // spent returns a value that only classes that need credit have.
-func spent(value func(*status.CreditSpent) float64) func(*status.ClassStatus) float64 {
-	return func(c *status.ClassStatus) float64 {
+func spent(value func(*status.CreditSpent) float64) func(*status.Class) float64 {
+	return func(c *status.Class) float64 {
 		if c.CreditSpent == nil {
 			return math.NaN()
 		}
@@ -90,8 +90,8 @@ func spent(value func(*status.CreditSpent) float64) func(*status.ClassStatus) fl
 }
 
 // given returns a value that only classes that give credit have.
-func given(value func(*status.CreditGiven) float64) func(*status.ClassStatus) float64 {
-	return func(c *status.ClassStatus) float64 {
+func given(value func(*status.CreditGiven) float64) func(*status.Class) float64 {
+	return func(c *status.Class) float64 {
 		if c.CreditGiven == nil {
 			return math.NaN()
 		}
@@ -100,8 +100,8 @@ func given(value func(*status.CreditGiven) float64) func(*status.ClassStatus) fl
 }
 
 // lossless returns a value that only lossless classes have.
-func lossless(value func(*status.ClassStatus) float64) func(*status.ClassStatus) float64 {
-	return func(c *status.ClassStatus) float64 {
+func lossless(value func(*status.Class) float64) func(*status.Class) float64 {
+	return func(c *status.Class) float64 {
 		if !c.Lossless {
 			return math.NaN()
 		}

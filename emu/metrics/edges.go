@@ -19,13 +19,13 @@ var (
 		"of the oldest flows of an edge service (rate and the gauges of rate control), by gauge.")
 )
 
-var edgeMetrics = []metric[status.EdgeStatus]{
+var edgeMetrics = []metric[status.Edge]{
 	gauge(edgeLabels, "edge_queue_packets", "Packets that wait in the edge service now.",
-		func(e *status.EdgeStatus) float64 { return float64(e.QueuePackets) }),
+		func(e *status.Edge) float64 { return float64(e.QueuePackets) }),
 	gauge(edgeLabels, "edge_queue_bytes", "Bytes that wait in the edge service now.",
-		func(e *status.EdgeStatus) float64 { return float64(e.QueueBytes) }),
+		func(e *status.Edge) float64 { return float64(e.QueueBytes) }),
 	gauge(edgeLabels, "edge_flows_left_out", "Flows that the edge service tracks but that have no metrics, because others are older.",
-		func(e *status.EdgeStatus) float64 { return float64(e.FlowsLeftOut) }),
+		func(e *status.Edge) float64 { return float64(e.FlowsLeftOut) }),
 }
 
 var edgeFlowMetrics = []metric[status.EdgeFlow]{
@@ -41,7 +41,7 @@ var edgeFlowMetrics = []metric[status.EdgeFlow]{
 		func(f *status.EdgeFlow) float64 { return float64(f.QueueBytes) }),
 }
 
-func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *status.EdgeStatus) {
+func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *status.Edge) {
 	shown, leftOut := map[string]bool{}, *e
 	for i := range e.Flows {
 		f := &e.Flows[i]

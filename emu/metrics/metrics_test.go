@@ -42,13 +42,13 @@ func sample() *report.Sample {
 			Lateness: wall.Summary{Count: 110, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9},
 		},
 		CPUTime: 1250 * units.Millisecond, EngineCPUTime: 750 * units.Millisecond,
-		Ports: []status.PortStatus{
+		Ports: []status.Port{
 			{
 				Name: "s1:2", Peer: "h2:eth0", Node: "s1", Kind: "switch",
-				Link:         &status.LinkStatus{Rate: units.Gbps, State: "up", InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
+				Link:         &status.Link{Rate: units.Gbps, State: "up", InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
 				QueuePackets: 205, QueueBytes: 206, QueueLimit: 207, QueueMax: 208, RxPackets: 209, RxBytes: 210, TxPackets: 211, TxBytes: 212,
 				Marked: 213, Dropped: 12, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}, Trimmed: 214,
-				Classes: []status.ClassStatus{
+				Classes: []status.Class{
 					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309,
 						Gauges: []gauges.Value{{Name: "dropping", Unit: gauges.YesNo, Value: 1}, {Name: "count", Value: 311}, {Name: "excess", Unit: gauges.Bytes, Value: 312}}},
 					{
@@ -60,18 +60,18 @@ func sample() *report.Sample {
 					},
 				},
 			},
-			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &status.LinkStatus{State: "down"}},
+			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &status.Link{State: "down"}},
 			{Name: "s1:4", Node: "s1", Kind: "switch", Gauges: []gauges.Value{
 				{Name: "mark_probability", Unit: gauges.Share, Value: 0.25}, {Name: "fair_rate", Unit: gauges.BitsPerSecond, Value: 8e9}, {Name: "delay", Unit: gauges.Seconds, Value: 7e-6},
 			}},
 			{Name: "h2:eth0", Node: "h2", Kind: "host", Edge: edgeStatus()},
 		},
-		NICs: []status.NICStatus{nic()},
+		NICs: []status.NIC{nic()},
 	}
 }
 
 // edgeStatus returns a status with all numbers different, and two flows of one name.
-func edgeStatus() *status.EdgeStatus {
+func edgeStatus() *status.Edge {
 	shown := func(from float64) []gauges.Value {
 		return []gauges.Value{
 			{Name: "stage", Value: from}, {Name: "target_rate", Unit: gauges.BitsPerSecond, Value: 8 * (from + 1)}, {Name: "waiting", Unit: gauges.Bytes, Value: from + 2},
@@ -81,15 +81,15 @@ func edgeStatus() *status.EdgeStatus {
 	from, to := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
 	flow := status.EdgeFlow{From: from, To: to, Protocol: "tcp", SrcPort: 5201, DstPort: 40000, Rate: 8 * units.Mbps,
 		QueuePackets: 811, QueueBytes: 812, TxPackets: 813, TxBytes: 814, Dropped: 815, Gauges: append(shown(820), gauges.Value{Name: "rate", Unit: gauges.BitsPerSecond, Value: 1})}
-	return &status.EdgeStatus{
+	return &status.Edge{
 		Service: "limit", QueuePackets: 801, QueueBytes: 802, Gauges: shown(803), FlowsLeftOut: 808,
 		Flows: []status.EdgeFlow{flow, {Flow: "slow", From: from, To: to, TxPackets: 831}, {Flow: "slow", TxPackets: 832}},
 	}
 }
 
 // nic returns a NIC with all numbers different.
-func nic() status.NICStatus {
-	n := status.NICStatus{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
+func nic() status.NIC {
+	n := status.NIC{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
 	for i := range n.States {
 		n.States[i] = 510 + i
 	}

@@ -18,7 +18,7 @@ const maxReportFlows = 10
 // and the oldest flows of each, a few in total unless all were requested.
 func (r *Report) writeEdges(w io.Writer) {
 	type total struct {
-		status.EdgeStatus
+		status.Edge
 		ports int
 	}
 	var totals []*total
@@ -30,7 +30,7 @@ func (r *Report) writeEdges(w io.Writer) {
 		at := slices.IndexFunc(totals, func(t *total) bool { return t.Service == e.Service })
 		if at < 0 {
 			at = len(totals)
-			totals = append(totals, &total{EdgeStatus: status.EdgeStatus{Service: e.Service}})
+			totals = append(totals, &total{Edge: status.Edge{Service: e.Service}})
 		}
 		totals[at].Add(e)
 		totals[at].ports++
@@ -57,7 +57,7 @@ func (r *Report) writeEdges(w io.Writer) {
 
 // WriteEdges prints the current state of the ports' edge services, a line for each;
 // nothing if there are none.
-func WriteEdges(w io.Writer, ports []status.PortStatus) {
+func WriteEdges(w io.Writer, ports []status.Port) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
 	for i := range ports {

@@ -12,8 +12,8 @@ import (
 )
 
 // limited returns a port with an edge service that shows this many flows and leaves out three.
-func limited(name string, flows int) status.PortStatus {
-	e := &status.EdgeStatus{
+func limited(name string, flows int) status.Port {
+	e := &status.Edge{
 		Service: "limit", QueuePackets: 2, FlowsLeftOut: 3,
 		Gauges: []gauge.Value{{Name: "flows", Value: 7, Brief: true}, {Name: "waiting", Unit: gauge.Bytes, Value: 3000, Brief: true}, {Name: "crowded"}},
 	}
@@ -23,14 +23,14 @@ func limited(name string, flows int) status.PortStatus {
 			Rate: 5 * units.Mbps, QueueBytes: 1500, TxBytes: 9000, Dropped: 4, Gauges: []gauge.Value{{Name: "feedback", Value: float64(i), Brief: true}},
 		})
 	}
-	return status.PortStatus{Name: name, Edge: e}
+	return status.Port{Name: name, Edge: e}
 }
 
 // TestReportEdges: a report has the sums of the services' counters, and the first flows
 // of each with the gauges of their rate control, a few in all; the others are counted. If
 // all flows were requested, they are shown elsewhere.
 func TestReportEdges(t *testing.T) {
-	r := &Report{Ports: []status.PortStatus{{Name: "s1:1"}, limited("h1:eth0", 1), limited("h2:eth0", 16)}}
+	r := &Report{Ports: []status.Port{{Name: "s1:1"}, limited("h1:eth0", 1), limited("h2:eth0", 16)}}
 	var b strings.Builder
 	r.writeEdges(&b)
 	for _, want := range []string{
@@ -53,11 +53,11 @@ func TestReportEdges(t *testing.T) {
 // TestWriteEdges: each port with an edge service has a line with its gauges.
 func TestWriteEdges(t *testing.T) {
 	var b strings.Builder
-	WriteEdges(&b, []status.PortStatus{{Name: "s1:1"}})
+	WriteEdges(&b, []status.Port{{Name: "s1:1"}})
 	if b.String() != "" {
 		t.Errorf("without a service: %q", b.String())
 	}
-	WriteEdges(&b, []status.PortStatus{{Name: "s1:1"}, limited("h1:eth0", 1), {Name: "h2:eth0", Edge: &status.EdgeStatus{Service: "brake"}}})
+	WriteEdges(&b, []status.Port{{Name: "s1:1"}, limited("h1:eth0", 1), {Name: "h2:eth0", Edge: &status.Edge{Service: "brake"}}})
 	want := fmt.Sprint("\nPORT     EDGE SERVICE\n", "h1:eth0  limit: flows 7, waiting 3KB, crowded 0\n", "h2:eth0  brake\n")
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

@@ -16,8 +16,8 @@ import (
 )
 
 // nicOf returns a NIC with some counters.
-func nicOf(name string, counters map[string]uint64) status.NICStatus {
-	n := status.NICStatus{
+func nicOf(name string, counters map[string]uint64) status.NIC {
+	n := status.NIC{
 		Name: name, Node: strings.TrimSuffix(name, ":eth0"), MAC: "02:00:00:00:00:01", GIDs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")},
 		MTU: 4096, LineRate: 10 * units.Gbps, DSCP: 26, Control: "dcqcn", Preset: "paper", Recovery: "go-back-n", Limited: 2,
 		CQs: 3, SRQs: 1, AHs: 4, PDs: 2, MRs: 5, MWs: 6,
@@ -29,8 +29,8 @@ func nicOf(name string, counters map[string]uint64) status.NICStatus {
 	return n
 }
 
-func trouble() []status.NICStatus {
-	return []status.NICStatus{
+func trouble() []status.NIC {
+	return []status.NIC{
 		nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 1000, "port_rcv_packets": 900, "np_ecn_marked_roce_packets": 50, "np_cnp_sent": 5}),
 		nicOf("h2:eth0", map[string]uint64{"rp_cnp_handled": 1, "retransmitted_packets": 4, "received_payload": 9}),
 		nicOf("h3:eth0", map[string]uint64{"rp_cnp_handled": 3, "rx_write_requests": 9}),
@@ -44,11 +44,11 @@ func trouble() []status.NICStatus {
 // nothing if there are none.
 func TestNICCounters(t *testing.T) {
 	for _, c := range []struct {
-		nics []status.NICStatus
+		nics []status.NIC
 		want string
 	}{
 		{nil, ""},
-		{[]status.NICStatus{nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 5, "port_rcv_data": 7, "rx_read_requests": 1, "received_payload": 9, "unicast_rcv_packets": 5})}, ""},
+		{[]status.NIC{nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 5, "port_rcv_data": 7, "rx_read_requests": 1, "received_payload": 9, "unicast_rcv_packets": 5})}, ""},
 		{trouble(), `NIC counter total at
 np_ecn_marked_roce_packets 50 h1:eth0 50
 np_cnp_sent 5 h1:eth0 5
@@ -71,7 +71,7 @@ retransmitted_packets 4 h2:eth0 4
 // TestLayerOfANIC: the layer's counters are shown, and with --all also those that are 0.
 func TestLayerOfANIC(t *testing.T) {
 	n := nicOf("h1:eth0", nil)
-	n.Layer = &status.LayerStatus{Name: "rogue", Work: []status.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}
+	n.Layer = &status.Layer{Name: "rogue", Work: []status.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}
 	for all, want := range map[bool]string{false: "layer rogue\nverbs 16\nloss", true: "layer rogue\nverbs 16\nfailovers 0\nloss"} {
 		var b strings.Builder
 		WriteNIC(&b, &n, all)
@@ -136,8 +136,8 @@ received_payload 9
 // squeezeIndented is squeeze without indents.
 func squeezeIndented(s string) string { return strings.ReplaceAll(squeeze(s), "\n ", "\n") }
 
-func pairs() []status.QPStatus {
-	rc := status.QPStatus{
+func pairs() []status.QP {
+	rc := status.QP{
 		NIC: "h1:eth0", QPN: 17, Type: "RC", State: "RTS",
 		Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddr("10.0.0.2"), Peer: "h2:eth0", RemoteQPN: 300, PathMTU: 1024, DSCP: 26, UDPSourcePort: 49441, Class: "lossless",
 		SQPSN: 3, Unacknowledged: 0xffffff, Sends: 5, Fetches: 1, InFlight: 3000, Timeout: 16777216 * units.Nanosecond, AckTimer: 3 * units.Millisecond,
@@ -152,12 +152,12 @@ func pairs() []status.QPStatus {
 		TxPackets: 40, TxBytes: 41000, RxPackets: 20, RxBytes: 1200, Marked: 2, CNPsSent: 1, CNPsHandled: 9, CNPDue: true,
 		Counters: map[string]uint64{"retransmitted_packets": 4, "packet_seq_err": 1},
 	}
-	ud := status.QPStatus{NIC: "h1:eth0", QPN: 18, Type: "UD", State: "INIT", LineRate: 10 * units.Gbps, Rate: 10 * units.Gbps}
-	uc := status.QPStatus{NIC: "h2:eth0", QPN: 17, Type: "UC", State: "ERR", Remote: netip.MustParseAddr("fd00::9"), Local: netip.MustParseAddr("fd00::2"), PathMTU: 4096, RemoteQPN: 1, Window: 64000}
+	ud := status.QP{NIC: "h1:eth0", QPN: 18, Type: "UD", State: "INIT", LineRate: 10 * units.Gbps, Rate: 10 * units.Gbps}
+	uc := status.QP{NIC: "h2:eth0", QPN: 17, Type: "UC", State: "ERR", Remote: netip.MustParseAddr("fd00::9"), Local: netip.MustParseAddr("fd00::2"), PathMTU: 4096, RemoteQPN: 1, Window: 64000}
 	waits := rc
 	waits.QPN, waits.State, waits.AckTimer, waits.RNRTimer, waits.RNRRetries = 19, "SQD", 0, 500*units.Microsecond, status.Retries{Left: 2, Limit: 6}
 	waits.Gauges, waits.Counters, waits.Fetches, waits.Replies = rc.Gauges[:1:1], nil, 0, 0
-	return []status.QPStatus{rc, ud, waits, uc}
+	return []status.QP{rc, ud, waits, uc}
 }
 
 func TestQPTable(t *testing.T) {

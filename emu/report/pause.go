@@ -144,10 +144,10 @@ const maxPauses = 12
 // why, the longest first, and the deadlocks.
 func (r *Report) writePauses(w io.Writer) {
 	type row struct {
-		port  *status.PortStatus
-		class *status.ClassStatus
+		port  *status.Port
+		class *status.Class
 	}
-	byName := map[string]*status.PortStatus{}
+	byName := map[string]*status.Port{}
 	var rows []row
 	for i := range r.Ports {
 		p := &r.Ports[i]
@@ -185,8 +185,8 @@ func (r *Report) writePauses(w io.Writer) {
 // writeCredits shows which classes of which ports had to wait for credit, the longest first.
 func (r *Report) writeCredits(w io.Writer) {
 	type row struct {
-		port  *status.PortStatus
-		class *status.ClassStatus
+		port  *status.Port
+		class *status.Class
 	}
 	var rows []row
 	for i := range r.Ports {
@@ -215,7 +215,7 @@ func (r *Report) writeCredits(w io.Writer) {
 }
 
 // causes names the ports whose full queues made a port pause its peer.
-func causes(p *status.PortStatus, prio uint8) string {
+func causes(p *status.Port, prio uint8) string {
 	if p == nil {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 // WritePoints prints the current gauges of the ports' congestion points, a line
 // for each queue that has one; nothing if none has. The class is "-" if the port
 // has one queue.
-func WritePoints(w io.Writer, ports []status.PortStatus) {
+func WritePoints(w io.Writer, ports []status.Port) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
 	line := func(port, class string, gauges []gauge.Value) {

@@ -12,14 +12,14 @@ import (
 // units, and ports without one have none.
 func TestWritePoints(t *testing.T) {
 	var b strings.Builder
-	WritePoints(&b, []status.PortStatus{{Name: "s1:1"}})
+	WritePoints(&b, []status.Port{{Name: "s1:1"}})
 	if b.String() != "" {
 		t.Errorf("without a congestion point: %q", b.String())
 	}
-	WritePoints(&b, []status.PortStatus{
+	WritePoints(&b, []status.Port{
 		{Name: "s1:1"},
 		{Name: "s1:2", Gauges: []gauge.Value{{Name: "mark_probability", Unit: gauge.Share, Value: 0.25}}},
-		{Name: "s1:3", Classes: []status.ClassStatus{{Name: "default"}, {Name: "bulk", Gauges: []gauge.Value{{Name: "dropping", Unit: gauge.YesNo, Value: 1}, {Name: "count", Value: 3}}}}},
+		{Name: "s1:3", Classes: []status.Class{{Name: "default"}, {Name: "bulk", Gauges: []gauge.Value{{Name: "dropping", Unit: gauge.YesNo, Value: 1}, {Name: "count", Value: 3}}}}},
 	})
 	want := `
 PORT  CLASS  CONGESTION POINT

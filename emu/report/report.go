@@ -23,18 +23,18 @@ type Report struct {
 	Events   uint64     `json:"events"`
 	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended early
 
-	Accounts status.Accounts     `json:"accounts"`
-	Ports    []status.PortStatus `json:"ports"`
-	Flows    []workload.Result   `json:"flows,omitempty"`
+	Accounts status.Accounts   `json:"accounts"`
+	Ports    []status.Port     `json:"ports"`
+	Flows    []workload.Result `json:"flows,omitempty"`
 
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
 	Patterns *Patterns `json:"patterns,omitempty"` // summary of pattern flows
 
-	NICs      []status.NICStatus `json:"nics,omitempty"`
-	QPs       []status.QPStatus  `json:"qps,omitempty"`        // virtual, if requested
-	EdgeFlows []status.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, if requested
+	NICs      []status.NIC      `json:"nics,omitempty"`
+	QPs       []status.QP       `json:"qps,omitempty"`        // virtual, if requested
+	EdgeFlows []status.EdgeFlow `json:"edge_flows,omitempty"` // of edge services, if requested
 
 	Timeline []status.Moment   `json:"timeline,omitempty"` // events of the network and its hosts
 	Outages  []workload.Outage `json:"outages,omitempty"`  // how long flows and transfers stood still because links were down

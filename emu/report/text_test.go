@@ -32,7 +32,7 @@ func TestReport(t *testing.T) {
 	r := &Report{
 		Lab: "two", Clock: "wall", Seed: 7, Emulated: 1500 * units.Millisecond,
 		Accounts: status.Accounts{Entered: 100, Replicated: 3, Delivered: 90, Dropped: 12, Held: 1, Marked: 5, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
-		Ports: []status.PortStatus{
+		Ports: []status.Port{
 			{Name: "s1:1", TxPackets: 80, QueueLimit: units.MB},
 			{Name: "s1:2", TxPackets: 90, Marked: 5, Dropped: 10, QueueMean: 1234, QueueMax: 64000, QueueLimit: 64 * units.KB},
 		},

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// EdgeStatus is the state of the edge service of a host's interface at one moment.
-type EdgeStatus struct {
+// Edge is the state of the edge service of a host's interface at one moment.
+type Edge struct {
 	Service      string        `json:"service"` // as in the lab file
 	Preset       string        `json:"preset,omitempty"`
 	QueuePackets int           `json:"queue_packets"` // packets that it holds
@@ -28,7 +28,7 @@ type EdgeStatus struct {
 const MaxEdgeFlows = 16
 
 // Add adds the counts of another service. Gauges that are not counts are left out.
-func (s *EdgeStatus) Add(e *EdgeStatus) {
+func (s *Edge) Add(e *Edge) {
 	s.QueuePackets += e.QueuePackets
 	s.QueueBytes += e.QueueBytes
 	for _, g := range e.Gauges {

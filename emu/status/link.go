@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// LinkStatus is the state of one direction of a link.
-type LinkStatus struct {
+// Link is the state of one direction of a link.
+type Link struct {
 	Rate      units.Rate `json:"rate"`
 	Delay     units.Time `json:"delay"`
 	MTU       int        `json:"mtu"`   // largest layer-3 packet in bytes

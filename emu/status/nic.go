@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// NICStatus is the state of one NIC at one moment, with its counts since the start.
-type NICStatus struct {
+// NIC is the state of one NIC at one moment, with its counts since the start.
+type NIC struct {
 	Name     string       `json:"name"` // "h1:eth0", as its port
 	Node     string       `json:"node"`
 	MAC      string       `json:"mac"`
@@ -23,7 +23,7 @@ type NICStatus struct {
 	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent if they use that of their data
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
-	Layer    *LayerStatus `json:"layer,omitempty"`     // software above its queue pairs; absent if there is none
+	Layer    *Layer       `json:"layer,omitempty"`     // software above its queue pairs; absent if there is none
 	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
 	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent if there are none
 	States   QPStates     `json:"queue_pairs"`         // number in each state
@@ -49,8 +49,8 @@ type Listener struct {
 	Port      uint16     `json:"port"`
 }
 
-// LayerStatus is the state of the layer above a NIC's queue pairs.
-type LayerStatus struct {
+// Layer is the state of the layer above a NIC's queue pairs.
+type Layer struct {
 	Name string      `json:"name"` // as in the lab file
 	Work []LayerWork `json:"work"` // since the start
 }

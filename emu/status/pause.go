@@ -23,14 +23,14 @@ type PauseClass struct {
 	Credits   bool   `json:"credits,omitempty"` // it gives credits, and never pauses
 	RxPackets uint64 `json:"rx_packets"`        // that came in through the port
 
-	Pauses      uint64      `json:"pauses"` // frames sent, with refreshes
-	PausingTime units.Time  `json:"pausing_time"`
-	Xoff        Nearness    `json:"xoff"`            // bytes beyond the reserve, against the threshold
-	Dynamic     float64     `json:"alpha,omitempty"` // of the threshold, 0 for a static one
-	Reserve     units.Bytes `json:"reserve"`
-	Headroom    units.Bytes `json:"headroom"`
-	HeadroomMax units.Bytes `json:"headroom_max"`
-	IngressMax  units.Bytes `json:"ingress_max"`
+	Pauses      uint64        `json:"pauses"` // frames sent, with refreshes
+	PausingTime units.Time    `json:"pausing_time"`
+	Xoff        HighWatermark `json:"xoff"`            // bytes beyond the reserve, against the threshold
+	Dynamic     float64       `json:"alpha,omitempty"` // of the threshold, 0 for a static one
+	Reserve     units.Bytes   `json:"reserve"`
+	Headroom    units.Bytes   `json:"headroom"`
+	HeadroomMax units.Bytes   `json:"headroom_max"`
+	IngressMax  units.Bytes   `json:"ingress_max"`
 
 	// The queues of the class at the ports of the switch, in which incoming
 	// packets may have waited, and what else held them down.
@@ -39,17 +39,18 @@ type PauseClass struct {
 
 // PauseQueue is a queue in which something has waited.
 type PauseQueue struct {
-	Port    string      `json:"port"`
-	Max     units.Bytes `json:"max"`
-	Limit   Nearness    `json:"limit"`
-	Marking units.Bytes `json:"marking,omitempty"` // length from which packets are marked, 0 without marking
-	Marked  uint64      `json:"marked"`
-	Dropped uint64      `json:"dropped"`
-	Trimmed uint64      `json:"trimmed"`
+	Port    string        `json:"port"`
+	Max     units.Bytes   `json:"max"`
+	Limit   HighWatermark `json:"limit"`
+	Marking units.Bytes   `json:"marking,omitempty"` // length from which packets are marked, 0 without marking
+	Marked  uint64        `json:"marked"`
+	Dropped uint64        `json:"dropped"`
+	Trimmed uint64        `json:"trimmed"`
 }
 
-// Nearness is how near something has come to a threshold.
-type Nearness struct {
+// HighWatermark is how near a queue or the ingress of a class has come to a threshold: to
+// its limit, or to pausing the peer.
+type HighWatermark struct {
 	Threshold units.Bytes `json:"threshold"` // at this moment; 0 means none
 	Known     bool        `json:"known"`     // whether anything has ever counted against it
 	Used      units.Bytes `json:"used"`      // at the nearest,

@@ -7,14 +7,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// PortStatus is the state of one port at one moment, with its counts since the start.
-type PortStatus struct {
+// Port is the state of one port at one moment, with its counts since the start.
+type Port struct {
 	Name string `json:"name"` // "s1:3"
 	Peer string `json:"peer,omitempty"`
 	Node string `json:"node"`
 	Kind string `json:"kind"` // of the node: host or switch
 
-	Link *LinkStatus `json:"link,omitempty"` // leaving the port
+	Link *Link `json:"link,omitempty"` // leaving the port
 
 	QueuePackets int         `json:"queue_packets"`
 	QueueBytes   units.Bytes `json:"queue"`
@@ -33,13 +33,13 @@ type PortStatus struct {
 
 	Gauges  []gauge.Value `json:"gauges,omitempty"` // of the congestion point of a port with one queue
 	Trimmed uint64        `json:"trimmed,omitempty"`
-	Classes []ClassStatus `json:"classes,omitempty"` // of a port with several queues, by rising priority
-	Edge    *EdgeStatus   `json:"edge,omitempty"`    // the edge service in front of a host's port
+	Classes []Class       `json:"classes,omitempty"` // of a port with several queues, by rising priority
+	Edge    *Edge         `json:"edge,omitempty"`    // the edge service in front of a host's port
 }
 
-// ClassStatus is the state of one class of a port: first its egress queue, then
+// Class is the state of one class of a port: first its egress queue, then
 // pauses by the peer, then the ingress of the port.
-type ClassStatus struct {
+type Class struct {
 	Name     string `json:"name"`
 	Priority uint8  `json:"priority"`
 
@@ -86,7 +86,7 @@ type PauseCause struct {
 }
 
 // CreditSpent is the state of one class of a port that sends only what its peer gives credit
-// for. ClassStatus.PausedTime includes the time that packets waited for credit.
+// for. Class.PausedTime includes the time that packets waited for credit.
 type CreditSpent struct {
 	Buffer    units.Bytes `json:"buffer"`    // the peer's, in whole blocks
 	Available units.Bytes `json:"available"` // now; negative if the peer has taken some back

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// QPStatus is the state of one queue pair at one moment. Timers that do not run are absent.
-type QPStatus struct {
+// QP is the state of one queue pair at one moment. Timers that do not run are absent.
+type QP struct {
 	NIC   string `json:"nic"` // "h1:eth0"
 	QPN   uint32 `json:"qpn"`
 	Type  string `json:"type"`  // RC, UC or UD

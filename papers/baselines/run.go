@@ -64,13 +64,13 @@ func (weft Weft) simulate(file string, length units.Time) (*Run, error) {
 	})
 }
 
-func (r *Run) port(name string) *status.PortStatus {
+func (r *Run) port(name string) *status.Port {
 	for i := range r.Report.Ports {
 		if r.Report.Ports[i].Name == name {
 			return &r.Report.Ports[i]
 		}
 	}
-	return &status.PortStatus{}
+	return &status.Port{}
 }
 
 // frame returns the mean size of the frames that left a port, in bytes.

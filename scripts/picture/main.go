@@ -29,7 +29,7 @@ const SampleEvery = 25 * time.Millisecond
 
 type sample struct {
 	at     float64 // seconds since the picture began
-	port   status.PortStatus
+	port   status.Port
 	rate   float64 // Mb/s since the last sample
 	marked float64 // share of packets marked since the last sample, percent
 }

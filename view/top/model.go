@@ -58,7 +58,7 @@ const (
 
 func (k kind) String() string { return [...]string{"all ports", "switches", "hosts"}[k] }
 
-func (k kind) has(p *status.PortStatus) bool {
+func (k kind) has(p *status.Port) bool {
 	return k == allKinds || (k == switches) == (p.Kind == "switch")
 }
 
