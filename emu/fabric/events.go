@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -76,13 +77,13 @@ func (s *script) carryOut(e *plan.Event) {
 			f.set(e.Link, d, settings)
 		}
 		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
-			link.Follow(*e.Set.State == plan.Up)
+			link.Follow(*e.Set.State == links.Up)
 		}
 		if e.Set.State != nil {
-			s.shard.follow(e.At, e.Link, d, *e.Set.State == plan.Up)
+			s.shard.follow(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
-			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == plan.Up)
+			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 	}
 }

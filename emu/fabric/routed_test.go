@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -177,7 +178,7 @@ func TestRouterStaticRoutes_TakePrecedenceByPrefixAndWeight(t *testing.T) {
 		{"r1:4", []string{"1", "", "", "", "", "", "", "", ""}},
 	} {
 		if c.cut != "" {
-			f.change(t, c.cut, plan.Down)
+			f.change(t, c.cut, links.Down)
 			f.advance(t, f.Now())
 		}
 		if diff := cmp.Diff(c.want, ways()); diff != "" {

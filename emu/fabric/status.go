@@ -96,16 +96,12 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.Class {
 
 func linkStatus(l *links.Link, inFlight int) *status.Link {
 	s, c := l.Settings(), l.Counters()
-	state := "down"
-	if s.Up {
-		state = "up"
-	}
 	match := ""
 	if !s.DropMatch.Empty() {
 		match = s.DropMatch.String()
 	}
 	return &status.Link{
-		Rate: s.Rate, Delay: s.Delay, MTU: int(s.MTU), State: state, InFlight: inFlight, Delivered: c.Delivered,
+		Rate: s.Rate, Delay: s.Delay, MTU: int(s.MTU), State: links.State(s.Up), InFlight: inFlight, Delivered: c.Delivered,
 		Loss: s.Loss, Corrupt: s.Corrupt, Duplicate: s.Duplicate, Reorder: s.Reorder, ReorderBy: s.ReorderBy,
 		Jitter: s.Jitter, JitterDistribution: s.JitterDistribution, JitterReorder: s.JitterReorder, DropMatch: match,
 		Corrupted: c.Corrupted, Duplicated: c.Duplicated, Reordered: c.Reordered, Cut: c.Cut,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -35,7 +36,7 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 		}
 	}
 	if p.State != nil && bool(*p.State) != wasUp {
-		if m.kind = status.LinkDown; *p.State == plan.Up {
+		if m.kind = status.LinkDown; *p.State == links.Up {
 			m.kind = status.LinkUp
 		}
 		s.timeline = append(s.timeline, m)

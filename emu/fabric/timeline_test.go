@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -138,7 +139,7 @@ workload:
 // that leaves a link's state as it was is no event of it.
 func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
-	down, up := plan.Down, plan.Up
+	down, up := links.Down, links.Up
 	rate := units.Gbps
 	for _, s := range []plan.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
 		if err := f.Set(0, [2]bool{true, true}, s); err != nil {

@@ -107,7 +107,7 @@ var portMetrics = []metric[status.Port]{
 
 var linkMetrics = []metric[status.Link]{
 	gauge(portLabels, "link_up", "1 while the link that leaves the port is up, else 0.",
-		func(l *status.Link) float64 { return truth(l.State == "up") }),
+		func(l *status.Link) float64 { return truth(bool(l.State)) }),
 	gauge(portLabels, "link_speed_bytes_per_second", "Rate of the link that leaves the port; absent if unlimited.",
 		func(l *status.Link) float64 {
 			if l.Rate == 0 {

@@ -27,6 +27,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	gauges "github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -45,7 +46,7 @@ func sample() *report.Sample {
 		Ports: []status.Port{
 			{
 				Name: "s1:2", Peer: "h2:eth0", Node: "s1", Kind: "switch",
-				Link:         &status.Link{Rate: units.Gbps, State: "up", InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
+				Link:         &status.Link{Rate: units.Gbps, State: links.Up, InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
 				QueuePackets: 205, QueueBytes: 206, QueueLimit: 207, QueueMax: 208, RxPackets: 209, RxBytes: 210, TxPackets: 211, TxBytes: 212,
 				Marked: 213, Dropped: 12, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}, Trimmed: 214,
 				Classes: []status.Class{
@@ -60,7 +61,7 @@ func sample() *report.Sample {
 					},
 				},
 			},
-			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &status.Link{State: "down"}},
+			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &status.Link{State: links.Down}},
 			{Name: "s1:4", Node: "s1", Kind: "switch", Gauges: []gauges.Value{
 				{Name: "mark_probability", Unit: gauges.Share, Value: 0.25}, {Name: "fair_rate", Unit: gauges.BitsPerSecond, Value: 8e9}, {Name: "delay", Unit: gauges.Seconds, Value: 7e-6},
 			}},

@@ -7,12 +7,12 @@ import (
 
 // Link is the state of one direction of a link.
 type Link struct {
-	Rate      units.Rate `json:"rate"`
-	Delay     units.Time `json:"delay"`
-	MTU       int        `json:"mtu"`   // largest layer-3 packet in bytes
-	State     string     `json:"state"` // up or down
-	InFlight  int        `json:"in_flight"`
-	Delivered uint64     `json:"delivered"`
+	Rate      units.Rate  `json:"rate"`
+	Delay     units.Time  `json:"delay"`
+	MTU       int         `json:"mtu"` // largest layer-3 packet in bytes
+	State     links.State `json:"state"`
+	InFlight  int         `json:"in_flight"`
+	Delivered uint64      `json:"delivered"`
 
 	Loss               units.Fraction     `json:"loss,omitempty"`
 	Corrupt            units.Fraction     `json:"corrupt,omitempty"`

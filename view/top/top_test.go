@@ -23,6 +23,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,7 +33,7 @@ var update = flag.Bool("update", false, "write the views as they are to testdata
 // samples returns two samples of an incast, a second apart: two hosts send
 // through s1:3 to a third, and s1 pauses them.
 func samples() (before, now *report.Sample) {
-	link := func(r units.Rate) *status.Link { return &status.Link{Rate: r, State: "up"} }
+	link := func(r units.Rate) *status.Link { return &status.Link{Rate: r, State: links.Up} }
 	ports := func(t uint64) []status.Port {
 		host := func(n int, rx, tx uint64) status.Port {
 			return status.Port{Name: fmt.Sprintf("h%d:eth0", n), Peer: fmt.Sprintf("s1:%d", n), Node: fmt.Sprintf("h%d", n), Kind: "host", Link: link(units.Gbps), RxPackets: rx / 1000, RxBytes: rx, TxPackets: tx / 1000, TxBytes: tx, QueueLimit: units.MB}
@@ -64,7 +65,7 @@ func samples() (before, now *report.Sample) {
 			{Name: "default"},
 			{Name: "lossless", Priority: 3, TxBytes: t * 62_500_000, TxPackets: t * 62_500, Paused: true, PausedTime: units.Time(t) * 415 * units.Millisecond, PauseRx: t * 210},
 		}
-		list[6].Link.State = "down"
+		list[6].Link.State = links.Down
 		return list
 	}
 	nics := func(t uint64) []status.NIC {
