@@ -24,9 +24,6 @@ import (
 	"github.com/weftlab/weft/observe/capture"
 )
 
-// ErrEnded means that the lab is ending or has ended.
-var ErrEnded = errors.New("the lab has ended")
-
 // Client talks to a running lab through its control socket. Every request has a
 // time limit: a NoAnswerError means that the lab's process exists but does not answer.
 type Client struct {
@@ -97,7 +94,7 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 			err = u.Err // the address is made up and tells the user nothing
 		}
 		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", ErrEnded, err)
+			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", status.ErrEnded, err)
 		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
@@ -106,7 +103,7 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	}
 	defer r.Body.Close()
 	if r.StatusCode == http.StatusGone {
-		return nil, ErrEnded
+		return nil, status.ErrEnded
 	}
 	var e errorBody
 	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
@@ -121,7 +118,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 }
 
 // Sample returns a sample of the lab, cheap enough to request every second.
-// ErrEnded means that the lab is gone.
+// status.ErrEnded means that the lab is gone.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
 	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)

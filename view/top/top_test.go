@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
@@ -358,9 +357,9 @@ func TestView_FollowsTheLifeOfALab(t *testing.T) {
 	}
 	m.Update(sampled{nil, errors.New("the control socket: timeout")})
 	says("no sample: the control socket: timeout", true)
-	m.Update(sampled{nil, fmt.Errorf("%w: gone", lab.ErrEnded)})
+	m.Update(sampled{nil, fmt.Errorf("%w: gone", status.ErrEnded)})
 	says("the lab has ended", true)
-	_, next := m.Update(sampled{nil, lab.ErrEnded})
+	_, next := m.Update(sampled{nil, status.ErrEnded})
 	if next == nil {
 		t.Error("the view does not look for the lab's return")
 	}
@@ -369,7 +368,7 @@ func TestView_FollowsTheLifeOfALab(t *testing.T) {
 	m.Update(sampled{&again, nil})
 	says("lab incast  1s emulated", false)
 	m = viewOf(80, 24)
-	m.Update(sampled{nil, lab.ErrEnded})
+	m.Update(sampled{nil, status.ErrEnded})
 	says("the lab has ended", false)
 }
 
@@ -435,7 +434,7 @@ func checkOnce(t *testing.T) {
 	list := []*report.Sample{before, now}
 	take := func(context.Context) (*report.Sample, error) {
 		if len(list) == 0 {
-			return nil, lab.ErrEnded
+			return nil, status.ErrEnded
 		}
 		s := list[0]
 		list = list[1:]
@@ -455,7 +454,7 @@ func checkOnce(t *testing.T) {
 			t.Errorf("%d fields, want %d: %s", n, len(columns), line)
 		}
 	}
-	if err := Once(t.Context(), take, time.Millisecond, &b); !errors.Is(err, lab.ErrEnded) {
+	if err := Once(t.Context(), take, time.Millisecond, &b); !errors.Is(err, status.ErrEnded) {
 		t.Errorf("an ended lab: %v", err)
 	}
 }
