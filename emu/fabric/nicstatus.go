@@ -115,7 +115,7 @@ func (f *Fabric) nicStatus(list []*nic) []status.NIC {
 			Listeners: listenersOf(n),
 			Counters:  make(status.NICCounters, 0, len(nicemu.CounterInfos())),
 		}
-		if d := status.Delays(settings.Delays); d != (status.Delays{}) {
+		if d := settings.Delays; d != (nicemu.Delays{}) {
 			s.Delays = &d
 		}
 		for _, q := range n.QPs() {

@@ -85,7 +85,7 @@ func TestNICTables(t *testing.T) {
 	nics := trouble()
 	slow := nics[1]
 	slow.Listeners = []status.Listener{{PortSpace: "TCP", Port: 7174}, {PortSpace: "UDP", Address: netip.MustParseAddr("fd00::1"), Port: 7174}}
-	slow.Delays = &status.Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
+	slow.Delays = &nicemu.Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
 	for _, c := range []struct {
 		name string
 		f    func(*strings.Builder)

@@ -13,21 +13,21 @@ import (
 
 // NIC is the state of one NIC at one moment, with its counts since the start.
 type NIC struct {
-	Name     string       `json:"name"` // "h1:eth0", as its port
-	Node     string       `json:"node"`
-	MAC      string       `json:"mac"`
-	GIDs     []netip.Addr `json:"gids"`                // by index
-	MTU      int          `json:"mtu"`                 // largest path MTU
-	LineRate units.Rate   `json:"line_rate"`           // of the port
-	DSCP     uint8        `json:"dscp"`                // for packets whose address vector has no traffic class
-	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent if they use that of their data
-	Control  string       `json:"cc"`                  // rate control, as in the lab file
-	Preset   string       `json:"preset,omitempty"`    // of its parameters
-	Layer    *Layer       `json:"layer,omitempty"`     // software above its queue pairs; absent if there is none
-	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
-	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent if there are none
-	States   QPStates     `json:"queue_pairs"`         // number in each state
-	Limited  int          `json:"limited_queue_pairs"` // held below the line rate by rate control now
+	Name     string         `json:"name"` // "h1:eth0", as its port
+	Node     string         `json:"node"`
+	MAC      string         `json:"mac"`
+	GIDs     []netip.Addr   `json:"gids"`                // by index
+	MTU      int            `json:"mtu"`                 // largest path MTU
+	LineRate units.Rate     `json:"line_rate"`           // of the port
+	DSCP     uint8          `json:"dscp"`                // for packets whose address vector has no traffic class
+	AckDSCP  *uint8         `json:"ack_dscp,omitempty"`  // of acknowledgements; absent if they use that of their data
+	Control  string         `json:"cc"`                  // rate control, as in the lab file
+	Preset   string         `json:"preset,omitempty"`    // of its parameters
+	Layer    *Layer         `json:"layer,omitempty"`     // software above its queue pairs; absent if there is none
+	Recovery string         `json:"recovery"`            // loss recovery, as in the lab file
+	Delays   *nicemu.Delays `json:"delays,omitempty"`    // between it and its host; absent if there are none
+	States   QPStates       `json:"queue_pairs"`         // number in each state
+	Limited  int            `json:"limited_queue_pairs"` // held below the line rate by rate control now
 
 	CQs  int `json:"cqs"`
 	SRQs int `json:"srqs"`
@@ -59,13 +59,6 @@ type Layer struct {
 type LayerWork struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`
-}
-
-// Delays are nicemu.Delays.
-type Delays struct {
-	Doorbell   units.Time `json:"doorbell"`
-	DMA        units.Time `json:"dma"`
-	Completion units.Time `json:"completion"`
 }
 
 // QPStates counts queue pairs by qp.State.
