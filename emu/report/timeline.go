@@ -11,13 +11,6 @@ import (
 	"github.com/weftlab/weft/traffic/workload"
 )
 
-// Kinds of moments that a lab adds to those of a fabric.
-const (
-	HostLost     = "host-lost"     // a virtual machine ended before the lab
-	ProgramReady = "program-ready" // of exec: in the lab file
-	ProgramEnded = "program-ended"
-)
-
 // maxMoments is how many moments a text report shows; JSON has them all.
 const maxMoments = 30
 
@@ -36,7 +29,7 @@ func (r *Report) writeTimeline(w io.Writer) {
 			continue
 		}
 		m := &r.Timeline[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", seconds(m.At), m.Event, WhereOf(m), strings.TrimSpace(m.Text+by(m)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", seconds(m.At), m.Event, m.Place(), strings.TrimSpace(m.Text+by(m)))
 	}
 	t.Flush()
 }
@@ -47,17 +40,6 @@ func by(m *status.Moment) string {
 		return " (weft set)"
 	}
 	return ""
-}
-
-// WhereOf names the place of a moment: a host, a port, or a link by its two ends.
-func WhereOf(m *status.Moment) string {
-	switch {
-	case m.Peer == "":
-		return m.Where
-	case m.OneWay:
-		return m.Where + " -> " + m.Peer
-	}
-	return m.Where + " - " + m.Peer
 }
 
 // maxOutages is how many outages a text report shows.

@@ -19,7 +19,7 @@ var happened = []status.Moment{
 	{At: 1501 * units.Millisecond, Event: status.Rerouted},
 	{At: 2 * units.Second, Event: status.LinkSet, Where: "s1:1", Peer: "h1:eth0", OneWay: true, By: status.BySet, Text: "loss=1% rate=1Gbps"},
 	{At: 3*units.Second + 1, Event: status.Watchdog, Where: "s1:1", Text: "class roce"},
-	{At: 4 * units.Second, Event: HostLost, Where: "v1", Text: "it powered off"},
+	{At: 4 * units.Second, Event: status.HostLost, Where: "v1", Text: "it powered off"},
 }
 
 func TestTimeline(t *testing.T) {

@@ -62,7 +62,7 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 // bad are the events drawn in red: something was lost.
-var bad = map[string]bool{status.LinkDown: true, status.Watchdog: true, status.Stuck: true, report.HostLost: true}
+var bad = map[string]bool{status.LinkDown: true, status.Watchdog: true, status.Stuck: true, status.HostLost: true}
 
 // marksOf returns the events in the files beside the series of a picture, within its
 // time range.
@@ -78,7 +78,7 @@ func marksOf(files []string, from, to units.Time, x axis.Unit) (all []Mark, err 
 				continue
 			}
 			name := m.Event
-			if where := report.WhereOf(m); where != "" {
+			if where := m.Place(); where != "" {
 				name += " " + where
 			}
 			all = append(all, Mark{X: timeIn(m.At, x), Name: name, Bad: bad[m.Event]})
