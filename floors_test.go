@@ -201,29 +201,46 @@ func TestArchitecture_PathsExist(t *testing.T) {
 	}
 }
 
+// dependencies returns the import paths of all packages that a package is made of.
+func dependencies(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "./"+pkg).Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", pkg, err)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestWhatPeopleReadKnowsNoFabric: what shows the status of a network is given plain data, and
+// is not made of the running network.
+func TestWhatPeopleReadKnowsNoFabric(t *testing.T) {
+	const fabric = module + "/emu/fabric"
+	for _, pkg := range []string{"emu/status", "emu/report", "emu/metrics", "view/top", "view/chart"} {
+		if slices.Contains(dependencies(t, pkg), fabric) {
+			t.Errorf("%s is made of emu/fabric", pkg)
+		}
+	}
+	if !slices.Contains(dependencies(t, "emu/lab"), fabric) {
+		t.Error("emu/lab is not made of emu/fabric: what is looked for here has another name now")
+	}
+}
+
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
 // neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
 	language := []string{"yaml", "jsonschema", module + "/emu/spec"}
-	deps := func(pkg string) []string {
-		out, err := exec.Command("go", "list", "-deps", "./"+pkg).Output()
-		if err != nil {
-			t.Fatalf("go list %s: %v", pkg, err)
-		}
-		return strings.Fields(string(out))
-	}
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
 	for _, pkg := range []string{"emu/plan", "emu/fabric", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
-		made := deps(pkg)
+		made := dependencies(t, pkg)
 		for _, part := range language {
 			if at := find(made, part); at >= 0 {
 				t.Errorf("%s is made of %s", pkg, made[at])
 			}
 		}
 	}
-	reader := deps("emu/spec")
+	reader := dependencies(t, "emu/spec")
 	for _, part := range language {
 		if find(reader, part) < 0 {
 			t.Errorf("emu/spec is not made of %s: what is looked for here has another name now", part)

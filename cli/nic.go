@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 func newNIC() *cobra.Command {
@@ -105,7 +105,7 @@ In virtual time use: weft sim FILE --qp`,
 			return err
 		}
 		if number >= 0 {
-			pairs = slices.DeleteFunc(pairs, func(q fabric.QPStatus) bool { return int64(q.QPN) != number })
+			pairs = slices.DeleteFunc(pairs, func(q status.QP) bool { return int64(q.QPN) != number })
 			if len(pairs) == 0 {
 				return badInput(fmt.Errorf("%s has no queue pair %d: see weft qp %s", name, number, name))
 			}

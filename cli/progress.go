@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -32,7 +33,7 @@ func showProgress(fb *fabric.Fabric, until units.Time) (stop func()) {
 }
 
 // watchProgress writes a line at each tick until ctx ends, then erases it.
-func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, until units.Time, look func() fabric.Progress, columns func() int) {
+func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, until units.Time, look func() status.Progress, columns func() int) {
 	last, at := look(), time.Now() // the run has just begun: still zero
 	speed := pace{}
 	for {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -37,9 +37,9 @@ func TestProgress_IsShownAtEachTick(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var seen strings.Builder
 	tick := make(chan time.Time)
-	steps := []fabric.Progress{{}, {}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}}
+	steps := []status.Progress{{}, {}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}}
 	calls := 0
-	look := func() fabric.Progress {
+	look := func() status.Progress {
 		calls++
 		return steps[min(calls, len(steps))-1]
 	}

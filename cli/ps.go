@@ -141,7 +141,7 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 	for _, p := range ports {
 		state, rate, delay := "-", "-", "-"
 		if p.Link != nil {
-			state, rate, delay = p.Link.State, p.Link.Rate.String(), p.Link.Delay.String()
+			state, rate, delay = p.Link.State.String(), p.Link.Rate.String(), p.Link.Delay.String()
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", p.Name, p.Peer, state, rate, delay,
 			p.QueueBytes, p.QueueMax, p.TxPackets, p.RxPackets, p.Marked, p.Dropped)

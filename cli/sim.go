@@ -16,6 +16,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
@@ -258,7 +259,7 @@ func (f *simFlags) print(r *report.Report) error {
 }
 
 // checkPauses explains the pauses of the named ports.
-func checkPauses(fb *fabric.Fabric, ports []string) (out []fabric.PauseCheck, err error) {
+func checkPauses(fb *fabric.Fabric, ports []string) (out []status.PauseCheck, err error) {
 	for _, name := range ports {
 		node, index, err := fb.Plan.Endpoint(name)
 		if err != nil {

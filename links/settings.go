@@ -43,6 +43,39 @@ type Settings struct {
 	DropMatch Match // packets dropped by rule: scripted loss
 }
 
+// State says whether a link carries anything.
+type State bool
+
+// The states of a link.
+const (
+	Down State = false
+	Up   State = true
+)
+
+// String returns the name that a lab file uses.
+func (s State) String() string {
+	if s {
+		return "up"
+	}
+	return "down"
+}
+
+// MarshalText returns the name that a lab file uses.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the name that a lab file uses.
+func (s *State) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "up":
+		*s = Up
+	case "down":
+		*s = Down
+	default:
+		return fmt.Errorf("%q must be one of up, down", b)
+	}
+	return nil
+}
+
 // Distribution is the distribution of a link's jitter. The extra delay is never
 // negative, and Settings.Jitter (J) is its scale.
 type Distribution uint8

@@ -19,15 +19,15 @@ import (
 type Delays struct {
 	// Doorbell is the time from a post to a send queue (ibv_post_send) until the NIC starts on it.
 	// Requests posted as one list have one doorbell.
-	Doorbell units.Time
+	Doorbell units.Time `json:"doorbell"`
 	// DMA is the time from when the NIC requests data from host memory until it has it, and from
 	// when it has data until they are in host memory. Messages with payload that is not inline wait
 	// before their first packet; so do, at the responder, READs that are not empty, and atomics.
 	// Entries about received data (of receives, READs and atomics) come that much later.
-	DMA units.Time
+	DMA units.Time `json:"dma"`
 	// Completion is the time from when the NIC makes an entry until it can be polled and its event
 	// comes.
-	Completion units.Time
+	Completion units.Time `json:"completion"`
 }
 
 // MaxDelay is the limit for each of Delays: no bus takes longer.

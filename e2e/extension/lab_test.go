@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -39,7 +39,7 @@ func TestExtension_WorksWithRealHosts(t *testing.T) {
 	l.Must("up", "-d", "--workload", "--for", "10min", l.File)
 	heardBy := func(host string) (heard float64) {
 		t.Helper()
-		var pairs []fabric.QPStatus
+		var pairs []status.QP
 		if err := json.Unmarshal([]byte(l.Must("qp", "-l", l.Name, "--json", host)), &pairs); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 )
 
@@ -51,7 +51,7 @@ topology:
 			t.Errorf("%s %v: %.1f Mb/s, want %.0f", c.from, c.flags, got, c.most)
 		}
 	}
-	var flows []fabric.EdgeFlow
+	var flows []status.EdgeFlow
 	if err := json.Unmarshal([]byte(l.Must("edge", "-l", l.Name, "h1", "--json")), &flows); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ topology:
 }
 
 // messages returns how many messages of switches the edge service of a port has received.
-func messages(p fabric.PortStatus) float64 {
+func messages(p status.Port) float64 {
 	for _, g := range p.Edge.Gauges {
 		if g.Name == "messages" {
 			return g.Value

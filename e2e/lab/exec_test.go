@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // TestExecInAFile_StartsInOrder: commands start in their hosts, in order, and the lab is up when
@@ -52,7 +52,7 @@ func TestExecInAFile_StartsInOrder(t *testing.T) {
 			t.Errorf("the timeline lacks %q:\n%s", want, all)
 		}
 	}
-	if n := strings.Count(all, report.ProgramEnded); n != 3 {
+	if n := strings.Count(all, status.ProgramEnded); n != 3 {
 		t.Errorf("%d programs have ended before the lab:\n%s", n, all)
 	}
 }

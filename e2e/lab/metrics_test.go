@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // TestMetrics_MatchTheAPI: the metrics over TCP and over the control socket match the API,
@@ -31,7 +31,7 @@ func TestMetrics_MatchTheAPI(t *testing.T) {
 	l.WaitQuiet()
 	tcp, socket := &http.Client{}, testlab.SocketClient(filepath.Join("/run/weft", l.Name, lab.SocketName))
 	var s, again testlab.Metrics
-	var ports map[string]fabric.PortStatus
+	var ports map[string]status.Port
 	// Hosts' kernels sometimes send packets unprompted: compare values of one
 	// moment only.
 	l.WaitFor("both metrics in a moment in which no packet moves", func() bool {

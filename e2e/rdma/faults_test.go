@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // rdmaFaults is the pairs of rdmaPairs behind switches that use ECMP over two paths; h9 and h10
@@ -121,7 +121,7 @@ func fast(l *testlab.Lab, p testlab.Pair) {
 // of the NICs since then.
 func counts(l *testlab.Lab, hosts ...string) func(counter string) uint64 {
 	l.T.Helper()
-	before := map[string]fabric.NICCounters{}
+	before := map[string]status.NICCounters{}
 	for _, h := range hosts {
 		before[h] = l.NIC(h).Counters
 	}

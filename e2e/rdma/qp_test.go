@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // TestNICsOfARunningLab_CanBeInspected inspects the NICs of a lab in wall-clock time in all
@@ -25,7 +25,7 @@ workload:
   - {incast: {to: h1, from: [h2, h3], size: 20KB, count: unlimited, depth: 2, qps: 2}}
 `)
 	l.Must("up", "-d", "--workload", l.File)
-	pairs := func(args ...string) (list []fabric.QPStatus) {
+	pairs := func(args ...string) (list []status.QP) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(l.Must(append([]string{"qp", "-l", l.Name, "--json"}, args...)...)), &list); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ workload:
 
 	socket := testlab.SocketClient(filepath.Join("/run/weft", l.Name, lab.SocketName))
 	scraped := testlab.Scrape(t, socket, "http://lab/metrics")
-	port := fabric.PortStatus{Name: "h2:eth0", Node: "h2"}
+	port := status.Port{Name: "h2:eth0", Node: "h2"}
 	if n := scraped[l.MetricKey("weft_nic_port_xmit_packets_total", &port, "")]; n == 0 {
 		t.Error("weft_nic_port_xmit_packets_total is 0")
 	}

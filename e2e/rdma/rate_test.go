@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -57,9 +57,9 @@ func sample(l *testlab.Lab) *report.Sample {
 }
 
 // portOf returns a port of a sample.
-func portOf(t *testing.T, s *report.Sample, name string) fabric.PortStatus {
+func portOf(t *testing.T, s *report.Sample, name string) status.Port {
 	t.Helper()
-	i := slices.IndexFunc(s.Ports, func(p fabric.PortStatus) bool { return p.Name == name })
+	i := slices.IndexFunc(s.Ports, func(p status.Port) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("no port %s", name)
 	}

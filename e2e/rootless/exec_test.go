@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // TestPrograms_RunAndEndWithTheLab: the commands of a rootless lab run and end with it.
@@ -20,7 +20,7 @@ func TestPrograms_RunAndEndWithTheLab(t *testing.T) {
 	r := l.Down()
 	ready := 0
 	for _, m := range r.Timeline {
-		if m.Event == report.ProgramReady {
+		if m.Event == status.ProgramReady {
 			ready++
 		}
 	}

@@ -73,7 +73,7 @@ workload:
 				completed[name] = r.Completed
 			}
 		}
-		for _, c := range status(t, f, "h2:eth0").Classes {
+		for _, c := range portNamed(t, f, "h2:eth0").Classes {
 			if c.Name == "roce" && c.PausedTime < 10*ms {
 				t.Errorf("%s: h2's data was paused for %v", name, c.PausedTime)
 			}

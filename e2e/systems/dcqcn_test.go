@@ -69,7 +69,7 @@ func TestDCQCN_TwoFlowsConvergeToEqualShares(t *testing.T) {
 			}
 			fmt.Fprintf(&log, " %.1f/%.1f", g["first"], g["second"])
 		}
-		q := status(t, f, "s1:h3")
+		q := portNamed(t, f, "s1:h3")
 		n, _ := pauseTotals(f)
 		t.Logf("%s: the link is full after %v, shares are even after %v, then Jain %.4f; queue mean %.0f KB, max %.0f KB; Gb/s of each by ms:%s",
 			c.preset, full, even, jain(first, second), q.QueueMean/1e3, float64(q.QueueMax)/1e3, log.String())
@@ -136,7 +136,7 @@ func TestDCQCN_IncastsEndUpWithShortQueues(t *testing.T) {
 		mean := 0.
 		for at := 30*ms + 20*us; at <= 50*ms; at += 20 * us {
 			runTo(t, f, at)
-			q := float64(status(t, f, "s1:h1").QueueBytes) / 1e3
+			q := float64(portNamed(t, f, "s1:h1").QueueBytes) / 1e3
 			queues = append(queues, q)
 			mean += q
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -61,7 +61,7 @@ func TestEQDS_TunnelsUnmodifiedPrograms(t *testing.T) {
 			t.Logf("%s %v fills %.2f of the link at %s", c.from, c.flags, share, c.port)
 		}
 	}
-	var tunnels []fabric.EdgeFlow
+	var tunnels []status.EdgeFlow
 	if err := json.Unmarshal([]byte(l.Must("edge", "-l", l.Name, "h3", "--json")), &tunnels); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func fills(l *testlab.Lab, from, port string, flags []string) float64 {
 		if err != nil {
 			l.T.Fatal(err)
 		}
-		p := s.Ports[slices.IndexFunc(s.Ports, func(p fabric.PortStatus) bool { return p.Name == port })]
+		p := s.Ports[slices.IndexFunc(s.Ports, func(p status.Port) bool { return p.Name == port })]
 		return 8 * (float64(p.TxBytes) + 24*float64(p.TxPackets)), s.Emulated
 	}
 	s := l.StartProgram("h1", "iperf3", "-s", "-1")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/observe/records"
@@ -112,8 +113,8 @@ func pauseTotals(f *fabric.Fabric) (n uint64, paused units.Time) {
 	return n, paused
 }
 
-// status finds a port by its name.
-func status(t testing.TB, f *fabric.Fabric, name string) fabric.PortStatus {
+// portNamed finds a port by its name.
+func portNamed(t testing.TB, f *fabric.Fabric, name string) status.Port {
 	t.Helper()
 	node, index, err := f.Plan.Endpoint(name)
 	if err != nil {

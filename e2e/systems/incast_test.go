@@ -30,7 +30,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 	if a := f.Accounts(); !a.Balanced() || a.Held != 0 {
 		t.Errorf("accounts: %+v", a)
 	}
-	sums, q := workload.SumTransfers(f.Transfers()), status(t, f, "s2:h11")
+	sums, q := workload.SumTransfers(f.Transfers()), portNamed(t, f, "s2:h11")
 	r := row{
 		dropped: f.Accounts().Dropped, retransmitted: sums.Retransmitted, timeouts: sums.Timeouts, marked: f.Accounts().Marked, cnps: sums.CNPs,
 		mean: q.QueueMean / 1e3, most: float64(q.QueueMax) / 1e3,

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // roguePairs is pairs of hosts whose NICs use RoGUE, at a switch; the links of servers lose
@@ -57,7 +57,7 @@ func layerWork(l *testlab.Lab, name string, hosts []string) (n uint64) {
 	l.T.Helper()
 	for _, h := range hosts {
 		work := l.NIC(h).Layer.Work
-		n += work[slices.IndexFunc(work, func(w fabric.LayerWork) bool { return w.Name == name })].Count
+		n += work[slices.IndexFunc(work, func(w status.LayerWork) bool { return w.Name == name })].Count
 	}
 	return n
 }

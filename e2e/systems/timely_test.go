@@ -42,7 +42,7 @@ func TestTIMELY_TwoFlowsShareAtTheExpectedRTT(t *testing.T) {
 		f := fabric.New(fabrictest.Parse(t, fmt.Sprintf(timelyStar, c.preset)))
 		runTo(t, f, 150*ms)
 		g := goodputs(t, f, 200*ms)
-		q := status(t, f, "s1:h3")
+		q := portNamed(t, f, "s1:h3")
 		n, _ := pauseTotals(f)
 		t.Logf("%s: %.2f and %.2f Gb/s of %.2f; queue mean %.1f KB, max %.1f KB", c.preset, g["first"], g["second"], line, q.QueueMean/1e3, float64(q.QueueMax)/1e3)
 		if sum := g["first"] + g["second"]; sum < c.full*line || jain(g["first"], g["second"]) < c.fairness {

@@ -208,7 +208,7 @@ workload:
 	if r := f.Results(); tunnels != int(r[0].Sent) || plain != int(r[1].Sent) {
 		t.Errorf("%d packets left in tunnels and %d without", tunnels, plain)
 	}
-	if g := byName(status(t, f, "h1:eth0").Edge.Gauges); g["incoming_tunnels"] != 0 || g["tunnels"] != 1 {
+	if g := byName(portNamed(t, f, "h1:eth0").Edge.Gauges); g["incoming_tunnels"] != 0 || g["tunnels"] != 1 {
 		t.Errorf("%v", g)
 	}
 	checkBalance(t, f, true)

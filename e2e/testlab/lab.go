@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // Lab is a lab of a test. It ends with the test, whatever the result.
@@ -151,9 +151,9 @@ func (l *Lab) PID() int {
 }
 
 // Ports returns every port by name.
-func (l *Lab) Ports() map[string]fabric.PortStatus {
+func (l *Lab) Ports() map[string]status.Port {
 	l.T.Helper()
-	m := map[string]fabric.PortStatus{}
+	m := map[string]status.Port{}
 	for _, p := range ask(l, l.Client().Ports, "ps", "-p", "--json", l.Name) {
 		m[p.Name] = p
 	}

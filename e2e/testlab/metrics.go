@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // Metrics are the values of a scrape, by name and labels.
 type Metrics map[string]float64
 
 // MetricKey returns the key of a metric of a port.
-func (l *Lab) MetricKey(name string, p *fabric.PortStatus, more string) string {
+func (l *Lab) MetricKey(name string, p *status.Port, more string) string {
 	return fmt.Sprintf("%s lab=%s node=%s port=%s%s", name, l.Name, p.Node, p.Name, more)
 }
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -27,9 +27,9 @@ func StartRDMA(t *testing.T, text string, programs ...string) *Lab {
 }
 
 // NIC returns the NIC of a host.
-func (l *Lab) NIC(host string) fabric.NICStatus {
+func (l *Lab) NIC(host string) status.NIC {
 	l.T.Helper()
-	api := func(ctx context.Context) ([]fabric.NICStatus, error) { return l.Client().NICs(ctx, host) }
+	api := func(ctx context.Context) ([]status.NIC, error) { return l.Client().NICs(ctx, host) }
 	list := ask(l, api, "nic", "-l", l.Name, "--json", host)
 	if len(list) != 1 {
 		l.T.Fatalf("%s: %d NICs", host, len(list))
@@ -46,7 +46,7 @@ func (l *Lab) NICFile(host, file string) string {
 // ListensRDMA reports whether a program in a host listens on a port with rdma_cm.
 func (l *Lab) ListensRDMA(host, port string) bool {
 	l.T.Helper()
-	return slices.ContainsFunc(l.NIC(host).Listeners, func(x fabric.Listener) bool { return strconv.Itoa(int(x.Port)) == port })
+	return slices.ContainsFunc(l.NIC(host).Listeners, func(x status.Listener) bool { return strconv.Itoa(int(x.Port)) == port })
 }
 
 // ListensTCP reports whether a program in a host listens on a TCP port.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -35,9 +35,9 @@ func Simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
 }
 
 // PortOf returns a port of a report.
-func PortOf(t *testing.T, r *report.Report, name string) fabric.PortStatus {
+func PortOf(t *testing.T, r *report.Report, name string) status.Port {
 	t.Helper()
-	i := slices.IndexFunc(r.Ports, func(p fabric.PortStatus) bool { return p.Name == name })
+	i := slices.IndexFunc(r.Ports, func(p status.Port) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("no port %s", name)
 	}
@@ -45,9 +45,9 @@ func PortOf(t *testing.T, r *report.Report, name string) fabric.PortStatus {
 }
 
 // ClassOf returns a class of a port.
-func ClassOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus {
+func ClassOf(t *testing.T, p status.Port, name string) status.Class {
 	t.Helper()
-	i := slices.IndexFunc(p.Classes, func(c fabric.ClassStatus) bool { return c.Name == name })
+	i := slices.IndexFunc(p.Classes, func(c status.Class) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("%s has no class %s", p.Name, name)
 	}
@@ -55,7 +55,7 @@ func ClassOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus 
 }
 
 // PausedTime returns how long a class of a port has been paused.
-func PausedTime(p fabric.PortStatus, name string) units.Time {
+func PausedTime(p status.Port, name string) units.Time {
 	for _, c := range p.Classes {
 		if c.Name == name {
 			return c.PausedTime

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/e2e/testlab"
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -222,13 +222,13 @@ func testKernelRDMA(l *testlab.Lab) {
 }
 
 // port returns a port and the lab's time at the same moment.
-func port(l *testlab.Lab, name string) (fabric.PortStatus, units.Time) {
+func port(l *testlab.Lab, name string) (status.Port, units.Time) {
 	l.T.Helper()
 	s, err := l.Client().Sample(l.T.Context())
 	if err != nil {
 		l.T.Fatal(err)
 	}
-	i := slices.IndexFunc(s.Ports, func(p fabric.PortStatus) bool { return p.Name == name })
+	i := slices.IndexFunc(s.Ports, func(p status.Port) bool { return p.Name == name })
 	return s.Ports[i], s.Emulated
 }
 
@@ -237,7 +237,7 @@ func port(l *testlab.Lab, name string) (fabric.PortStatus, units.Time) {
 func testDCTCP(l *testlab.Lab) {
 	const bottleneck = "s1:s2"
 	// send makes v1 send to v2 until the end of f, which gets the port at the bottleneck from then on.
-	send := func(control, ecn string, f func(*testlab.Program, fabric.PortStatus)) {
+	send := func(control, ecn string, f func(*testlab.Program, status.Port)) {
 		l.T.Helper()
 		l.Exec("v1", "sysctl", "-w", "net.ipv4.tcp_ecn="+ecn, "net.ipv4.tcp_congestion_control="+control)
 		before, _ := port(l, bottleneck)
@@ -248,8 +248,8 @@ func testDCTCP(l *testlab.Lab) {
 		_, _ = c.KillAndRead(), s.KillAndRead()
 		l.WaitQuiet()
 	}
-	send("dctcp", "1", func(c *testlab.Program, before fabric.PortStatus) {
-		var a, b fabric.PortStatus
+	send("dctcp", "1", func(c *testlab.Program, before status.Port) {
+		var a, b status.Port
 		var from, to units.Time
 		// Leave out the beginning, when TCP does not know the rate yet.
 		c.WaitFor(l, "it knows the rate", func() bool { a, from = port(l, bottleneck); return a.TxBytes > before.TxBytes+600e3 })
@@ -259,7 +259,7 @@ func testDCTCP(l *testlab.Lab) {
 			l.T.Errorf("with DCTCP the queue is %.0f B on average, and %d packets are marked", mean, b.Marked-before.Marked)
 		}
 	})
-	send("cubic", "0", func(c *testlab.Program, before fabric.PortStatus) {
+	send("cubic", "0", func(c *testlab.Program, before status.Port) {
 		c.WaitFor(l, "a long queue", func() bool {
 			p, _ := port(l, bottleneck)
 			return p.QueueBytes > 60*units.KB
@@ -278,7 +278,7 @@ func testEdge(l *testlab.Lab) {
 		s := l.StartProgram("h1", "iperf3", "-s", "-1")
 		l.WaitListening("h1", "5201")
 		c := l.StartProgram("v2", append([]string{"iperf3", "-c", "10.0.0.3", "-t", "3600"}, flags...)...)
-		var before, after fabric.PortStatus
+		var before, after status.Port
 		var from, to units.Time
 		c.WaitFor(l, "its packets wait for the service", func() bool {
 			before, from = port(l, "v2:eth0")

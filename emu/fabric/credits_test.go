@@ -37,19 +37,19 @@ func TestCredits_KeepAnIncastLosslessAtFullRate(t *testing.T) {
 		if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
 			t.Errorf("%q: %+v", buffer, a)
 		}
-		out := status(t, f, "s1:h5").class(t, "roce")
+		out := classNamed(t, portNamed(t, f, "s1:h5"), "roce")
 		// A packet takes 338 B of the link.
 		const full = 2e-3 * 10e9 / 8 / 338
 		if float64(out.TxPackets) < 0.985*full {
 			t.Errorf("%q: %d packets in 2 ms, a full link carries %.0f", buffer, out.TxPackets, full)
 		}
 		for i := range 4 {
-			in := status(t, f, fmt.Sprintf("s1:h%d", i+1)).class(t, "roce")
+			in := classNamed(t, portNamed(t, f, fmt.Sprintf("s1:h%d", i+1)), "roce")
 			g := in.CreditGiven
 			if !in.Lossless || g == nil || g.Buffer != 39*64 || g.HeldMax > g.Buffer || g.HeldMax < g.Buffer/2 || g.Updates == 0 || g.Lost+g.Surplus != 0 || in.IngressMax > 2500 {
 				t.Errorf("%q: s1:h%d gives %+v, at most %v waited", buffer, i+1, g, in.IngressMax)
 			}
-			from := status(t, f, fmt.Sprintf("h%d:eth0", i+1)).class(t, "roce")
+			from := classNamed(t, portNamed(t, f, fmt.Sprintf("h%d:eth0", i+1)), "roce")
 			s := from.CreditSpent
 			if s == nil || s.Buffer != 39*64 || s.Waits < 100 || s.Updates == 0 || from.PausedTime < units.Millisecond || from.PauseRx != 0 {
 				t.Errorf("%q: h%d waited for %v: %+v", buffer, i+1, from.PausedTime, s)
@@ -68,10 +68,10 @@ func TestCredits_ComeBackAsFastAsTheyAreSpentOnAFreePath(t *testing.T) {
 	p.Transfers = p.Transfers[:1]
 	f := run(t, p)
 	const full = 2e-3 * 10e9 / 8 / 338
-	if out := status(t, f, "s1:h5").class(t, "roce"); float64(out.TxPackets) < 0.985*full {
+	if out := classNamed(t, portNamed(t, f, "s1:h5"), "roce"); float64(out.TxPackets) < 0.985*full {
 		t.Errorf("%d packets in 2 ms, a full link carries %.0f", out.TxPackets, full)
 	}
-	if g := status(t, f, "s1:h1").class(t, "roce").CreditGiven; g.HeldMax > g.Buffer {
+	if g := classNamed(t, portNamed(t, f, "s1:h1"), "roce").CreditGiven; g.HeldMax > g.Buffer {
 		t.Errorf("more has waited than there is room for: %+v", g)
 	}
 }
@@ -128,7 +128,7 @@ func TestCredits_SpreadCongestionToTheSendersOfTheirClass(t *testing.T) {
 		t.Errorf("the culprit has %.1f Mb/s, the victim %.1f of 300", float64(culprit.Goodput)/1e6, float64(victim.Goodput)/1e6)
 	}
 	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
-		if c := status(t, f, port).class(t, "lossless"); c.CreditSpent.Waits == 0 || c.PausedTime < 10*units.Millisecond {
+		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.CreditSpent.Waits == 0 || c.PausedTime < 10*units.Millisecond {
 			t.Errorf("%s waited %d times for %v", port, c.CreditSpent.Waits, c.PausedTime)
 		}
 	}
@@ -155,11 +155,11 @@ func TestCreditsBesidePFC_EachHoldsOffItsOwnClass(t *testing.T) {
 	if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
 		t.Errorf("%+v", a)
 	}
-	s := status(t, f, "s2:s3")
-	if c := s.class(t, "lossless"); c.PauseRx == 0 || c.PausedTime == 0 || c.CreditSpent != nil {
+	s := portNamed(t, f, "s2:s3")
+	if c := classNamed(t, s, "lossless"); c.PauseRx == 0 || c.PausedTime == 0 || c.CreditSpent != nil {
 		t.Errorf("the class with pfc: %+v", c)
 	}
-	if c := s.class(t, "credited"); c.PauseRx != 0 || c.CreditSpent.Waits == 0 || c.PausedTime == 0 {
+	if c := classNamed(t, s, "credited"); c.PauseRx != 0 || c.CreditSpent.Waits == 0 || c.PausedTime == 0 {
 		t.Errorf("the class with credits: %+v, %+v", c, c.CreditSpent)
 	}
 	if a, b := result(t, f, "culprit"), result(t, f, "other"); a.Goodput < 30e6 || b.Goodput < 30e6 || a.Goodput+b.Goodput < 86e6 {

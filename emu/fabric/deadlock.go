@@ -1,29 +1,12 @@
 package fabric
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// Deadlock is a cycle of queues, each paused or without credit because of packets that wait in
-// the next one (Hu et al., HotNets 2016): none can send until one is given up.
-type Deadlock struct {
-	Cycle    []string   `json:"cycle"` // ports ("s1:2"), each held off by the next's node
-	Priority uint8      `json:"priority"`
-	Class    string     `json:"class"`
-	Since    units.Time `json:"since"`           // when its last queue got stuck
-	Seen     units.Time `json:"seen"`            // when it was last found
-	Ended    units.Time `json:"ended,omitempty"` // first check that found it gone; 0 while it lasts
-}
-
-// String returns the cycle, such as "s1:2 -> s2:2 -> s3:2 -> s1:2".
-func (d *Deadlock) String() string {
-	return strings.Join(append(slices.Clone(d.Cycle), d.Cycle[0]), " -> ")
-}
 
 const (
 	// deadlockCheck is how often Run looks for deadlocks.
@@ -46,7 +29,7 @@ type place struct {
 
 // CheckDeadlocks looks for deadlocks now and records them. It returns the new
 // ones. No shard may run meanwhile.
-func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
+func (f *Fabric) CheckDeadlocks() (found []status.Deadlock) {
 	now := f.Now()
 	cycles := f.cycles(now)
 	for i := range f.deadlocks {
@@ -54,7 +37,7 @@ func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
 		if d.Ended > 0 {
 			continue
 		}
-		if j := slices.IndexFunc(cycles, func(c Deadlock) bool { return c.String() == d.String() && c.Priority == d.Priority }); j >= 0 {
+		if j := slices.IndexFunc(cycles, func(c status.Deadlock) bool { return c.String() == d.String() && c.Priority == d.Priority }); j >= 0 {
 			d.Seen = now
 			cycles = slices.Delete(cycles, j, j+1)
 		} else {
@@ -66,15 +49,15 @@ func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
 }
 
 // Deadlocks returns what CheckDeadlocks has found so far.
-func (f *Fabric) Deadlocks() []Deadlock { return f.deadlocks }
+func (f *Fabric) Deadlocks() []status.Deadlock { return f.deadlocks }
 
 // locked reports whether a deadlock lasts.
 func (f *Fabric) locked() bool {
-	return slices.ContainsFunc(f.deadlocks, func(d Deadlock) bool { return d.Ended == 0 })
+	return slices.ContainsFunc(f.deadlocks, func(d status.Deadlock) bool { return d.Ended == 0 })
 }
 
 // cycles finds the cycles among the stuck queues.
-func (f *Fabric) cycles(now units.Time) []Deadlock {
+func (f *Fabric) cycles(now units.Time) []status.Deadlock {
 	stuck := map[place]units.Time{}
 	next := map[place][]place{} // from a queue to the queues it waits for
 	waits := map[place][]int{}  // from a queue to the ports through which its packets came in
@@ -106,11 +89,11 @@ func (f *Fabric) cycles(now units.Time) []Deadlock {
 			}
 		}
 	}
-	var found []Deadlock
+	var found []status.Deadlock
 	done := map[place]bool{}
 	for _, start := range order {
 		if cycle := findCycle(start, next, done); cycle != nil {
-			d := Deadlock{Priority: cycle[0].prio, Seen: now}
+			d := status.Deadlock{Priority: cycle[0].prio, Seen: now}
 			for _, at := range cycle {
 				d.Cycle = append(d.Cycle, f.Plan.PortName(at.node, at.port))
 				d.Since = max(d.Since, stuck[at])
@@ -192,13 +175,4 @@ func (f *Fabric) delivered() (n uint64) {
 		n += s.Delivered
 	}
 	return n
-}
-
-// Text returns a readable description of a deadlock.
-func (d *Deadlock) Text() string {
-	end := "and lasts"
-	if d.Ended > 0 {
-		end = fmt.Sprintf("and was gone at %ss", units.Digits(d.Ended.Seconds(), 6))
-	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each held off by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
 }

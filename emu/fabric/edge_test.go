@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/packet"
@@ -274,7 +275,7 @@ func stationOf(f *Fabric, host string) *Station {
 	return f.Station(n, 0)
 }
 
-func statusOf(f *Fabric, host string) PortStatus {
+func statusOf(f *Fabric, host string) status.Port {
 	n, _ := f.Plan.Node(host)
 	return f.PortStatus(n, 0)
 }

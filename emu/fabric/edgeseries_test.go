@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 )
 
@@ -230,7 +231,7 @@ workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poiss
 `))
 	runTo(t, f, ms)
 	s := statusOf(f, "h1").Edge
-	if len(s.Flows) != MaxEdgeFlows || s.FlowsLeftOut != 19-MaxEdgeFlows || slices.ContainsFunc(s.Flows, func(x EdgeFlow) bool { return x.Flow == "last" }) {
+	if len(s.Flows) != status.MaxEdgeFlows || s.FlowsLeftOut != 19-status.MaxEdgeFlows || slices.ContainsFunc(s.Flows, func(x status.EdgeFlow) bool { return x.Flow == "last" }) {
 		t.Errorf("%d flows, %d left out", len(s.Flows), s.FlowsLeftOut)
 	}
 	if all, err := f.EdgeFlowsOf("h1"); err != nil || len(all) != 19 || all[18].Flow != "last" {

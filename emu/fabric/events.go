@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -71,17 +73,17 @@ func (s *script) carryOut(e *plan.Event) {
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}
-			f.note(s.shard, e.At, ByEvent, e.Link, d, link.Settings().Up, &e.Set)
+			f.note(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		}
 		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
-			link.Follow(*e.Set.State == plan.Up)
+			link.Follow(*e.Set.State == links.Up)
 		}
 		if e.Set.State != nil {
-			s.shard.follow(e.At, e.Link, d, *e.Set.State == plan.Up)
+			s.shard.follow(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
-			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == plan.Up)
+			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 	}
 }

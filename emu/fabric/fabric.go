@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/emu/parallel"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/routing"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -39,7 +40,7 @@ type Fabric struct {
 	nics       []*nic     // in the order of nodes and ports
 	transfers  []transfer // by transfer of the plan
 	watches    map[*port.Port]*watch
-	deadlocks  []Deadlock
+	deadlocks  []status.Deadlock
 	guard      guard
 	rerouting  []*rerouting // by shard; nil when tables do not change
 	recordings []*Recording // of a run in virtual time
@@ -374,7 +375,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 	now := f.Now()
 	for d := range 2 {
 		if dir[d] {
-			f.note(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, BySet, link, d, f.Links[link][d].Settings().Up, &patch)
+			f.note(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, status.BySet, link, d, f.Links[link][d].Settings().Up, &patch)
 			f.set(link, d, next[d])
 			f.Exchange() // what the sender has taken back is not lost
 			f.Links[link][d].Follow(next[d].Up)

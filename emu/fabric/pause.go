@@ -3,81 +3,27 @@ package fabric
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// PauseCheck explains why a port of a switch did or did not pause its peer: how
-// near the bytes that came in through it have been to every threshold.
-type PauseCheck struct {
-	Port   string       `json:"port"`
-	Peer   string       `json:"peer,omitempty"`
-	Now    units.Time   `json:"now"`
-	Global bool         `json:"global"`           // PAUSE for the whole port instead of PFC by class
-	Reason string       `json:"reason,omitempty"` // why no class of the port can ever pause
-	Buffer units.Bytes  `json:"buffer"`           // size of the shared memory, 0 without a limit
-	Held   units.Bytes  `json:"held"`
-	Rows   []PauseClass `json:"classes"`
-}
-
-// PauseClass is one class in a PauseCheck.
-type PauseClass struct {
-	Name      string `json:"name"`
-	Priority  uint8  `json:"priority"`
-	Lossless  bool   `json:"lossless"`
-	Credits   bool   `json:"credits,omitempty"` // it gives credits, and never pauses
-	RxPackets uint64 `json:"rx_packets"`        // that came in through the port
-
-	Pauses      uint64      `json:"pauses"` // frames sent, with refreshes
-	PausingTime units.Time  `json:"pausing_time"`
-	Xoff        Nearness    `json:"xoff"`            // bytes beyond the reserve, against the threshold
-	Dynamic     float64     `json:"alpha,omitempty"` // of the threshold, 0 for a static one
-	Reserve     units.Bytes `json:"reserve"`
-	Headroom    units.Bytes `json:"headroom"`
-	HeadroomMax units.Bytes `json:"headroom_max"`
-	IngressMax  units.Bytes `json:"ingress_max"`
-
-	// The queues of the class at the ports of the switch, in which incoming
-	// packets may have waited, and what else held them down.
-	Queues []PauseQueue `json:"queues,omitempty"`
-}
-
-// PauseQueue is a queue in which something has waited.
-type PauseQueue struct {
-	Port    string      `json:"port"`
-	Max     units.Bytes `json:"max"`
-	Limit   Nearness    `json:"limit"`
-	Marking units.Bytes `json:"marking,omitempty"` // length from which packets are marked, 0 without marking
-	Marked  uint64      `json:"marked"`
-	Dropped uint64      `json:"dropped"`
-	Trimmed uint64      `json:"trimmed"`
-}
-
-// Nearness is how near something has come to a threshold.
-type Nearness struct {
-	Threshold units.Bytes `json:"threshold"` // at this moment; 0 means none
-	Known     bool        `json:"known"`     // whether anything has ever counted against it
-	Used      units.Bytes `json:"used"`      // at the nearest,
-	Of        units.Bytes `json:"of"`        // with the threshold then
-	At        units.Time  `json:"at"`
-}
-
-func nearness(a buffer.HighWatermark, threshold units.Bytes) Nearness {
-	return Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
+func highWatermark(a buffer.HighWatermark, threshold units.Bytes) status.HighWatermark {
+	return status.HighWatermark{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
 }
 
 // CheckPause explains the pauses of a port of a switch. It returns an error for
 // a port of a host.
-func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
+func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 	name, plan := f.Plan.PortName(node, index), &f.Plan.Nodes[node]
 	sw := f.Switches[node]
 	if sw == nil {
-		return PauseCheck{}, fmt.Errorf("%s is a port of a host, and hosts do not pause their switch: name a port of a switch", name)
+		return status.PauseCheck{}, fmt.Errorf("%s is a port of a host, and hosts do not pause their switch: name a port of a switch", name)
 	}
 	p := f.ports[node][index]
-	c := PauseCheck{Port: name, Now: f.nowAt(node)}
+	c := status.PauseCheck{Port: name, Now: f.nowAt(node)}
 	if l := plan.Ports[index]; l.Link >= 0 {
 		far := f.Plan.Links[l.Link].Ends[1-l.End]
 		c.Peer = f.Plan.PortName(far.Node, far.Port)
@@ -92,9 +38,9 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 	any, credits := c.Global, false
 	for i, k := range p.Classes(c.Now) {
 		s := &plan.Ports[index].Classes[i]
-		row := PauseClass{
+		row := status.PauseClass{
 			Name: k.Name, Priority: k.Priority, Lossless: k.Ingress.Lossless, RxPackets: k.RxPackets,
-			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: nearness(k.Ingress.Nearest, k.Ingress.Threshold),
+			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
 			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, IngressMax: k.Ingress.Peak,
 			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
@@ -118,14 +64,14 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 
 // pauseQueues returns the queues of class number i at the switch in which
 // something has waited.
-func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []PauseQueue) {
+func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []status.PauseQueue) {
 	for j, p := range f.ports[node] {
 		k := p.Class(now, i)
 		if k.MaxQueue == 0 && k.Dropped == 0 {
 			continue
 		}
-		out = append(out, PauseQueue{
-			Port: p.Name, Max: k.MaxQueue, Limit: nearness(k.Egress.Nearest, k.Egress.Threshold),
+		out = append(out, status.PauseQueue{
+			Port: p.Name, Max: k.MaxQueue, Limit: highWatermark(k.Egress.Nearest, k.Egress.Threshold),
 			Marking: markingFrom(&f.Plan.Nodes[node].Ports[j].Classes[i]), Marked: k.Marked, Dropped: k.Dropped, Trimmed: k.Trimmed,
 		})
 	}

@@ -3,16 +3,9 @@ package fabric
 import (
 	"sync/atomic"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// Progress is how far a run in virtual time has come.
-type Progress struct {
-	Now  units.Time // of the shard that is furthest behind
-	Hops uint64     // packets that ports have begun to send
-
-	Flows uint64 // of patterns that have ended
-}
 
 // standing is what a shard reports about itself while it runs, when it is asked.
 // So the run itself pays no more than a look at a flag now and then.
@@ -25,8 +18,8 @@ type standing struct {
 
 // Progress returns what the shards have reported since the last call, and asks
 // them for more. Unlike all other methods it may be called while Run runs.
-func (f *Fabric) Progress() Progress {
-	p := Progress{Now: units.Never}
+func (f *Fabric) Progress() status.Progress {
+	p := status.Progress{Now: units.Never}
 	for _, s := range f.Shards {
 		p.Now = min(p.Now, units.Time(s.standing.now.Load()))
 		p.Hops += s.standing.hops.Load()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -36,10 +37,10 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 20ms}}
 			quiet := run(nil)
 			runTo(t, quiet, units.Never)
 
-			asked, done, seen := make(chan struct{}), make(chan struct{}), make(chan Progress)
+			asked, done, seen := make(chan struct{}), make(chan struct{}), make(chan status.Progress)
 			watched := run(asked)
 			go func() {
-				var last Progress
+				var last status.Progress
 				for {
 					p := watched.Progress()
 					if p.Now < last.Now || p.Hops < last.Hops {

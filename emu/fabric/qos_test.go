@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/traffic/workload"
@@ -29,8 +30,8 @@ func result(t *testing.T, f *Fabric, name string) workload.Result {
 	panic("unreachable")
 }
 
-// status finds a port by its name.
-func status(t *testing.T, f *Fabric, name string) PortStatus {
+// portNamed finds a port by its name.
+func portNamed(t *testing.T, f *Fabric, name string) status.Port {
 	t.Helper()
 	node, index, err := f.Plan.Endpoint(name)
 	if err != nil {
@@ -39,8 +40,8 @@ func status(t *testing.T, f *Fabric, name string) PortStatus {
 	return f.PortStatus(node, index)
 }
 
-// class finds a class of a port.
-func (s PortStatus) class(t *testing.T, name string) ClassStatus {
+// classNamed finds a class of a port.
+func classNamed(t *testing.T, s status.Port, name string) status.Class {
 	t.Helper()
 	for _, c := range s.Classes {
 		if c.Name == name {
@@ -98,14 +99,14 @@ func TestPFC_SpreadsPausesToTheHostsOfItsClass(t *testing.T) {
 		t.Errorf("the culprit has %.1f Mb/s, the victim %.1f of 300", float64(culprit.Goodput)/1e6, float64(victim.Goodput)/1e6)
 	}
 	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
-		if c := status(t, f, port).class(t, "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
+		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
 			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
 		}
 	}
-	if c := status(t, f, "s3:s2").class(t, "lossless"); len(c.PauseCauses) != 1 || c.PauseCauses[0].Port != "s3:c" || c.PauseCauses[0].Time != c.PausingTime {
+	if c := classNamed(t, portNamed(t, f, "s3:s2"), "lossless"); len(c.PauseCauses) != 1 || c.PauseCauses[0].Port != "s3:c" || c.PauseCauses[0].Time != c.PausingTime {
 		t.Errorf("s3 paused s2 because of %+v", c.PauseCauses)
 	}
-	if c := status(t, f, "s2:s1").class(t, "default"); c.Lossless || c.PauseTx != 0 {
+	if c := classNamed(t, portNamed(t, f, "s2:s1"), "default"); c.Lossless || c.PauseTx != 0 {
 		t.Errorf("the default class: %+v", c)
 	}
 
@@ -113,7 +114,7 @@ func TestPFC_SpreadsPausesToTheHostsOfItsClass(t *testing.T) {
 	if victim := result(t, f, "victim"); victim.Lost > 2 || victim.Goodput < 299e6 {
 		t.Errorf("in another class the victim has %.1f Mb/s and loses %d", float64(victim.Goodput)/1e6, victim.Lost)
 	}
-	if c := status(t, f, "b:eth0").class(t, "default"); c.PausedTime != 0 {
+	if c := classNamed(t, portNamed(t, f, "b:eth0"), "default"); c.PausedTime != 0 {
 		t.Errorf("the victim's class was paused for %v", c.PausedTime)
 	}
 	if f.Accounts().Dropped != 0 {
@@ -124,7 +125,7 @@ func TestPFC_SpreadsPausesToTheHostsOfItsClass(t *testing.T) {
 // TestCheckPause_SaysWhyThereWasNoPause checks the explanations of why there was no pause.
 func TestCheckPause_SaysWhyThereWasNoPause(t *testing.T) {
 	f := run(t, parse(t, fmt.Sprintf(victimLab, 0)))
-	check := func(name string) PauseCheck {
+	check := func(name string) status.PauseCheck {
 		t.Helper()
 		node, index, err := f.Plan.Endpoint(name)
 		if err != nil {
@@ -178,7 +179,7 @@ topology:
 %s`, c.alpha, nodes.String(), links.String(), flows.String())))
 		want := c.alpha / (1 + float64(c.n)*c.alpha) * 1e6
 		for i := range c.n {
-			if q := float64(status(t, f, fmt.Sprintf("s1:b%d", i)).QueueBytes); math.Abs(q-want) > 0.02*want {
+			if q := float64(portNamed(t, f, fmt.Sprintf("s1:b%d", i)).QueueBytes); math.Abs(q-want) > 0.02*want {
 				t.Errorf("alpha %v, %d ports: port %d holds %.0f bytes, want %.0f", c.alpha, c.n, i, q, want)
 			}
 		}
@@ -268,7 +269,7 @@ func lostLossless(f *Fabric) string {
 }
 
 // runLossless runs a lab and fails if a lossless class of a switch has lost packets.
-func runLossless(t rapid.TB, text string) Accounts {
+func runLossless(t rapid.TB, text string) status.Accounts {
 	t.Helper()
 	p := parse(t, text)
 	f := New(p)

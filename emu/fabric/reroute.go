@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/routing"
+
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -42,7 +44,7 @@ func (r *rerouting) Fire(now units.Time) {
 			r.shard.links.Close(now) // the tables leave out what is down
 		}
 		if r.shard.Number == 0 { // all shards do the same
-			r.shard.timeline = append(r.shard.timeline, moment{at: now, kind: Rerouted, link: -1})
+			r.shard.timeline = append(r.shard.timeline, moment{at: now, kind: status.Rerouted, link: -1})
 		}
 	}
 	if next := r.links.Due(); next != units.Never {

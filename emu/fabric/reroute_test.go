@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -61,7 +63,7 @@ func (f *Fabric) linkAt(t testing.TB, port string) int {
 }
 
 // change sets the state of a link in both directions, as weft set does.
-func (f *Fabric) change(t testing.TB, port string, state plan.State) {
+func (f *Fabric) change(t testing.TB, port string, state links.State) {
 	t.Helper()
 	if err := f.Set(f.linkAt(t, port), [2]bool{true, true}, plan.LinkPatch{State: &state}); err != nil {
 		t.Fatal(err)
@@ -120,14 +122,14 @@ func TestReroute_ComputesSimultaneousChangesOnce(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}}\n"))
 	n, _ := f.Plan.Node("leaf1")
 	before := f.Switches[n].Table().Route
-	f.change(t, "leaf1:spine1", plan.Down)
-	f.change(t, "leaf1:spine1", plan.Up)
+	f.change(t, "leaf1:spine1", links.Down)
+	f.change(t, "leaf1:spine1", links.Up)
 	f.advance(t, units.Second)
 	if after := f.Switches[n].Table().Route; &before[0] != &after[0] {
 		t.Error("tables were computed for nothing")
 	}
-	f.change(t, "leaf1:spine1", plan.Down)
-	f.change(t, "leaf2:spine1", plan.Down)
+	f.change(t, "leaf1:spine1", links.Down)
+	f.change(t, "leaf2:spine1", links.Down)
 	events := f.Events()
 	f.advance(t, 2*units.Second)
 	if f.Events() != events+1 {
@@ -155,7 +157,7 @@ topology:
 	for reroute, want := range map[string][]string{"never": {"a b", "a b"}, "{after: 0}": {"a", ""}} {
 		f := New(parse(t, fmt.Sprintf(lab, reroute)))
 		got := []string{f.toHost(t, "s1", "h2")}
-		f.change(t, "s1:a", plan.Down)
+		f.change(t, "s1:a", links.Down)
 		f.advance(t, 0)
 		if got = append(got, f.toHost(t, "s1", "h2")); !cmp.Equal(got, want) {
 			t.Errorf("reroute: %s: ways %q, want %q", reroute, got, want)
@@ -196,7 +198,7 @@ events:
 func TestBroadcast_ReachesEveryHostOnceAfterReroute(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {fat-tree: {k: 4}}}\n"))
 	for _, cut := range []string{"edge1:agg1", "agg3:core1", "core2:agg1", "edge8:agg8"} {
-		f.change(t, cut, plan.Down)
+		f.change(t, cut, links.Down)
 	}
 	f.advance(t, units.Second)
 	f.broadcast(t)
@@ -324,7 +326,7 @@ func TestUnsendableSwitchPackets_AreAccountedFor(t *testing.T) {
 	}
 	f.advance(t, units.Second)
 	a := f.Accounts()
-	want := Accounts{Originated: 2, Dropped: 2, Drops: map[string]uint64{"no-route": 1, "no-receiver": 1}}
+	want := status.Accounts{Originated: 2, Dropped: 2, Drops: map[string]uint64{"no-route": 1, "no-receiver": 1}}
 	if diff := cmp.Diff(want, a); diff != "" || !a.Balanced() {
 		t.Errorf("accounts (-want +got):\n%s", diff)
 	}

@@ -107,7 +107,7 @@ func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
 		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", to, 64, 10, true))
 	}
 	finish(t, f)
-	count := func(name string) uint64 { return status(t, f, name).TxPackets }
+	count := func(name string) uint64 { return portNamed(t, f, name).TxPackets }
 	if r := f.Results()[0]; r.Sent != 300 || r.Received != 300 || count("r1:2") != 200+1 || count("r1:4") != 100 || count("r1:3") != 2 || count("r3:2") != 2 {
 		t.Errorf("%d of %d received; over r2 went %d, over r4 %d, over r3 %d", r.Received, r.Sent, count("r1:2"), count("r1:4"), count("r1:3"))
 	}
@@ -128,7 +128,7 @@ func TestRouterStaticRoutes_CarryPacketsByWeight(t *testing.T) {
 		t.Errorf("round in circles: %+v", a)
 	}
 	// The source's 64 is 63 on the first of the links between them.
-	if n := status(t, f, "r1:2").TxPackets + status(t, f, "r2:1").TxPackets; n != 5*63 {
+	if n := portNamed(t, f, "r1:2").TxPackets + portNamed(t, f, "r2:1").TxPackets; n != 5*63 {
 		t.Errorf("%d times round", n)
 	}
 }
@@ -165,7 +165,7 @@ topology:
 `+behindOnePort+`
 workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
 `, routes)))
-		if a, b := status(t, f, "r2:2").TxPackets, status(t, f, "r3:2").TxPackets; a != 50 || b != 50 {
+		if a, b := portNamed(t, f, "r2:2").TxPackets, portNamed(t, f, "r3:2").TxPackets; a != 50 || b != 50 {
 			t.Errorf("%q: %d and %d packets, want 50 each", routes, a, b)
 		}
 	}
@@ -214,7 +214,7 @@ func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
-		if c := status(t, f, port).class(t, "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
+		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
 			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
 		}
 	}
@@ -340,7 +340,7 @@ func TestRouterPackets_HaveTheClassOfTheirDSCP(t *testing.T) {
 	}
 	// Linux sends ICMP errors with precedence internetwork control, those of
 	// IPv6 without.
-	if n := status(t, f, "r1:1").class(t, "control").TxPackets; n != 3 {
+	if n := classNamed(t, portNamed(t, f, "r1:1"), "control").TxPackets; n != 3 {
 		t.Errorf("%d in the class of control", n)
 	}
 }

@@ -50,7 +50,7 @@ func sourcesOf(p *plan.Plan, ports []plan.End) (sources []series.Source) {
 }
 
 // classesOf names the classes of a port that has several, by rising priority
-// as in PortStatus.
+// as in status.Port.
 func classesOf(p *plan.Plan, e plan.End) (names []string) {
 	if c := p.Nodes[e.Node].Ports[e.Port].Classes; len(c) > 1 {
 		for i := range c {

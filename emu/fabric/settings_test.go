@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -60,7 +61,7 @@ type setting struct{ node, text string }
 type outcomeOf struct {
 	received []int64 // every 100 us
 	counters workload.TransferCounters
-	ports    []PortStatus
+	ports    []status.Port
 }
 
 // classOf returns the class of a flow.
@@ -102,9 +103,9 @@ func outcomes(t *testing.T, nic, class string, s ...setting) map[string]outcomeO
 			sw = "s2:"
 		}
 		for _, p := range []string{flow + "1:eth0", sw + flow + "1", sw + flow + "2", flow + "2:eth0"} {
-			x := status(t, f, p)
+			x := portNamed(t, f, p)
 			x.QueueLimit = 0 // a setting, not a result
-			x.Classes = slices.DeleteFunc(x.Classes, func(c ClassStatus) bool { return c.Name != "cnp" && c.Name != classOf(flow) })
+			x.Classes = slices.DeleteFunc(x.Classes, func(c status.Class) bool { return c.Name != "cnp" && c.Name != classOf(flow) })
 			for i := range x.Classes {
 				c := &x.Classes[i]
 				c.QueueLimit, c.Xoff, c.Headroom = 0, 0, 0
@@ -237,7 +238,7 @@ func TestPFC_FillsToXoffThenHeadroom(t *testing.T) {
 	}
 	got := outcomes(t, "cc: none", "pfc: {xoff: 50KB, xon: 40KB, headroom: 60KB}", set("s1", "second", 200*units.KB), set("s2", "first", 400*units.KB))
 	for flow, xoff := range map[string]units.Bytes{"a": 50 * units.KB, "b": 200 * units.KB, "c": 400 * units.KB} {
-		c := got[flow].ports[1].class(t, classOf(flow))
+		c := classNamed(t, got[flow].ports[1], classOf(flow))
 		if c.IngressMax > xoff || c.IngressMax < xoff-2*units.KB || c.HeadroomMax == 0 || c.HeadroomMax > 60*units.KB || c.PauseTx == 0 || got[flow].counters.Retransmitted > 0 {
 			t.Errorf("%s: xoff %v, %v came in and %v of the headroom was used, %d pauses", flow, xoff, c.IngressMax, c.HeadroomMax, c.PauseTx)
 		}

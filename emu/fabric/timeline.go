@@ -5,38 +5,11 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
-
-// The kinds of timeline entries.
-const (
-	LinkDown     = "link-down"
-	LinkUp       = "link-up"
-	LinkSet      = "link-set"      // settings other than up and down
-	Rerouted     = "rerouted"      // the tables of switches follow links that went down or up
-	Watchdog     = "watchdog"      // a pause watchdog gave up a queue
-	WatchdogOver = "watchdog-over" // the watchdog lets the queue go on
-	Stuck        = "deadlock"
-	StuckOver    = "deadlock-over"
-)
-
-// Who changed a link.
-const (
-	ByEvent = "event" // of the lab file
-	BySet   = "set"   // weft set, or the control socket
-)
-
-// Moment is an entry of the timeline of a run.
-type Moment struct {
-	At     units.Time `json:"at"`
-	Event  string     `json:"event"`             // one of the kinds above, or one that a lab adds
-	Where  string     `json:"where,omitempty"`   // port, such as s1:3, or host
-	Peer   string     `json:"peer,omitempty"`    // port at the other end of a link
-	OneWay bool       `json:"one_way,omitempty"` // only the direction from Where to Peer
-	By     string     `json:"by,omitempty"`      // who changed a link
-	Text   string     `json:"text,omitempty"`    // settings, traffic class, how a program ended
-}
 
 // moment is an entry as a shard records it. No two shards record the same one.
 type moment struct {
@@ -63,8 +36,8 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 		}
 	}
 	if p.State != nil && bool(*p.State) != wasUp {
-		if m.kind = LinkDown; *p.State == plan.Up {
-			m.kind = LinkUp
+		if m.kind = status.LinkDown; *p.State == links.Up {
+			m.kind = status.LinkUp
 		}
 		s.timeline = append(s.timeline, m)
 		m.nth++
@@ -72,7 +45,7 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 	rest := *p
 	rest.State = nil
 	if m.text = rest.String(); m.text != "" {
-		m.kind = LinkSet
+		m.kind = status.LinkSet
 		s.timeline = append(s.timeline, m)
 	}
 }
@@ -85,9 +58,9 @@ func (f *Fabric) storm(s *Shard, node, port int) func(now units.Time, prio uint8
 		if noted++; noted > maxStorms {
 			return
 		}
-		kind := WatchdogOver
+		kind := status.WatchdogOver
 		if begins {
-			kind = Watchdog
+			kind = status.Watchdog
 		}
 		s.timeline = append(s.timeline, moment{at: now, kind: kind, link: -1, node: node, port: port, prio: prio, text: f.className(node, port, prio)})
 	}
@@ -122,7 +95,7 @@ func (s *Shard) follow(now units.Time, link, dir int, up bool) {
 
 // Timeline returns what has happened to the network so far, ordered by time. No
 // shard may run meanwhile.
-func (f *Fabric) Timeline() []Moment {
+func (f *Fabric) Timeline() []status.Moment {
 	var all []moment
 	for _, s := range f.Shards {
 		all = append(all, s.timeline...)
@@ -132,11 +105,11 @@ func (f *Fabric) Timeline() []Moment {
 	slices.SortStableFunc(all, func(a, b moment) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), b.link-a.link, a.node-b.node, a.port-b.port, a.nth-b.nth, a.dir-b.dir, cmp.Compare(a.kind, b.kind), int(a.prio)-int(b.prio))
 	})
-	var out []Moment
+	var out []status.Moment
 	for i, m := range all {
-		e := Moment{At: m.at, Event: m.kind, By: m.by, Text: m.text}
+		e := status.Moment{At: m.at, Event: m.kind, By: m.by, Text: m.text}
 		switch {
-		case m.kind == Rerouted:
+		case m.kind == status.Rerouted:
 		case m.link < 0:
 			e.Where = f.Plan.PortName(m.node, m.port)
 		default:
@@ -156,14 +129,14 @@ func (f *Fabric) Timeline() []Moment {
 	}
 	for i := range f.deadlocks {
 		d := &f.deadlocks[i]
-		e := Moment{At: d.Since, Event: Stuck, Where: d.Cycle[0], Text: "class " + d.Class + ": " + d.String()}
+		e := status.Moment{At: d.Since, Event: status.Stuck, Where: d.Cycle[0], Text: "class " + d.Class + ": " + d.String()}
 		out = append(out, e)
 		if d.Ended > 0 {
-			e.At, e.Event = d.Ended, StuckOver
+			e.At, e.Event = d.Ended, status.StuckOver
 			out = append(out, e)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(out, func(a, b status.Moment) int { return cmp.Compare(a.At, b.At) })
 	return out
 }
 

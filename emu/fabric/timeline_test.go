@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -35,7 +37,7 @@ workload:
 %s
 `
 
-func timelineOf(t *testing.T, text string, workers int) (*Fabric, []Moment, []workload.Outage) {
+func timelineOf(t *testing.T, text string, workers int) (*Fabric, []status.Moment, []workload.Outage) {
 	p := parse(t, text)
 	f, err := newParallel(p, workers)
 	if err != nil {
@@ -48,8 +50,8 @@ func timelineOf(t *testing.T, text string, workers int) (*Fabric, []Moment, []wo
 	return f, f.Timeline(), f.Outages()
 }
 
-func at(name, where, peer, text string, t units.Time) Moment {
-	return Moment{At: t, Event: name, Where: where, Peer: peer, By: ByEvent, Text: text}
+func at(name, where, peer, text string, t units.Time) status.Moment {
+	return status.Moment{At: t, Event: name, Where: where, Peer: peer, By: status.ByEvent, Text: text}
 }
 
 // TestTimeline_HasLinkChangesAndOutages: the changes of links and how long flows stood still,
@@ -58,19 +60,19 @@ func TestTimeline_HasLinkChangesAndOutages(t *testing.T) {
 	const ms = units.Millisecond
 	flows := "  - {cbr: {name: a, from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 90ms}}\n" + // one each ms
 		"  - {on-off: {name: silent, from: h2, to: h1, rate: 8Mbps, size: 1000B, on: 1ms, off: 8ms, for: 15ms}}\n"
-	loss := at(LinkSet, "l1:2", "l2:2", "loss=10%", 60*ms)
+	loss := at(status.LinkSet, "l1:2", "l2:2", "loss=10%", 60*ms)
 	loss.OneWay = true
-	events := []Moment{
-		at(LinkDown, "l1:2", "l2:2", "", 20*ms), at(LinkUp, "l1:2", "l2:2", "", 50*ms), at(LinkSet, "l1:2", "l2:2", "rate=500Mbps", 50*ms), loss,
+	events := []status.Moment{
+		at(status.LinkDown, "l1:2", "l2:2", "", 20*ms), at(status.LinkUp, "l1:2", "l2:2", "", 50*ms), at(status.LinkSet, "l1:2", "l2:2", "rate=500Mbps", 50*ms), loss,
 	}
-	rerouted := func(t units.Time) Moment { return Moment{At: t, Event: Rerouted} }
+	rerouted := func(t units.Time) status.Moment { return status.Moment{At: t, Event: status.Rerouted} }
 	for _, c := range []struct {
 		name, reroute string
-		events        []Moment
+		events        []status.Moment
 		lost          uint64
 	}{
 		{"tables that stay", "", events, 30},
-		{"tables that follow", "reroute: {after: 5ms}", []Moment{events[0], rerouted(25 * ms), events[1], events[2], rerouted(55 * ms), loss}, 5},
+		{"tables that follow", "reroute: {after: 5ms}", []status.Moment{events[0], rerouted(25 * ms), events[1], events[2], rerouted(55 * ms), loss}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := fmt.Sprintf(twoWays, c.reroute, "", flows)
@@ -137,7 +139,7 @@ workload:
 // that leaves a link's state as it was is no event of it.
 func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
-	down, up := plan.Down, plan.Up
+	down, up := links.Down, links.Up
 	rate := units.Gbps
 	for _, s := range []plan.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
 		if err := f.Set(0, [2]bool{true, true}, s); err != nil {
@@ -146,7 +148,7 @@ func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 	}
 	var got []string
 	for _, m := range f.Timeline() {
-		if m.By != BySet || m.OneWay {
+		if m.By != status.BySet || m.OneWay {
 			t.Errorf("%+v", m)
 		}
 		got = append(got, m.Event+" "+m.Text)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -58,7 +59,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}
-		cut := plan.Down
+		cut := links.Down
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		var want []any
 		for n := range 5 { // workers; 0 means one engine for all nodes

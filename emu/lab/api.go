@@ -3,7 +3,7 @@ package lab
 import (
 	"time"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -62,7 +62,7 @@ type Interface struct {
 // SetResult is the answer to PATCH /v1/links/{endpoint}: the current state of
 // both directions.
 type SetResult struct {
-	Ports []fabric.PortStatus `json:"ports"`
+	Ports []status.Port `json:"ports"`
 }
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the

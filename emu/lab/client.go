@@ -18,14 +18,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
 )
-
-// ErrEnded means that the lab is ending or has ended.
-var ErrEnded = errors.New("the lab has ended")
 
 // Client talks to a running lab through its control socket. Every request has a
 // time limit: a NoAnswerError means that the lab's process exists but does not answer.
@@ -97,7 +94,7 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 			err = u.Err // the address is made up and tells the user nothing
 		}
 		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", ErrEnded, err)
+			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", status.ErrEnded, err)
 		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
@@ -106,7 +103,7 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	}
 	defer r.Body.Close()
 	if r.StatusCode == http.StatusGone {
-		return nil, ErrEnded
+		return nil, status.ErrEnded
 	}
 	var e errorBody
 	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
@@ -121,7 +118,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 }
 
 // Sample returns a sample of the lab, cheap enough to request every second.
-// ErrEnded means that the lab is gone.
+// status.ErrEnded means that the lab is gone.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
 	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
@@ -134,17 +131,17 @@ func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 }
 
 // Ports returns the status of every port.
-func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
+func (c *Client) Ports(ctx context.Context) (p []status.Port, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
 // CheckPause explains why a port of a switch did or did not pause its peer.
-func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.PauseCheck, err error) {
+func (c *Client) CheckPause(ctx context.Context, endpoint string) (p status.PauseCheck, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
 // NICs returns the NICs of a host, or the NIC of an interface; "" means all.
-func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, err error) {
+func (c *Client) NICs(ctx context.Context, name string) (n []status.NIC, err error) {
 	path := "/v1/nics"
 	if name != "" {
 		path += "/" + url.PathEscape(name)
@@ -153,7 +150,7 @@ func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, e
 }
 
 // QPs returns the queue pairs of a host's NICs, or of an interface's NIC; "" means all.
-func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err error) {
+func (c *Client) QPs(ctx context.Context, name string) (q []status.QP, err error) {
 	path := "/v1/qps"
 	if name != "" {
 		path = "/v1/nics/" + url.PathEscape(name) + "/qps"
@@ -163,7 +160,7 @@ func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err
 
 // EdgeFlows returns the flows known to the edge services of a host, or to that of an
 // interface; "" means all.
-func (c *Client) EdgeFlows(ctx context.Context, name string) (f []fabric.EdgeFlow, err error) {
+func (c *Client) EdgeFlows(ctx context.Context, name string) (f []status.EdgeFlow, err error) {
 	path := "/v1/edges"
 	if name != "" {
 		path += "/" + url.PathEscape(name)

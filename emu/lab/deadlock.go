@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // deadlockPeriod is the interval between checks for deadlocks in a lab that
@@ -29,7 +29,7 @@ func (l *Lab) watchDeadlocks(ctx context.Context, warn func(error)) {
 			return
 		case <-tick.C:
 		}
-		var found []fabric.Deadlock
+		var found []status.Deadlock
 		if l.do(func() { found = l.fabric.CheckDeadlocks() }) != nil {
 			return
 		}

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/packet"
@@ -119,7 +119,7 @@ func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 // edgeFlow returns the flow from h1 to a port. It must be called while the engines are held, or
 // by one of their processes.
-func (l *Lab) edgeFlow(port uint16) (f fabric.EdgeFlow, err error) {
+func (l *Lab) edgeFlow(port uint16) (f status.EdgeFlow, err error) {
 	flows, err := l.fabric.EdgeFlowsOf("h1")
 	for _, x := range flows {
 		if x.DstPort == port {
@@ -153,7 +153,7 @@ func TestLimit_WithoutRootLosesNothing(t *testing.T) {
 type measured struct {
 	packets uint64
 	time    units.Time
-	flow    fabric.EdgeFlow // at the end
+	flow    status.EdgeFlow // at the end
 	err     error
 }
 
@@ -227,7 +227,7 @@ func checkLimit(t *testing.T, p *plan.Plan, backlog int) {
 	await.True(t, "all of a flow of TCP with a limit", func() bool { return slow.received.Load() == size })
 	// On a busy machine its receiver's buffer may overflow.
 	await.True(t, "all of a flow of UDP with a limit", func() bool {
-		var f fabric.EdgeFlow
+		var f status.EdgeFlow
 		l.on(t, func() (err error) { f, err = l.edgeFlow(5202); return err })
 		return f.TxPackets == uint64(slowUDP.sent.Load())
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/device/dgram"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -320,7 +321,7 @@ func (l *Lab) watchGuests(warn func(error)) {
 			select {
 			case <-l.stopped:
 			case <-g.machine.Over():
-				l.happens(report.HostLost, g.name, strings.ReplaceAll(g.machine.Err().Error(), "\n", "; "))
+				l.happens(status.HostLost, g.name, strings.ReplaceAll(g.machine.Err().Error(), "\n", "; "))
 				warn(fmt.Errorf("the virtual machine %s has ended: %w; the lab goes on without it", g.name, g.machine.Err()))
 			}
 		}()

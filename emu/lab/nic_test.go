@@ -22,6 +22,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/internal/oracle"
+	"github.com/weftlab/weft/links"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
@@ -445,7 +446,7 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 			t.Errorf("on a line of %v the queue pair may send at %v", rate, got)
 		}
 	}
-	state := func(s plan.State) { set(plan.LinkPatch{State: &s}) }
+	state := func(s links.State) { set(plan.LinkPatch{State: &s}) }
 	counters := func() (c transport.Counters) {
 		l.on(t, func() error { c, _ = a.qp.Counters(); return nil })
 		return c
@@ -481,15 +482,15 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 	if string(b.buf[:6]) != "before" || counters().LocalAckTimeoutErr != 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
-	state(plan.Down)
-	state(plan.Up)
+	state(links.Down)
+	state(links.Up)
 	ends(write(100_000), nicemu.Success)
-	state(plan.Down)
+	state(links.Down)
 	copy(a.buf, "behind")
 	// The link comes up at the first timeout, in emulated time: soon enough for the retries, however
 	// late this test is.
 	l.on(t, func() error {
-		link, up := p.Nodes[nodeOf(p, "h1")].Ports[0].Link, plan.Up
+		link, up := p.Nodes[nodeOf(p, "h1")].Ports[0].Link, links.Up
 		l.fabric.EngineOf(a.Device).Go("repair", func(p *sim.Process) {
 			for timeouts := uint64(0); timeouts == 0; {
 				p.Sleep(units.Millisecond)
@@ -506,7 +507,7 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 	if string(b.buf[:6]) != "behind" || counters().LocalAckTimeoutErr == 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
-	state(plan.Down)
+	state(links.Down)
 	ends(write(1), cq.RetryExcErr)
 	var now nicemu.State
 	l.on(t, func() error { now = a.qp.State(); return nil })

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/internal/await"
 )
 
@@ -88,7 +89,7 @@ func TestClient_SaysThatThereIsNoLab(t *testing.T) {
 	listener.Close()
 	_, refused := NewClient(dir).Status(context.Background())
 	for _, err := range []error{missing, refused} {
-		if !errors.Is(err, ErrEnded) || strings.Contains(err.Error(), "(") {
+		if !errors.Is(err, status.ErrEnded) || strings.Contains(err.Error(), "(") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
@@ -103,7 +103,7 @@ func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, w
 		return fail(err)
 	}
 	if s.Ready.Waits() {
-		l.happens(report.ProgramReady, n.Name, p.name())
+		l.happens(status.ProgramReady, n.Name, p.name())
 	}
 	if !s.Ready.Exit {
 		go p.watch(warn)
@@ -427,7 +427,7 @@ func (p *program) watch(warn func(error)) {
 	if p.end.lost {
 		return
 	}
-	p.lab.happens(report.ProgramEnded, p.host, p.name()+": "+p.end.reason)
+	p.lab.happens(status.ProgramEnded, p.host, p.name()+": "+p.end.reason)
 	if p.end.code != 0 {
 		warn(fmt.Errorf("%s: the command %q has ended: %s", p.host, p.name(), p.end.reason))
 	} else {

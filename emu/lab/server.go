@@ -18,6 +18,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/routing"
+	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/switches"
@@ -152,7 +153,7 @@ func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
-	var out []fabric.PortStatus
+	var out []status.Port
 	if s.do(w, func() { out = s.lab.fabric.Status() }) {
 		reply(w, out)
 	}
@@ -164,7 +165,7 @@ func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	var out fabric.PortStatus
+	var out status.Port
 	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
 		reply(w, out)
 	}
@@ -176,7 +177,7 @@ func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	var out fabric.PauseCheck
+	var out status.PauseCheck
 	if !s.do(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -50,7 +51,7 @@ func served(t *testing.T) *httptest.Server {
 }
 
 // call sends a request and returns the status, the text of the error, and the body.
-func call(t *testing.T, s *httptest.Server, request, body string) (status int, said, all string) {
+func call(t *testing.T, s *httptest.Server, request, body string) (code int, said, all string) {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	q, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
@@ -81,7 +82,7 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 	_, _, before := call(t, s, "GET /v1/ports/s1:h1", "")
 	for _, c := range []struct {
 		request, body string
-		status        int
+		code          int
 		want          string
 	}{
 		{"PATCH /v1/links/s1:h1", `{"loss": "1%"} {"loss": "2%"}`, 400, "unexpected data after the object"},
@@ -132,9 +133,9 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 		{"DELETE /v1/capture/x", ``, 404, `there is no capture "x"`},
 		{"POST /v1/hosts/h1/agent", ``, 404, `there is no virtual machine "h1"`},
 	} {
-		status, said, _ := call(t, s, c.request, c.body)
-		if status != c.status || !strings.Contains(said, c.want) {
-			t.Errorf("%s %.60s: %d, %q; want %d, %q", c.request, c.body, status, said, c.status, c.want)
+		code, said, _ := call(t, s, c.request, c.body)
+		if code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%s %.60s: %d, %q; want %d, %q", c.request, c.body, code, said, c.code, c.want)
 		}
 		for _, leak := range []string{"json:", "Go ", "struct", "spec.", "plan.", "units.", "strconv", "http:"} {
 			if strings.Contains(said, leak) {
@@ -150,20 +151,20 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 // Values are strings as in the lab file, or bare values where the file allows them.
 func TestServer_SetsLinksAsInTheFile(t *testing.T) {
 	s := served(t)
-	status, said, _ := call(t, s, "PATCH /v1/links/s1:h1?direction=out", ` {"loss": 0.25, "mtu": 9000, "jitter": "1ms", "jitter-reorder": true, "delay": 0} `+"\n")
-	if status != http.StatusOK {
-		t.Fatalf("%d, %s", status, said)
+	code, said, _ := call(t, s, "PATCH /v1/links/s1:h1?direction=out", ` {"loss": 0.25, "mtu": 9000, "jitter": "1ms", "jitter-reorder": true, "delay": 0} `+"\n")
+	if code != http.StatusOK {
+		t.Fatalf("%d, %s", code, said)
 	}
 	_, _, body := call(t, s, "GET /v1/ports/s1:h1", "")
-	var p fabric.PortStatus
+	var p status.Port
 	if err := json.Unmarshal([]byte(body), &p); err != nil {
 		t.Fatal(err)
 	}
 	if k := p.Link; k.Loss != 0.25 || k.MTU != 9000 || k.Jitter != units.Millisecond || !k.JitterReorder || k.Delay != 0 {
 		t.Errorf("the link is %+v", *k)
 	}
-	if status, said, _ := call(t, s, "PATCH /v1/links/s1:h1", "{}"); status != http.StatusOK {
-		t.Errorf("no change: %d, %s", status, said)
+	if code, said, _ := call(t, s, "PATCH /v1/links/s1:h1", "{}"); code != http.StatusOK {
+		t.Errorf("no change: %d, %s", code, said)
 	}
 }
 
@@ -176,13 +177,13 @@ func TestServer_EndsACaptureOnce(t *testing.T) {
 	}
 	defer r.Body.Close()
 	id := r.Header.Get(captureID)
-	if status, said, _ := call(t, s, "DELETE /v1/capture/"+id, ""); status != http.StatusOK {
-		t.Errorf("capture %s: %d, %s", id, status, said)
+	if code, said, _ := call(t, s, "DELETE /v1/capture/"+id, ""); code != http.StatusOK {
+		t.Errorf("capture %s: %d, %s", id, code, said)
 	}
 	if _, err := io.Copy(io.Discard, r.Body); err != nil || r.Trailer.Get(captureTrailer) == "" {
 		t.Errorf("the stream is not whole: %v", err)
 	}
-	if status, _, _ := call(t, s, "DELETE /v1/capture/"+id, ""); status != http.StatusNotFound {
-		t.Errorf("once more: %d", status)
+	if code, _, _ := call(t, s, "DELETE /v1/capture/"+id, ""); code != http.StatusNotFound {
+		t.Errorf("once more: %d", code)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // maxHappened limits the events of hosts that a lab keeps. It exceeds the number
@@ -15,12 +15,12 @@ const maxHappened = 10_000
 // happened holds the events of hosts and their programs.
 type happened struct {
 	mu  sync.Mutex
-	all []fabric.Moment
+	all []status.Moment
 }
 
 // happens records an event at the current emulated time.
 func (l *Lab) happens(event, host, text string) {
-	m := fabric.Moment{Event: event, Where: host, Text: text}
+	m := status.Moment{Event: event, Where: host, Text: text}
 	if l.do(func() { m.At = l.fabric.Now() }) != nil {
 		return // the lab is ending, and its hosts with it
 	}
@@ -33,10 +33,10 @@ func (l *Lab) happens(event, host, text string) {
 
 // timeline returns the timeline of the network and the hosts, sorted by time. It
 // must be called while the engines are held.
-func (l *Lab) timeline() []fabric.Moment {
+func (l *Lab) timeline() []status.Moment {
 	l.events.mu.Lock()
 	defer l.events.mu.Unlock()
 	all := append(l.fabric.Timeline(), l.events.all...)
-	slices.SortStableFunc(all, func(a, b fabric.Moment) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(all, func(a, b status.Moment) int { return cmp.Compare(a.At, b.At) })
 	return all
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
 // Collector collects the metrics of one sample. All values of a sample are from
@@ -90,7 +90,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collectPort(out chan<- prometheus.Metric, lab string, p *fabric.PortStatus) {
+func collectPort(out chan<- prometheus.Metric, lab string, p *status.Port) {
 	out <- prometheus.MustNewConstMetric(portInfo, prometheus.GaugeValue, 1, lab, p.Node, p.Name, p.Kind, p.Peer)
 	emit(out, portMetrics, p, lab, p.Node, p.Name)
 	collectUnits(out, pointGauges, p.Gauges, lab, p.Node, p.Name, "")

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	systems "github.com/weftlab/weft/sim/gauge"
 )
 
@@ -19,29 +19,29 @@ var (
 		"of the oldest flows of an edge service (rate and the gauges of rate control), by gauge.")
 )
 
-var edgeMetrics = []metric[fabric.EdgeStatus]{
+var edgeMetrics = []metric[status.Edge]{
 	gauge(edgeLabels, "edge_queue_packets", "Packets that wait in the edge service now.",
-		func(e *fabric.EdgeStatus) float64 { return float64(e.QueuePackets) }),
+		func(e *status.Edge) float64 { return float64(e.QueuePackets) }),
 	gauge(edgeLabels, "edge_queue_bytes", "Bytes that wait in the edge service now.",
-		func(e *fabric.EdgeStatus) float64 { return float64(e.QueueBytes) }),
+		func(e *status.Edge) float64 { return float64(e.QueueBytes) }),
 	gauge(edgeLabels, "edge_flows_left_out", "Flows that the edge service tracks but that have no metrics, because others are older.",
-		func(e *fabric.EdgeStatus) float64 { return float64(e.FlowsLeftOut) }),
+		func(e *status.Edge) float64 { return float64(e.FlowsLeftOut) }),
 }
 
-var edgeFlowMetrics = []metric[fabric.EdgeFlow]{
+var edgeFlowMetrics = []metric[status.EdgeFlow]{
 	counter(edgeFlowLabels, "edge_flow_transmit_packets_total", "Packets of the flow that the port took from the edge service since the flow became known.",
-		func(f *fabric.EdgeFlow) float64 { return float64(f.TxPackets) }),
+		func(f *status.EdgeFlow) float64 { return float64(f.TxPackets) }),
 	counter(edgeFlowLabels, "edge_flow_transmit_bytes_total", "Bytes of the frames of those packets, without FCS.",
-		func(f *fabric.EdgeFlow) float64 { return float64(f.TxBytes) }),
+		func(f *status.EdgeFlow) float64 { return float64(f.TxBytes) }),
 	counter(edgeFlowLabels, "edge_flow_dropped_packets_total", "Packets of the flow that did not fit since the flow became known.",
-		func(f *fabric.EdgeFlow) float64 { return float64(f.Dropped) }),
+		func(f *status.EdgeFlow) float64 { return float64(f.Dropped) }),
 	gauge(edgeFlowLabels, "edge_flow_queue_packets", "Packets of the flow that wait in the edge service now.",
-		func(f *fabric.EdgeFlow) float64 { return float64(f.QueuePackets) }),
+		func(f *status.EdgeFlow) float64 { return float64(f.QueuePackets) }),
 	gauge(edgeFlowLabels, "edge_flow_queue_bytes", "Bytes of the flow that wait in the edge service now.",
-		func(f *fabric.EdgeFlow) float64 { return float64(f.QueueBytes) }),
+		func(f *status.EdgeFlow) float64 { return float64(f.QueueBytes) }),
 }
 
-func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *fabric.EdgeStatus) {
+func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *status.Edge) {
 	shown, leftOut := map[string]bool{}, *e
 	for i := range e.Flows {
 		f := &e.Flows[i]
@@ -59,7 +59,7 @@ func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *fabric
 }
 
 // flowValues returns the rate of a flow, if it has a limit, and the gauges of its rate control.
-func flowValues(f *fabric.EdgeFlow) []systems.Value {
+func flowValues(f *status.EdgeFlow) []systems.Value {
 	var values []systems.Value
 	if f.Rate > 0 {
 		values = append(values, systems.Value{Name: "rate", Unit: systems.BitsPerSecond, Value: systems.Rate(f.Rate)})

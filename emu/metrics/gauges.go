@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	systems "github.com/weftlab/weft/sim/gauge"
 )
 
@@ -51,7 +51,7 @@ func collectUnits(out chan<- prometheus.Metric, units map[systems.Unit]inUnit, v
 	}
 }
 
-func collectFlows(out chan<- prometheus.Metric, gauges []fabric.FlowGauge, labels ...string) {
+func collectFlows(out chan<- prometheus.Metric, gauges []status.FlowGauge, labels ...string) {
 	for _, g := range gauges {
 		m := flowGauges[g.Unit]
 		for stat, v := range map[string]float64{"min": g.Min, "mean": g.Mean, "max": g.Max} {

@@ -3,8 +3,8 @@ package metrics
 import (
 	"math"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/packet"
 )
 
@@ -82,45 +82,45 @@ var (
 	portDropped = describe([]string{"lab", "node", "port", "reason"}, "port_dropped_packets_total", "Packets dropped at the port or on the link that leaves it, by reason; a series begins with the first drop.")
 )
 
-var portMetrics = []metric[fabric.PortStatus]{
+var portMetrics = []metric[status.Port]{
 	counter(portLabels, "port_receive_packets_total", "Packets received, including damaged ones.",
-		func(p *fabric.PortStatus) float64 { return float64(p.RxPackets) }),
+		func(p *status.Port) float64 { return float64(p.RxPackets) }),
 	counter(portLabels, "port_receive_bytes_total", "Bytes of frames received, without FCS.",
-		func(p *fabric.PortStatus) float64 { return float64(p.RxBytes) }),
+		func(p *status.Port) float64 { return float64(p.RxBytes) }),
 	counter(portLabels, "port_transmit_packets_total", "Packets sent.",
-		func(p *fabric.PortStatus) float64 { return float64(p.TxPackets) }),
+		func(p *status.Port) float64 { return float64(p.TxPackets) }),
 	counter(portLabels, "port_transmit_bytes_total", "Bytes of frames sent, without FCS.",
-		func(p *fabric.PortStatus) float64 { return float64(p.TxBytes) }),
+		func(p *status.Port) float64 { return float64(p.TxBytes) }),
 	counter(portLabels, "port_marked_packets_total", "Packets marked CE at the port.",
-		func(p *fabric.PortStatus) float64 { return float64(p.Marked) }),
+		func(p *status.Port) float64 { return float64(p.Marked) }),
 	counter(portLabels, "port_trimmed_packets_total", "Packets trimmed to their headers at the port.",
-		func(p *fabric.PortStatus) float64 { return float64(p.Trimmed) }),
+		func(p *status.Port) float64 { return float64(p.Trimmed) }),
 	gauge(portLabels, "port_queue_packets", "Packets in the egress queue now.",
-		func(p *fabric.PortStatus) float64 { return float64(p.QueuePackets) }),
+		func(p *status.Port) float64 { return float64(p.QueuePackets) }),
 	gauge(portLabels, "port_queue_bytes", "Bytes in the egress queue now.",
-		func(p *fabric.PortStatus) float64 { return float64(p.QueueBytes) }),
+		func(p *status.Port) float64 { return float64(p.QueueBytes) }),
 	gauge(portLabels, "port_queue_max_bytes", "Maximum bytes in the egress queue since the start.",
-		func(p *fabric.PortStatus) float64 { return float64(p.QueueMax) }),
+		func(p *status.Port) float64 { return float64(p.QueueMax) }),
 	gauge(portLabels, "port_queue_limit_bytes", "Limit of the egress queue.",
-		func(p *fabric.PortStatus) float64 { return float64(p.QueueLimit) }),
+		func(p *status.Port) float64 { return float64(p.QueueLimit) }),
 }
 
-var linkMetrics = []metric[fabric.LinkStatus]{
+var linkMetrics = []metric[status.Link]{
 	gauge(portLabels, "link_up", "1 while the link that leaves the port is up, else 0.",
-		func(l *fabric.LinkStatus) float64 { return truth(l.State == "up") }),
+		func(l *status.Link) float64 { return truth(bool(l.State)) }),
 	gauge(portLabels, "link_speed_bytes_per_second", "Rate of the link that leaves the port; absent if unlimited.",
-		func(l *fabric.LinkStatus) float64 {
+		func(l *status.Link) float64 {
 			if l.Rate == 0 {
 				return math.NaN()
 			}
 			return float64(l.Rate) / 8
 		}),
 	gauge(portLabels, "link_in_flight_packets", "Packets on the link now.",
-		func(l *fabric.LinkStatus) float64 { return float64(l.InFlight) }),
+		func(l *status.Link) float64 { return float64(l.InFlight) }),
 	counter(portLabels, "link_corrupted_packets_total", "Packets that the link damaged on purpose.",
-		func(l *fabric.LinkStatus) float64 { return float64(l.Corrupted) }),
+		func(l *status.Link) float64 { return float64(l.Corrupted) }),
 	counter(portLabels, "link_duplicated_packets_total", "Packets that the link doubled on purpose.",
-		func(l *fabric.LinkStatus) float64 { return float64(l.Duplicated) }),
+		func(l *status.Link) float64 { return float64(l.Duplicated) }),
 	counter(portLabels, "link_reordered_packets_total", "Packets that the link held back on purpose.",
-		func(l *fabric.LinkStatus) float64 { return float64(l.Reordered) }),
+		func(l *status.Link) float64 { return float64(l.Reordered) }),
 }

@@ -25,7 +25,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	gauges "github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -35,42 +37,42 @@ import (
 func sample() *report.Sample {
 	return &report.Sample{
 		Lab: "two", Dilation: 100, Clock: "wall", Emulated: 2500 * units.Millisecond, Events: 101, Trouble: "the machine does not keep up",
-		Accounts: fabric.Accounts{Entered: 102, Originated: 103, Replicated: 104, Duplicated: 105, Delivered: 106, Dropped: 12, Held: 108, Marked: 109, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}},
+		Accounts: status.Accounts{Entered: 102, Originated: 103, Replicated: 104, Duplicated: 105, Delivered: 106, Dropped: 12, Held: 108, Marked: 109, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}},
 		Timing: report.Timing{
 			Stood:    3 * units.Millisecond,
 			Lateness: wall.Summary{Count: 110, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9},
 		},
 		CPUTime: 1250 * units.Millisecond, EngineCPUTime: 750 * units.Millisecond,
-		Ports: []fabric.PortStatus{
+		Ports: []status.Port{
 			{
 				Name: "s1:2", Peer: "h2:eth0", Node: "s1", Kind: "switch",
-				Link:         &fabric.LinkStatus{Rate: units.Gbps, State: "up", InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
+				Link:         &status.Link{Rate: units.Gbps, State: links.Up, InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
 				QueuePackets: 205, QueueBytes: 206, QueueLimit: 207, QueueMax: 208, RxPackets: 209, RxBytes: 210, TxPackets: 211, TxBytes: 212,
 				Marked: 213, Dropped: 12, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}, Trimmed: 214,
-				Classes: []fabric.ClassStatus{
+				Classes: []status.Class{
 					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309,
 						Gauges: []gauges.Value{{Name: "dropping", Unit: gauges.YesNo, Value: 1}, {Name: "count", Value: 311}, {Name: "excess", Unit: gauges.Bytes, Value: 312}}},
 					{
 						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseRx: 402, ResumeRx: 403, Stormed: 404,
 						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseTx: 406, ResumeTx: 407,
-						PauseCauses: []fabric.PauseCause{{Port: "s1:3", Time: 408 * units.Millisecond}}, IngressBytes: 409, IngressMax: 410, Xoff: 411, Headroom: 412, HeadroomMax: 413,
-						CreditSpent: &fabric.CreditSpent{Buffer: 414, Available: 415, Waits: 416, Updates: 417},
-						CreditGiven: &fabric.CreditGiven{Buffer: 418, Held: 419, HeldMax: 420, Updates: 421, Lost: 422, Surplus: 423},
+						PauseCauses: []status.PauseCause{{Port: "s1:3", Time: 408 * units.Millisecond}}, IngressBytes: 409, IngressMax: 410, Xoff: 411, Headroom: 412, HeadroomMax: 413,
+						CreditSpent: &status.CreditSpent{Buffer: 414, Available: 415, Waits: 416, Updates: 417},
+						CreditGiven: &status.CreditGiven{Buffer: 418, Held: 419, HeldMax: 420, Updates: 421, Lost: 422, Surplus: 423},
 					},
 				},
 			},
-			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &fabric.LinkStatus{State: "down"}},
+			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &status.Link{State: links.Down}},
 			{Name: "s1:4", Node: "s1", Kind: "switch", Gauges: []gauges.Value{
 				{Name: "mark_probability", Unit: gauges.Share, Value: 0.25}, {Name: "fair_rate", Unit: gauges.BitsPerSecond, Value: 8e9}, {Name: "delay", Unit: gauges.Seconds, Value: 7e-6},
 			}},
 			{Name: "h2:eth0", Node: "h2", Kind: "host", Edge: edgeStatus()},
 		},
-		NICs: []fabric.NICStatus{nic()},
+		NICs: []status.NIC{nic()},
 	}
 }
 
 // edgeStatus returns a status with all numbers different, and two flows of one name.
-func edgeStatus() *fabric.EdgeStatus {
+func edgeStatus() *status.Edge {
 	shown := func(from float64) []gauges.Value {
 		return []gauges.Value{
 			{Name: "stage", Value: from}, {Name: "target_rate", Unit: gauges.BitsPerSecond, Value: 8 * (from + 1)}, {Name: "waiting", Unit: gauges.Bytes, Value: from + 2},
@@ -78,21 +80,21 @@ func edgeStatus() *fabric.EdgeStatus {
 		}
 	}
 	from, to := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
-	flow := fabric.EdgeFlow{From: from, To: to, Protocol: "tcp", SrcPort: 5201, DstPort: 40000, Rate: 8 * units.Mbps,
+	flow := status.EdgeFlow{From: from, To: to, Protocol: "tcp", SrcPort: 5201, DstPort: 40000, Rate: 8 * units.Mbps,
 		QueuePackets: 811, QueueBytes: 812, TxPackets: 813, TxBytes: 814, Dropped: 815, Gauges: append(shown(820), gauges.Value{Name: "rate", Unit: gauges.BitsPerSecond, Value: 1})}
-	return &fabric.EdgeStatus{
+	return &status.Edge{
 		Service: "limit", QueuePackets: 801, QueueBytes: 802, Gauges: shown(803), FlowsLeftOut: 808,
-		Flows: []fabric.EdgeFlow{flow, {Flow: "slow", From: from, To: to, TxPackets: 831}, {Flow: "slow", TxPackets: 832}},
+		Flows: []status.EdgeFlow{flow, {Flow: "slow", From: from, To: to, TxPackets: 831}, {Flow: "slow", TxPackets: 832}},
 	}
 }
 
 // nic returns a NIC with all numbers different.
-func nic() fabric.NICStatus {
-	n := fabric.NICStatus{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
+func nic() status.NIC {
+	n := status.NIC{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
 	for i := range n.States {
 		n.States[i] = 510 + i
 	}
-	n.Flows = []fabric.FlowGauge{
+	n.Flows = []status.FlowGauge{
 		{Name: "rate", Unit: gauges.BitsPerSecond, Flows: 3, Min: 8e9, Mean: 16e9, Max: 32e9}, {Name: "window", Unit: gauges.Bytes, Flows: 3, Min: 701, Mean: 702, Max: 703},
 		{Name: "alpha", Unit: gauges.Share, Flows: 2, Min: 0.25, Mean: 0.5, Max: 0.75}, {Name: "rtt", Unit: gauges.Seconds, Flows: 3, Min: 1e-6, Mean: 2e-6, Max: 3e-6},
 		{Name: "stage", Flows: 3, Min: 704, Mean: 705, Max: 706},
@@ -190,10 +192,10 @@ workload:
 		t.Errorf("%v bytes wait", v)
 	}
 	h3 := `lab="lab",node="h3",port="h3:eth0"`
-	if v := value("weft_edge_flows_left_out", h3+`,service="limit"`); v != 19-fabric.MaxEdgeFlows {
+	if v := value("weft_edge_flows_left_out", h3+`,service="limit"`); v != 19-status.MaxEdgeFlows {
 		t.Errorf("%v flows are left out", v)
 	}
-	if n := strings.Count(text, `weft_edge_flow_transmit_packets_total{flow="h3-`); n != fabric.MaxEdgeFlows {
+	if n := strings.Count(text, `weft_edge_flow_transmit_packets_total{flow="h3-`); n != status.MaxEdgeFlows {
 		t.Errorf("%d flows of h3", n)
 	}
 }

@@ -30,7 +30,7 @@ type LinkPatch struct {
 	JitterDistribution *links.Distribution `yaml:"jitter-distribution,omitempty" json:"jitter-distribution,omitempty" jsonschema_description:"distribution of the random extra delay; default uniform"`
 	JitterReorder      *bool               `yaml:"jitter-reorder,omitempty" json:"jitter-reorder,omitempty" jsonschema_description:"whether jitter lets packets overtake each other; default false"`
 	DropMatch          *links.Match        `yaml:"drop-match,omitempty" json:"drop-match,omitempty" jsonschema_description:"packets dropped by their IPv4 identification, such as ip-id=0x*fff; default none"`
-	State              *State              `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down drops all packets; default up"`
+	State              *links.State        `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down drops all packets; default up"`
 }
 
 // MTU is the largest layer-3 packet in bytes. As in ip(8), the unit may be left out.
@@ -51,39 +51,6 @@ func (m *MTU) UnmarshalText(b []byte) error {
 	bytes, err := units.ParseBytes(text)
 	*m = MTU(bytes)
 	return err
-}
-
-// State says whether a link carries anything.
-type State bool
-
-// The states of a link.
-const (
-	Down State = false
-	Up   State = true
-)
-
-// String returns the name that a lab file uses.
-func (s State) String() string {
-	if s {
-		return "up"
-	}
-	return "down"
-}
-
-// MarshalText returns the name that a lab file uses.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads the name that a lab file uses.
-func (s *State) UnmarshalText(b []byte) error {
-	switch string(b) {
-	case "up":
-		*s = Up
-	case "down":
-		*s = Down
-	default:
-		return fmt.Errorf("%q must be one of up, down", b)
-	}
-	return nil
 }
 
 // The limits of a link's settings.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/gauge"
 )
 
@@ -18,7 +18,7 @@ const maxReportFlows = 10
 // and the oldest flows of each, a few in total unless all were requested.
 func (r *Report) writeEdges(w io.Writer) {
 	type total struct {
-		fabric.EdgeStatus
+		status.Edge
 		ports int
 	}
 	var totals []*total
@@ -30,7 +30,7 @@ func (r *Report) writeEdges(w io.Writer) {
 		at := slices.IndexFunc(totals, func(t *total) bool { return t.Service == e.Service })
 		if at < 0 {
 			at = len(totals)
-			totals = append(totals, &total{EdgeStatus: fabric.EdgeStatus{Service: e.Service}})
+			totals = append(totals, &total{Edge: status.Edge{Service: e.Service}})
 		}
 		totals[at].Add(e)
 		totals[at].ports++
@@ -43,7 +43,7 @@ func (r *Report) writeEdges(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
-	var flows []fabric.EdgeFlow
+	var flows []status.EdgeFlow
 	leftOut := 0
 	for i := range r.Ports {
 		if e := r.Ports[i].Edge; e != nil {
@@ -57,7 +57,7 @@ func (r *Report) writeEdges(w io.Writer) {
 
 // WriteEdges prints the current state of the ports' edge services, a line for each;
 // nothing if there are none.
-func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
+func WriteEdges(w io.Writer, ports []status.Port) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
 	for i := range ports {
@@ -80,7 +80,7 @@ func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
 
 // WriteEdgeFlows prints a line for each flow that edge services distinguish, at most
 // limit of them; 0 means no limit.
-func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
+func WriteEdgeFlows(w io.Writer, flows []status.EdgeFlow, limit int) {
 	if len(flows) == 0 {
 		fmt.Fprintln(w, "no edge service has flows")
 		return
@@ -93,7 +93,7 @@ func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 }
 
 // writeEdgeFlows prints the shown flows and how many there are in all.
-func writeEdgeFlows(w io.Writer, shown []fabric.EdgeFlow, all int) {
+func writeEdgeFlows(w io.Writer, shown []status.EdgeFlow, all int) {
 	gauges := gaugeColumns(len(shown), func(i int) []gauge.Value { return shown[i].Gauges })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := []string{"port", "flow", "class", "rate", "waiting", "sent", "dropped"}
@@ -120,7 +120,7 @@ func writeEdgeFlows(w io.Writer, shown []fabric.EdgeFlow, all int) {
 }
 
 // flowText names a flow, such as "tcp 10.0.0.1:5201 > 10.0.0.2:40000".
-func flowText(f *fabric.EdgeFlow) string {
+func flowText(f *status.EdgeFlow) string {
 	if f.Flow != "" {
 		return f.Flow + " " + f.Ends()
 	}

@@ -6,31 +6,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // limited returns a port with an edge service that shows this many flows and leaves out three.
-func limited(name string, flows int) fabric.PortStatus {
-	e := &fabric.EdgeStatus{
+func limited(name string, flows int) status.Port {
+	e := &status.Edge{
 		Service: "limit", QueuePackets: 2, FlowsLeftOut: 3,
 		Gauges: []gauge.Value{{Name: "flows", Value: 7, Brief: true}, {Name: "waiting", Unit: gauge.Bytes, Value: 3000, Brief: true}, {Name: "crowded"}},
 	}
 	for i := range flows {
-		e.Flows = append(e.Flows, fabric.EdgeFlow{
+		e.Flows = append(e.Flows, status.EdgeFlow{
 			Port: name, Protocol: "tcp", From: netip.MustParseAddr("10.0.0.1"), To: netip.MustParseAddr("10.0.0.2"), SrcPort: uint16(i + 1), DstPort: 80,
 			Rate: 5 * units.Mbps, QueueBytes: 1500, TxBytes: 9000, Dropped: 4, Gauges: []gauge.Value{{Name: "feedback", Value: float64(i), Brief: true}},
 		})
 	}
-	return fabric.PortStatus{Name: name, Edge: e}
+	return status.Port{Name: name, Edge: e}
 }
 
 // TestReportEdges: a report has the sums of the services' counters, and the first flows
 // of each with the gauges of their rate control, a few in all; the others are counted. If
 // all flows were requested, they are shown elsewhere.
 func TestReportEdges(t *testing.T) {
-	r := &Report{Ports: []fabric.PortStatus{{Name: "s1:1"}, limited("h1:eth0", 1), limited("h2:eth0", 16)}}
+	r := &Report{Ports: []status.Port{{Name: "s1:1"}, limited("h1:eth0", 1), limited("h2:eth0", 16)}}
 	var b strings.Builder
 	r.writeEdges(&b)
 	for _, want := range []string{
@@ -53,11 +53,11 @@ func TestReportEdges(t *testing.T) {
 // TestWriteEdges: each port with an edge service has a line with its gauges.
 func TestWriteEdges(t *testing.T) {
 	var b strings.Builder
-	WriteEdges(&b, []fabric.PortStatus{{Name: "s1:1"}})
+	WriteEdges(&b, []status.Port{{Name: "s1:1"}})
 	if b.String() != "" {
 		t.Errorf("without a service: %q", b.String())
 	}
-	WriteEdges(&b, []fabric.PortStatus{{Name: "s1:1"}, limited("h1:eth0", 1), {Name: "h2:eth0", Edge: &fabric.EdgeStatus{Service: "brake"}}})
+	WriteEdges(&b, []status.Port{{Name: "s1:1"}, limited("h1:eth0", 1), {Name: "h2:eth0", Edge: &status.Edge{Service: "brake"}}})
 	want := fmt.Sprint("\nPORT     EDGE SERVICE\n", "h1:eth0  limit: flows 7, waiting 3KB, crowded 0\n", "h2:eth0  brake\n")
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)

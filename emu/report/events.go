@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -21,7 +21,7 @@ func EventsFile(series string) string { return strings.TrimSuffix(series, ".csv"
 
 // WriteEvents writes the timeline to the file beside a series. Without events it
 // writes only the names of the columns.
-func WriteEvents(series string, timeline []fabric.Moment) error {
+func WriteEvents(series string, timeline []status.Moment) error {
 	f, err := os.Create(EventsFile(series))
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func exactSeconds(t units.Time) string {
 }
 
 // ReadEvents reads the events beside a series. It returns none if there is no such file.
-func ReadEvents(series string) ([]fabric.Moment, error) {
+func ReadEvents(series string) ([]status.Moment, error) {
 	f, err := os.Open(EventsFile(series))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -68,7 +68,7 @@ func ReadEvents(series string) ([]fabric.Moment, error) {
 	if !slices.Equal(header, eventColumns) {
 		return nil, errors.New("its first line does not name the columns of events: " + strings.Join(eventColumns, ","))
 	}
-	var all []fabric.Moment
+	var all []status.Moment
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -81,6 +81,6 @@ func ReadEvents(series string) ([]fabric.Moment, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, fabric.Moment{At: at, Event: row[1], Where: row[2], Peer: row[3], OneWay: row[4] == "out", By: row[5], Text: row[6]})
+		all = append(all, status.Moment{At: at, Event: row[1], Where: row[2], Peer: row[3], OneWay: row[4] == "out", By: row[5], Text: row[6]})
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -18,18 +18,18 @@ import (
 func TestWriteJSON(t *testing.T) {
 	for _, r := range []*Report{
 		{},
-		{Ports: []fabric.PortStatus{}, Flows: []workload.Result{}},
+		{Ports: []status.Port{}, Flows: []workload.Result{}},
 		{
 			Lab: "a <b> & \"c\"", File: "lab.yaml", Clock: "wall", Seed: 1 << 63, Dilation: 2, Emulated: units.Second, Events: 7,
 			Partial:  &Partial{Why: "interrupted"},
-			Accounts: fabric.Accounts{Entered: 3, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
-			Ports: []fabric.PortStatus{
-				{Name: "s1:1", QueueMean: 1.25e-9, Drops: map[string]uint64{"queue-full": 1}, Link: &fabric.LinkStatus{Rate: units.Gbps}},
-				{Name: "s1:2", Classes: []fabric.ClassStatus{{Name: "default"}, {Name: "lossless"}}},
+			Accounts: status.Accounts{Entered: 3, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
+			Ports: []status.Port{
+				{Name: "s1:1", QueueMean: 1.25e-9, Drops: map[string]uint64{"queue-full": 1}, Link: &status.Link{Rate: units.Gbps}},
+				{Name: "s1:2", Classes: []status.Class{{Name: "default"}, {Name: "lossless"}}},
 			},
 			Flows:        []workload.Result{{Flow: "a"}},
 			TransferSums: &workload.TransferSums{Transfers: 1, Fairness: 1},
-			NICs:         []fabric.NICStatus{{Name: "h1:eth0"}},
+			NICs:         []status.NIC{{Name: "h1:eth0"}},
 			Timing:       &Timing{Lateness: wall.Summary{Count: 90}},
 		},
 	} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim/gauge"
@@ -50,8 +50,8 @@ func (r *Report) writeNICs(w io.Writer) {
 }
 
 // counterAt sums up the i-th counter and names the NICs with the highest values.
-func counterAt(nics []fabric.NICStatus, i int) (total uint64, at string) {
-	var list []*fabric.NICStatus
+func counterAt(nics []status.NIC, i int) (total uint64, at string) {
+	var list []*status.NIC
 	for k := range nics {
 		if n := &nics[k]; i < len(n.Counters) && n.Counters[i] > 0 {
 			total += n.Counters[i]
@@ -71,7 +71,7 @@ func counterAt(nics []fabric.NICStatus, i int) (total uint64, at string) {
 }
 
 // WriteNICs prints a line for each NIC.
-func WriteNICs(w io.Writer, nics []fabric.NICStatus) {
+func WriteNICs(w io.Writer, nics []status.NIC) {
 	if len(nics) == 0 {
 		fmt.Fprintln(w, "no host has a NIC: write nic: roce for it in the lab file")
 		return
@@ -87,7 +87,7 @@ func WriteNICs(w io.Writer, nics []fabric.NICStatus) {
 	t.Flush()
 }
 
-func firstGID(n *fabric.NICStatus) string {
+func firstGID(n *status.NIC) string {
 	if len(n.GIDs) == 0 {
 		return "-"
 	}
@@ -95,7 +95,7 @@ func firstGID(n *fabric.NICStatus) string {
 }
 
 // WriteNIC prints the details of a NIC, with the counters that are not 0, or with all counters.
-func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
+func WriteNIC(w io.Writer, n *status.NIC, all bool) {
 	control := n.Control
 	if n.Preset != "" {
 		control += ", preset " + n.Preset
@@ -136,7 +136,7 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 }
 
 // listenersOf lists a NIC's listeners, such as "TCP *:7174".
-func listenersOf(n *fabric.NICStatus) string {
+func listenersOf(n *status.NIC) string {
 	var list []string
 	for _, l := range n.Listeners {
 		at := fmt.Sprintf("*:%d", l.Port)
@@ -149,7 +149,7 @@ func listenersOf(n *fabric.NICStatus) string {
 }
 
 // pairStates counts a NIC's queue pairs by state.
-func pairStates(n *fabric.NICStatus) string {
+func pairStates(n *status.NIC) string {
 	text := fmt.Sprint(n.States.Total())
 	var by []string
 	for i, k := range n.States {
@@ -168,42 +168,42 @@ func pairStates(n *fabric.NICStatus) string {
 
 // WriteQPs prints a line for each queue pair, at most limit of them; 0 means no
 // limit. Empty columns are left out.
-func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
+func WriteQPs(w io.Writer, pairs []status.QP, limit int) {
 	if len(pairs) == 0 {
 		fmt.Fprintln(w, "there are no queue pairs")
 		return
 	}
 	type column struct {
 		name string
-		cell func(q *fabric.QPStatus) string
+		cell func(q *status.QP) string
 		may  bool // be left out
 	}
-	number := func(f func(q *fabric.QPStatus) uint64) func(*fabric.QPStatus) string {
-		return func(q *fabric.QPStatus) string { return fmt.Sprint(f(q)) }
+	number := func(f func(q *status.QP) uint64) func(*status.QP) string {
+		return func(q *status.QP) string { return fmt.Sprint(f(q)) }
 	}
 	columns := []column{
-		{"nic", func(q *fabric.QPStatus) string { return q.NIC }, false},
-		{"qpn", number(func(q *fabric.QPStatus) uint64 { return uint64(q.QPN) }), false},
-		{"type", func(q *fabric.QPStatus) string { return q.Type }, false},
-		{"state", func(q *fabric.QPStatus) string { return q.State }, false},
+		{"nic", func(q *status.QP) string { return q.NIC }, false},
+		{"qpn", number(func(q *status.QP) uint64 { return uint64(q.QPN) }), false},
+		{"type", func(q *status.QP) string { return q.Type }, false},
+		{"state", func(q *status.QP) string { return q.State }, false},
 		{"peer", peerOf, false},
-		{"rqpn", connected(func(q *fabric.QPStatus) string { return fmt.Sprint(q.RemoteQPN) }), false},
-		{"sq-psn", number(func(q *fabric.QPStatus) uint64 { return uint64(q.SQPSN) }), false},
-		{"rq-psn", connected(func(q *fabric.QPStatus) string { return fmt.Sprint(q.RQPSN) }), false},
-		{"sends", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Sends) }), false},
+		{"rqpn", connected(func(q *status.QP) string { return fmt.Sprint(q.RemoteQPN) }), false},
+		{"sq-psn", number(func(q *status.QP) uint64 { return uint64(q.SQPSN) }), false},
+		{"rq-psn", connected(func(q *status.QP) string { return fmt.Sprint(q.RQPSN) }), false},
+		{"sends", number(func(q *status.QP) uint64 { return uint64(q.Sends) }), false},
 		{"in flight", inFlight, true},
-		{"receives", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Receives) }), true},
+		{"receives", number(func(q *status.QP) uint64 { return uint64(q.Receives) }), true},
 		{"rate", rateOf, false},
 	}
 	for _, name := range gaugeColumns(len(pairs), func(i int) []gauge.Value { return pairs[i].Gauges }) {
-		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q.Gauges, name) }, true})
+		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *status.QP) string { return gaugeOf(q.Gauges, name) }, true})
 	}
 	columns = append(columns, []column{
-		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
-		{"retransmitted", number(func(q *fabric.QPStatus) uint64 { return q.Counters["retransmitted_packets"] }), true},
+		{"CNPs", number(func(q *status.QP) uint64 { return q.CNPsHandled }), true},
+		{"retransmitted", number(func(q *status.QP) uint64 { return q.Counters["retransmitted_packets"] }), true},
 	}...)
 	columns = slices.DeleteFunc(columns, func(c column) bool {
-		return c.may && !slices.ContainsFunc(pairs, func(q fabric.QPStatus) bool { s := c.cell(&q); return s != "0" && s != "-" })
+		return c.may && !slices.ContainsFunc(pairs, func(q status.QP) bool { s := c.cell(&q); return s != "0" && s != "-" })
 	})
 	shown := pairs
 	if limit > 0 {
@@ -228,8 +228,8 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 }
 
 // connected returns a cell that only a queue pair with a peer has.
-func connected(cell func(*fabric.QPStatus) string) func(*fabric.QPStatus) string {
-	return func(q *fabric.QPStatus) string {
+func connected(cell func(*status.QP) string) func(*status.QP) string {
+	return func(q *status.QP) string {
 		if !q.Remote.IsValid() {
 			return "-"
 		}
@@ -239,7 +239,7 @@ func connected(cell func(*fabric.QPStatus) string) func(*fabric.QPStatus) string
 
 // peerOf names the interface that a queue pair sends to, or its address if no
 // interface in the lab has that address.
-func peerOf(q *fabric.QPStatus) string {
+func peerOf(q *status.QP) string {
 	switch {
 	case q.Peer != "":
 		return q.Peer
@@ -249,14 +249,14 @@ func peerOf(q *fabric.QPStatus) string {
 	return "-"
 }
 
-func inFlight(q *fabric.QPStatus) string {
+func inFlight(q *status.QP) string {
 	if q.InFlight == 0 {
 		return "0"
 	}
 	return size(float64(q.InFlight))
 }
 
-func rateOf(q *fabric.QPStatus) string {
+func rateOf(q *status.QP) string {
 	if q.Rate == 0 {
 		return "unlimited"
 	}
@@ -306,7 +306,7 @@ func gaugeText(g gauge.Value) string {
 }
 
 // WriteQP prints the details of a queue pair.
-func WriteQP(w io.Writer, q *fabric.QPStatus) {
+func WriteQP(w io.Writer, q *status.QP) {
 	fmt.Fprintf(w, "%s queue pair %s, %s, %s\n", q.NIC, qpn(q.QPN), q.Type, q.State)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(t, "  "+name+"\t"+format+"\n", args...) }
@@ -344,7 +344,7 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 // qpn formats a queue pair's number as programs and as Wireshark print it.
 func qpn(n uint32) string { return fmt.Sprintf("%d (0x%06x)", n, n) }
 
-func pathOf(q *fabric.QPStatus) string {
+func pathOf(q *status.QP) string {
 	text := fmt.Sprintf("%s to %s, path MTU %d, DSCP %d", q.Local, netip.AddrPortFrom(q.Remote, roce.Port), q.PathMTU, q.DSCP)
 	if q.Class != "" {
 		text += " (class " + q.Class + ")"
@@ -352,7 +352,7 @@ func pathOf(q *fabric.QPStatus) string {
 	return text + fmt.Sprintf(", UDP source port %d", q.UDPSourcePort)
 }
 
-func sendQueue(q *fabric.QPStatus) string {
+func sendQueue(q *status.QP) string {
 	text := fmt.Sprintf("%d work requests, next PSN %d", q.Sends, q.SQPSN)
 	if open := (q.SQPSN - q.Unacknowledged) & roce.PSNMask; open > 0 {
 		text += fmt.Sprintf(", %d PSNs not acknowledged from %d on, %s in flight", open, q.Unacknowledged, inFlight(q))
@@ -363,7 +363,7 @@ func sendQueue(q *fabric.QPStatus) string {
 	return text
 }
 
-func receiveQueue(q *fabric.QPStatus) string {
+func receiveQueue(q *status.QP) string {
 	text := fmt.Sprintf("%d receives", q.Receives)
 	if q.Remote.IsValid() {
 		text += fmt.Sprintf(", expected PSN %d", q.RQPSN)
@@ -374,7 +374,7 @@ func receiveQueue(q *fabric.QPStatus) string {
 	return text
 }
 
-func timersOf(q *fabric.QPStatus) string {
+func timersOf(q *status.QP) string {
 	text := "local ACK timeout "
 	switch {
 	case q.Timeout == 0:
@@ -397,7 +397,7 @@ func timersOf(q *fabric.QPStatus) string {
 // unlimitedRNR is the RNR retry count that means no limit (IBTA §9.7.5.2.8).
 const unlimitedRNR = 7
 
-func rateLine(q *fabric.QPStatus) string {
+func rateLine(q *status.QP) string {
 	text := rateOf(q)
 	if q.LineRate > 0 && q.Rate < q.LineRate {
 		text += " of " + Rate(float64(q.LineRate))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim/gauge"
@@ -16,8 +16,8 @@ import (
 )
 
 // nicOf returns a NIC with some counters.
-func nicOf(name string, counters map[string]uint64) fabric.NICStatus {
-	n := fabric.NICStatus{
+func nicOf(name string, counters map[string]uint64) status.NIC {
+	n := status.NIC{
 		Name: name, Node: strings.TrimSuffix(name, ":eth0"), MAC: "02:00:00:00:00:01", GIDs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")},
 		MTU: 4096, LineRate: 10 * units.Gbps, DSCP: 26, Control: "dcqcn", Preset: "paper", Recovery: "go-back-n", Limited: 2,
 		CQs: 3, SRQs: 1, AHs: 4, PDs: 2, MRs: 5, MWs: 6,
@@ -29,8 +29,8 @@ func nicOf(name string, counters map[string]uint64) fabric.NICStatus {
 	return n
 }
 
-func trouble() []fabric.NICStatus {
-	return []fabric.NICStatus{
+func trouble() []status.NIC {
+	return []status.NIC{
 		nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 1000, "port_rcv_packets": 900, "np_ecn_marked_roce_packets": 50, "np_cnp_sent": 5}),
 		nicOf("h2:eth0", map[string]uint64{"rp_cnp_handled": 1, "retransmitted_packets": 4, "received_payload": 9}),
 		nicOf("h3:eth0", map[string]uint64{"rp_cnp_handled": 3, "rx_write_requests": 9}),
@@ -44,11 +44,11 @@ func trouble() []fabric.NICStatus {
 // nothing if there are none.
 func TestNICCounters(t *testing.T) {
 	for _, c := range []struct {
-		nics []fabric.NICStatus
+		nics []status.NIC
 		want string
 	}{
 		{nil, ""},
-		{[]fabric.NICStatus{nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 5, "port_rcv_data": 7, "rx_read_requests": 1, "received_payload": 9, "unicast_rcv_packets": 5})}, ""},
+		{[]status.NIC{nicOf("h1:eth0", map[string]uint64{"port_xmit_packets": 5, "port_rcv_data": 7, "rx_read_requests": 1, "received_payload": 9, "unicast_rcv_packets": 5})}, ""},
 		{trouble(), `NIC counter total at
 np_ecn_marked_roce_packets 50 h1:eth0 50
 np_cnp_sent 5 h1:eth0 5
@@ -71,7 +71,7 @@ retransmitted_packets 4 h2:eth0 4
 // TestLayerOfANIC: the layer's counters are shown, and with --all also those that are 0.
 func TestLayerOfANIC(t *testing.T) {
 	n := nicOf("h1:eth0", nil)
-	n.Layer = &fabric.LayerStatus{Name: "rogue", Work: []fabric.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}
+	n.Layer = &status.Layer{Name: "rogue", Work: []status.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}
 	for all, want := range map[bool]string{false: "layer rogue\nverbs 16\nloss", true: "layer rogue\nverbs 16\nfailovers 0\nloss"} {
 		var b strings.Builder
 		WriteNIC(&b, &n, all)
@@ -84,8 +84,8 @@ func TestLayerOfANIC(t *testing.T) {
 func TestNICTables(t *testing.T) {
 	nics := trouble()
 	slow := nics[1]
-	slow.Listeners = []fabric.Listener{{PortSpace: "TCP", Port: 7174}, {PortSpace: "UDP", Address: netip.MustParseAddr("fd00::1"), Port: 7174}}
-	slow.Delays = &fabric.Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
+	slow.Listeners = []status.Listener{{PortSpace: "TCP", Port: 7174}, {PortSpace: "UDP", Address: netip.MustParseAddr("fd00::1"), Port: 7174}}
+	slow.Delays = &nicemu.Delays{Doorbell: 500 * units.Nanosecond, DMA: units.Microsecond}
 	for _, c := range []struct {
 		name string
 		f    func(*strings.Builder)
@@ -136,12 +136,12 @@ received_payload 9
 // squeezeIndented is squeeze without indents.
 func squeezeIndented(s string) string { return strings.ReplaceAll(squeeze(s), "\n ", "\n") }
 
-func pairs() []fabric.QPStatus {
-	rc := fabric.QPStatus{
+func pairs() []status.QP {
+	rc := status.QP{
 		NIC: "h1:eth0", QPN: 17, Type: "RC", State: "RTS",
 		Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddr("10.0.0.2"), Peer: "h2:eth0", RemoteQPN: 300, PathMTU: 1024, DSCP: 26, UDPSourcePort: 49441, Class: "lossless",
 		SQPSN: 3, Unacknowledged: 0xffffff, Sends: 5, Fetches: 1, InFlight: 3000, Timeout: 16777216 * units.Nanosecond, AckTimer: 3 * units.Millisecond,
-		Retries: fabric.Retries{Left: 6, Limit: 7}, RNRRetries: fabric.Retries{Left: 7, Limit: 7},
+		Retries: status.Retries{Left: 6, Limit: 7}, RNRRetries: status.Retries{Left: 7, Limit: 7},
 		RQPSN: 77, Receives: 8, Replies: 2, Rate: 4 * units.Gbps, LineRate: 10 * units.Gbps,
 		Control: "dcqcn",
 		Gauges: []gauge.Value{
@@ -152,12 +152,12 @@ func pairs() []fabric.QPStatus {
 		TxPackets: 40, TxBytes: 41000, RxPackets: 20, RxBytes: 1200, Marked: 2, CNPsSent: 1, CNPsHandled: 9, CNPDue: true,
 		Counters: map[string]uint64{"retransmitted_packets": 4, "packet_seq_err": 1},
 	}
-	ud := fabric.QPStatus{NIC: "h1:eth0", QPN: 18, Type: "UD", State: "INIT", LineRate: 10 * units.Gbps, Rate: 10 * units.Gbps}
-	uc := fabric.QPStatus{NIC: "h2:eth0", QPN: 17, Type: "UC", State: "ERR", Remote: netip.MustParseAddr("fd00::9"), Local: netip.MustParseAddr("fd00::2"), PathMTU: 4096, RemoteQPN: 1, Window: 64000}
+	ud := status.QP{NIC: "h1:eth0", QPN: 18, Type: "UD", State: "INIT", LineRate: 10 * units.Gbps, Rate: 10 * units.Gbps}
+	uc := status.QP{NIC: "h2:eth0", QPN: 17, Type: "UC", State: "ERR", Remote: netip.MustParseAddr("fd00::9"), Local: netip.MustParseAddr("fd00::2"), PathMTU: 4096, RemoteQPN: 1, Window: 64000}
 	waits := rc
-	waits.QPN, waits.State, waits.AckTimer, waits.RNRTimer, waits.RNRRetries = 19, "SQD", 0, 500*units.Microsecond, fabric.Retries{Left: 2, Limit: 6}
+	waits.QPN, waits.State, waits.AckTimer, waits.RNRTimer, waits.RNRRetries = 19, "SQD", 0, 500*units.Microsecond, status.Retries{Left: 2, Limit: 6}
 	waits.Gauges, waits.Counters, waits.Fetches, waits.Replies = rc.Gauges[:1:1], nil, 0, 0
-	return []fabric.QPStatus{rc, ud, waits, uc}
+	return []status.QP{rc, ud, waits, uc}
 }
 
 func TestQPTable(t *testing.T) {

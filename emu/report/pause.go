@@ -8,12 +8,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // WritePause explains in text why a port did or did not pause its peer.
-func WritePause(w io.Writer, c *fabric.PauseCheck) {
+func WritePause(w io.Writer, c *status.PauseCheck) {
 	fmt.Fprintf(w, "%s", c.Port)
 	if c.Peer != "" {
 		fmt.Fprintf(w, ", which %s sends to,", c.Peer)
@@ -38,7 +38,7 @@ func WritePause(w io.Writer, c *fabric.PauseCheck) {
 }
 
 // verdict returns the answer in one or two sentences.
-func verdict(c *fabric.PauseCheck) string {
+func verdict(c *status.PauseCheck) string {
 	if c.Reason != "" {
 		return "It cannot pause: " + c.Reason + "."
 	}
@@ -78,7 +78,7 @@ func verdict(c *fabric.PauseCheck) string {
 }
 
 // nearest says how close a class came to its threshold for a pause.
-func nearest(k *fabric.PauseClass, global bool) string {
+func nearest(k *status.PauseClass, global bool) string {
 	switch {
 	case !k.Lossless:
 		return "not lossless"
@@ -97,7 +97,7 @@ func nearest(k *fabric.PauseClass, global bool) string {
 	return fmt.Sprintf("%s of %s = %s at %s (%s)", size(float64(k.Xoff.Used)), size(float64(k.Xoff.Of)), share(k.Xoff.Used, k.Xoff.Of), Span(k.Xoff.At), kind)
 }
 
-func headroom(k *fabric.PauseClass) string {
+func headroom(k *status.PauseClass) string {
 	if !k.Lossless || k.Credits {
 		return "-"
 	}
@@ -105,7 +105,7 @@ func headroom(k *fabric.PauseClass) string {
 }
 
 // writeQueues shows where the packets of a lossless class waited.
-func writeQueues(w io.Writer, k *fabric.PauseClass) {
+func writeQueues(w io.Writer, k *status.PauseClass) {
 	if !k.Lossless {
 		return
 	}
@@ -144,10 +144,10 @@ const maxPauses = 12
 // why, the longest first, and the deadlocks.
 func (r *Report) writePauses(w io.Writer) {
 	type row struct {
-		port  *fabric.PortStatus
-		class *fabric.ClassStatus
+		port  *status.Port
+		class *status.Class
 	}
-	byName := map[string]*fabric.PortStatus{}
+	byName := map[string]*status.Port{}
 	var rows []row
 	for i := range r.Ports {
 		p := &r.Ports[i]
@@ -185,8 +185,8 @@ func (r *Report) writePauses(w io.Writer) {
 // writeCredits shows which classes of which ports had to wait for credit, the longest first.
 func (r *Report) writeCredits(w io.Writer) {
 	type row struct {
-		port  *fabric.PortStatus
-		class *fabric.ClassStatus
+		port  *status.Port
+		class *status.Class
 	}
 	var rows []row
 	for i := range r.Ports {
@@ -215,7 +215,7 @@ func (r *Report) writeCredits(w io.Writer) {
 }
 
 // causes names the ports whose full queues made a port pause its peer.
-func causes(p *fabric.PortStatus, prio uint8) string {
+func causes(p *status.Port, prio uint8) string {
 	if p == nil {
 		return ""
 	}

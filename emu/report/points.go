@@ -6,14 +6,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/gauge"
 )
 
 // WritePoints prints the current gauges of the ports' congestion points, a line
 // for each queue that has one; nothing if none has. The class is "-" if the port
 // has one queue.
-func WritePoints(w io.Writer, ports []fabric.PortStatus) {
+func WritePoints(w io.Writer, ports []status.Port) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
 	line := func(port, class string, gauges []gauge.Value) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/gauge"
 )
 
@@ -12,14 +12,14 @@ import (
 // units, and ports without one have none.
 func TestWritePoints(t *testing.T) {
 	var b strings.Builder
-	WritePoints(&b, []fabric.PortStatus{{Name: "s1:1"}})
+	WritePoints(&b, []status.Port{{Name: "s1:1"}})
 	if b.String() != "" {
 		t.Errorf("without a congestion point: %q", b.String())
 	}
-	WritePoints(&b, []fabric.PortStatus{
+	WritePoints(&b, []status.Port{
 		{Name: "s1:1"},
 		{Name: "s1:2", Gauges: []gauge.Value{{Name: "mark_probability", Unit: gauge.Share, Value: 0.25}}},
-		{Name: "s1:3", Classes: []fabric.ClassStatus{{Name: "default"}, {Name: "bulk", Gauges: []gauge.Value{{Name: "dropping", Unit: gauge.YesNo, Value: 1}, {Name: "count", Value: 3}}}}},
+		{Name: "s1:3", Classes: []status.Class{{Name: "default"}, {Name: "bulk", Gauges: []gauge.Value{{Name: "dropping", Unit: gauge.YesNo, Value: 1}, {Name: "count", Value: 3}}}}},
 	})
 	want := `
 PORT  CLASS  CONGESTION POINT

@@ -5,7 +5,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -23,24 +23,24 @@ type Report struct {
 	Events   uint64     `json:"events"`
 	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended early
 
-	Accounts fabric.Accounts     `json:"accounts"`
-	Ports    []fabric.PortStatus `json:"ports"`
-	Flows    []workload.Result   `json:"flows,omitempty"`
+	Accounts status.Accounts   `json:"accounts"`
+	Ports    []status.Port     `json:"ports"`
+	Flows    []workload.Result `json:"flows,omitempty"`
 
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
 	Patterns *Patterns `json:"patterns,omitempty"` // summary of pattern flows
 
-	NICs      []fabric.NICStatus `json:"nics,omitempty"`
-	QPs       []fabric.QPStatus  `json:"qps,omitempty"`        // virtual, if requested
-	EdgeFlows []fabric.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, if requested
+	NICs      []status.NIC      `json:"nics,omitempty"`
+	QPs       []status.QP       `json:"qps,omitempty"`        // virtual, if requested
+	EdgeFlows []status.EdgeFlow `json:"edge_flows,omitempty"` // of edge services, if requested
 
-	Timeline []fabric.Moment   `json:"timeline,omitempty"` // events of the network and its hosts
+	Timeline []status.Moment   `json:"timeline,omitempty"` // events of the network and its hosts
 	Outages  []workload.Outage `json:"outages,omitempty"`  // how long flows and transfers stood still because links were down
 
-	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
-	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, for the requested ports
+	Deadlocks []status.Deadlock   `json:"deadlocks,omitempty"`
+	Pauses    []status.PauseCheck `json:"why_no_pause,omitempty"` // virtual, for the requested ports
 
 	Hosts   []Host    `json:"hosts,omitempty"`   // wall
 	Sockets []Sockets `json:"sockets,omitempty"` // wall, by host

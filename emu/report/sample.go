@@ -1,7 +1,7 @@
 package report
 
 import (
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -17,10 +17,10 @@ type Sample struct {
 	Events   uint64     `json:"events"`
 	Trouble  string     `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
 
-	Accounts fabric.Accounts     `json:"accounts"`
-	Ports    []fabric.PortStatus `json:"ports"` // in the order of the plan
-	NICs     []fabric.NICStatus  `json:"nics,omitempty"`
-	Timing   Timing              `json:"timing"`
+	Accounts status.Accounts `json:"accounts"`
+	Ports    []status.Port   `json:"ports"` // in the order of the plan
+	NICs     []status.NIC    `json:"nics,omitempty"`
+	Timing   Timing          `json:"timing"`
 
 	CPUTime       units.Time `json:"cpu_time"`        // of the whole process since the start, over all cores; real time
 	EngineCPUTime units.Time `json:"engine_cpu_time"` // of the engines' threads

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -109,7 +109,7 @@ const maxPorts = 12
 // writePorts shows the ports that dropped, marked, trimmed or queued packets,
 // the busiest first.
 func (r *Report) writePorts(w io.Writer) {
-	var busy []*fabric.PortStatus
+	var busy []*status.Port
 	for i := range r.Ports {
 		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.Trimmed > 0 || p.QueueMax > 0 {
 			busy = append(busy, p)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -31,8 +31,8 @@ func squeeze(s string) string {
 func TestReport(t *testing.T) {
 	r := &Report{
 		Lab: "two", Clock: "wall", Seed: 7, Emulated: 1500 * units.Millisecond,
-		Accounts: fabric.Accounts{Entered: 100, Replicated: 3, Delivered: 90, Dropped: 12, Held: 1, Marked: 5, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
-		Ports: []fabric.PortStatus{
+		Accounts: status.Accounts{Entered: 100, Replicated: 3, Delivered: 90, Dropped: 12, Held: 1, Marked: 5, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
+		Ports: []status.Port{
 			{Name: "s1:1", TxPackets: 80, QueueLimit: units.MB},
 			{Name: "s1:2", TxPackets: 90, Marked: 5, Dropped: 10, QueueMean: 1234, QueueMax: 64000, QueueLimit: 64 * units.KB},
 		},
@@ -95,7 +95,7 @@ func TestVerdicts(t *testing.T) {
 // TestALostPacketIsSaid: accounts that do not add up are a defect, not a
 // rounding error.
 func TestALostPacketIsSaid(t *testing.T) {
-	if got := text(&Report{Accounts: fabric.Accounts{Entered: 2, Delivered: 1}}); !strings.Contains(got, "do not add up") {
+	if got := text(&Report{Accounts: status.Accounts{Entered: 2, Delivered: 1}}); !strings.Contains(got, "do not add up") {
 		t.Errorf("a packet is missing and the report says\n%s", got)
 	}
 }

@@ -7,15 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/traffic/workload"
-)
-
-// Kinds of moments that a lab adds to those of a fabric.
-const (
-	HostLost     = "host-lost"     // a virtual machine ended before the lab
-	ProgramReady = "program-ready" // of exec: in the lab file
-	ProgramEnded = "program-ended"
 )
 
 // maxMoments is how many moments a text report shows; JSON has them all.
@@ -36,28 +29,17 @@ func (r *Report) writeTimeline(w io.Writer) {
 			continue
 		}
 		m := &r.Timeline[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", seconds(m.At), m.Event, WhereOf(m), strings.TrimSpace(m.Text+by(m)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", seconds(m.At), m.Event, m.Place(), strings.TrimSpace(m.Text+by(m)))
 	}
 	t.Flush()
 }
 
 // by says what changed a link, if it was not the lab file.
-func by(m *fabric.Moment) string {
-	if m.By == fabric.BySet {
+func by(m *status.Moment) string {
+	if m.By == status.BySet {
 		return " (weft set)"
 	}
 	return ""
-}
-
-// WhereOf names the place of a moment: a host, a port, or a link by its two ends.
-func WhereOf(m *fabric.Moment) string {
-	switch {
-	case m.Peer == "":
-		return m.Where
-	case m.OneWay:
-		return m.Where + " -> " + m.Peer
-	}
-	return m.Where + " - " + m.Peer
 }
 
 // maxOutages is how many outages a text report shows.

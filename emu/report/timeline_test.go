@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
 
-var happened = []fabric.Moment{
-	{At: 1500 * units.Millisecond, Event: fabric.LinkDown, Where: "s1:3", Peer: "s2:1", By: fabric.ByEvent},
-	{At: 1501 * units.Millisecond, Event: fabric.Rerouted},
-	{At: 2 * units.Second, Event: fabric.LinkSet, Where: "s1:1", Peer: "h1:eth0", OneWay: true, By: fabric.BySet, Text: "loss=1% rate=1Gbps"},
-	{At: 3*units.Second + 1, Event: fabric.Watchdog, Where: "s1:1", Text: "class roce"},
-	{At: 4 * units.Second, Event: HostLost, Where: "v1", Text: "it powered off"},
+var happened = []status.Moment{
+	{At: 1500 * units.Millisecond, Event: status.LinkDown, Where: "s1:3", Peer: "s2:1", By: status.ByEvent},
+	{At: 1501 * units.Millisecond, Event: status.Rerouted},
+	{At: 2 * units.Second, Event: status.LinkSet, Where: "s1:1", Peer: "h1:eth0", OneWay: true, By: status.BySet, Text: "loss=1% rate=1Gbps"},
+	{At: 3*units.Second + 1, Event: status.Watchdog, Where: "s1:1", Text: "class roce"},
+	{At: 4 * units.Second, Event: status.HostLost, Where: "v1", Text: "it powered off"},
 }
 
 func TestTimeline(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 	if all, err := ReadEvents(series); all != nil || err != nil {
 		t.Errorf("of a series without events: %v, %v", all, err)
 	}
-	for _, events := range [][]fabric.Moment{happened, nil} {
+	for _, events := range [][]status.Moment{happened, nil} {
 		if err := WriteEvents(series, events); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return yamlfile.Enum(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
 		return yamlfile.Enum("drop", "forward")
-	case reflect.TypeFor[plan.State]():
+	case reflect.TypeFor[links.State]():
 		return yamlfile.Enum("up", "down")
 	case reflect.TypeFor[mode]():
 		return yamlfile.Enum(modeNames...)

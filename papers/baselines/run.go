@@ -12,8 +12,8 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -64,13 +64,13 @@ func (weft Weft) simulate(file string, length units.Time) (*Run, error) {
 	})
 }
 
-func (r *Run) port(name string) *fabric.PortStatus {
+func (r *Run) port(name string) *status.Port {
 	for i := range r.Report.Ports {
 		if r.Report.Ports[i].Name == name {
 			return &r.Report.Ports[i]
 		}
 	}
-	return &fabric.PortStatus{}
+	return &status.Port{}
 }
 
 // frame returns the mean size of the frames that left a port, in bytes.

@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -29,7 +29,7 @@ const SampleEvery = 25 * time.Millisecond
 
 type sample struct {
 	at     float64 // seconds since the picture began
-	port   fabric.PortStatus
+	port   status.Port
 	rate   float64 // Mb/s since the last sample
 	marked float64 // share of packets marked since the last sample, percent
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -426,8 +426,8 @@ func TestErrors(t *testing.T) {
 func TestEventsAreDrawn(t *testing.T) {
 	file := write(t, "q.csv", "time_s,interval_s,port,class,queue_bytes,queue_max_bytes,tx_bytes,rx_bytes,tx_bps,rx_bps,dropped_packets,marked_packets,trimmed_packets,paused_s\n"+
 		"0.001,0.001,s1:1,,100,100,0,0,0,0,0,0,0,0\n0.01,0.009,s1:1,,200,200,0,0,0,0,0,0,0,0\n")
-	if err := report.WriteEvents(file, []fabric.Moment{
-		{At: 2 * ms, Event: fabric.LinkDown, Where: "s1:1", Peer: "s2:1"}, {At: 4 * ms, Event: fabric.Rerouted}, {At: 20 * ms, Event: fabric.LinkUp, Where: "s1:1"},
+	if err := report.WriteEvents(file, []status.Moment{
+		{At: 2 * ms, Event: status.LinkDown, Where: "s1:1", Peer: "s2:1"}, {At: 4 * ms, Event: status.Rerouted}, {At: 20 * ms, Event: status.LinkUp, Where: "s1:1"},
 	}); err != nil {
 		t.Fatal(err)
 	}

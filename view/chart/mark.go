@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/view/figure/axis"
 	"github.com/weftlab/weft/view/figure/canvas"
@@ -62,7 +62,7 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 // bad are the events drawn in red: something was lost.
-var bad = map[string]bool{fabric.LinkDown: true, fabric.Watchdog: true, fabric.Stuck: true, report.HostLost: true}
+var bad = map[string]bool{status.LinkDown: true, status.Watchdog: true, status.Stuck: true, status.HostLost: true}
 
 // marksOf returns the events in the files beside the series of a picture, within its
 // time range.
@@ -78,7 +78,7 @@ func marksOf(files []string, from, to units.Time, x axis.Unit) (all []Mark, err 
 				continue
 			}
 			name := m.Event
-			if where := report.WhereOf(m); where != "" {
+			if where := m.Place(); where != "" {
 				name += " " + where
 			}
 			all = append(all, Mark{X: timeIn(m.At, x), Name: name, Bad: bad[m.Event]})

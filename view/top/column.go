@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/weftlab/weft/links"
 )
 
 // column is one column of the view: a number or a text of each row.
@@ -76,7 +78,7 @@ func (r *row) linkRate() float64 {
 
 // isDown reports whether the cell shows that the row's link is down.
 func (c *column) isDown(r *row) bool {
-	return c.title == "USE%" && r.class == "" && r.port.Link != nil && r.port.Link.State == "down"
+	return c.title == "USE%" && r.class == "" && r.port.Link != nil && r.port.Link.State == links.Down
 }
 
 // cell returns the text of a row in a column.

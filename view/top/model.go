@@ -12,12 +12,11 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 )
 
-// Source takes a sample of a lab. lab.ErrEnded means that the lab is gone.
+// Source takes a sample of a lab. status.ErrEnded means that the lab is gone.
 type Source func(context.Context) (*report.Sample, error)
 
 // patience is how long a sample may take.
@@ -58,7 +57,7 @@ const (
 
 func (k kind) String() string { return [...]string{"all ports", "switches", "hosts"}[k] }
 
-func (k kind) has(p *fabric.PortStatus) bool {
+func (k kind) has(p *status.Port) bool {
 	return k == allKinds || (k == switches) == (p.Kind == "switch")
 }
 
@@ -120,7 +119,7 @@ func (m *model) took(s sampled) {
 }
 
 // ended reports whether the lab is gone.
-func (m *model) ended() bool { return errors.Is(m.err, lab.ErrEnded) }
+func (m *model) ended() bool { return errors.Is(m.err, status.ErrEnded) }
 
 // key handles a key.
 func (m *model) key(key, text string) tea.Cmd {

@@ -3,8 +3,8 @@ package top
 import (
 	"math"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -13,7 +13,7 @@ import (
 // second of emulated time. Missing values are NaN: rates before the second
 // sample, what a class does not count, use of a link without a rate.
 type row struct {
-	port  *fabric.PortStatus
+	port  *status.Port
 	class string // "" for the port as a whole
 	place int    // of the port in the plan
 
@@ -38,7 +38,7 @@ var none = math.NaN()
 // rowsOf returns the ports of now, in the order of the plan, each followed by
 // its classes. before is an earlier sample of the same run, or nil.
 func rowsOf(before, now *report.Sample) []row {
-	b := base{seconds: none, ports: map[string]*fabric.PortStatus{}, nics: map[string]*fabric.NICStatus{}}
+	b := base{seconds: none, ports: map[string]*status.Port{}, nics: map[string]*status.NIC{}}
 	if before != nil && now.Emulated > before.Emulated {
 		b.seconds = (now.Emulated - before.Emulated).Seconds()
 		for i := range before.Ports {
@@ -54,7 +54,7 @@ func rowsOf(before, now *report.Sample) []row {
 			rates[p.Name] = p.Link.Rate
 		}
 	}
-	nics := map[string]*fabric.NICStatus{}
+	nics := map[string]*status.NIC{}
 	for i := range now.NICs {
 		nics[now.NICs[i].Name] = &now.NICs[i]
 	}
@@ -82,19 +82,19 @@ func rowsOf(before, now *report.Sample) []row {
 // base is the earlier sample.
 type base struct {
 	seconds float64 // since then; NaN if there is none
-	ports   map[string]*fabric.PortStatus
-	nics    map[string]*fabric.NICStatus
+	ports   map[string]*status.Port
+	nics    map[string]*status.NIC
 }
 
 // addNIC adds the counters of the NIC at a port, if there is one.
-func (b *base) addNIC(r *row, n *fabric.NICStatus) {
+func (b *base) addNIC(r *row, n *status.NIC) {
 	r.cnps, r.again = none, none
 	if n == nil {
 		return
 	}
 	old := b.nics[n.Name]
 	if old == nil {
-		old = &fabric.NICStatus{}
+		old = &status.NIC{}
 	}
 	grown := func(name string) float64 { return b.rate(old.Counters.Of(name), n.Counters.Of(name)) }
 	r.cnps, r.again = grown("rp_cnp_handled"), grown("retransmitted_packets")
@@ -108,10 +108,10 @@ func (b *base) share(before, now units.Time) float64 {
 	return min((now-before).Seconds()/b.seconds, 1)
 }
 
-func (b *base) portRow(p *fabric.PortStatus, peerRate units.Rate) row {
+func (b *base) portRow(p *status.Port, peerRate units.Rate) row {
 	q := b.ports[p.Name]
 	if q == nil {
-		q = &fabric.PortStatus{}
+		q = &status.Port{}
 	}
 	r := row{
 		port: p, in: 8 * b.rate(q.RxBytes, p.RxBytes), out: 8 * b.rate(q.TxBytes, p.TxBytes),
@@ -142,9 +142,9 @@ func use(bits, packets float64, rate units.Rate) float64 {
 	return (bits + 8*wire.EthernetOverhead*packets) / float64(rate)
 }
 
-func (b *base) classRow(p *fabric.PortStatus, k int) row {
+func (b *base) classRow(p *status.Port, k int) row {
 	c := &p.Classes[k]
-	q := &fabric.ClassStatus{}
+	q := &status.Class{}
 	if old := b.ports[p.Name]; old != nil && k < len(old.Classes) {
 		q = &old.Classes[k]
 	}

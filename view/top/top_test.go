@@ -19,10 +19,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,17 +32,17 @@ var update = flag.Bool("update", false, "write the views as they are to testdata
 // samples returns two samples of an incast, a second apart: two hosts send
 // through s1:3 to a third, and s1 pauses them.
 func samples() (before, now *report.Sample) {
-	link := func(r units.Rate) *fabric.LinkStatus { return &fabric.LinkStatus{Rate: r, State: "up"} }
-	ports := func(t uint64) []fabric.PortStatus {
-		host := func(n int, rx, tx uint64) fabric.PortStatus {
-			return fabric.PortStatus{Name: fmt.Sprintf("h%d:eth0", n), Peer: fmt.Sprintf("s1:%d", n), Node: fmt.Sprintf("h%d", n), Kind: "host", Link: link(units.Gbps), RxPackets: rx / 1000, RxBytes: rx, TxPackets: tx / 1000, TxBytes: tx, QueueLimit: units.MB}
+	link := func(r units.Rate) *status.Link { return &status.Link{Rate: r, State: links.Up} }
+	ports := func(t uint64) []status.Port {
+		host := func(n int, rx, tx uint64) status.Port {
+			return status.Port{Name: fmt.Sprintf("h%d:eth0", n), Peer: fmt.Sprintf("s1:%d", n), Node: fmt.Sprintf("h%d", n), Kind: "host", Link: link(units.Gbps), RxPackets: rx / 1000, RxBytes: rx, TxPackets: tx / 1000, TxBytes: tx, QueueLimit: units.MB}
 		}
-		sw := func(n int, rx, tx uint64) fabric.PortStatus {
+		sw := func(n int, rx, tx uint64) status.Port {
 			p := host(n, rx, tx)
 			p.Name, p.Peer, p.Node, p.Kind = p.Peer, p.Name, "s1", "switch"
 			return p
 		}
-		list := []fabric.PortStatus{
+		list := []status.Port{
 			host(1, t*1_000_000, t*62_500_000), host(2, t*1_000_000, t*62_500_000), host(3, t*122_000_000, t*2_000_000),
 			sw(1, t*62_500_000, t*1_000_000), sw(2, t*62_500_000, t*1_000_000), sw(3, t*2_000_000, t*122_000_000), sw(4, 0, 0),
 		}
@@ -50,35 +50,35 @@ func samples() (before, now *report.Sample) {
 		full.QueueBytes, full.QueueMax, full.QueuePackets = 123_456, 900_000, 124
 		full.Marked, full.Dropped, full.Trimmed = t*1500, t*37, t*4
 		full.Drops = map[string]uint64{"queue-full": t * 30, "link-loss": t * 7}
-		full.Classes = []fabric.ClassStatus{
+		full.Classes = []status.Class{
 			{Name: "default", TxPackets: t * 2000, TxBytes: t * 2_000_000, Dropped: t * 37, QueueLimit: 100_000},
 			{Name: "lossless", Priority: 3, TxPackets: t * 120_000, TxBytes: t * 120_000_000, QueueBytes: 123_456, QueueMax: 900_000, QueueLimit: 900_000, Marked: t * 1500, Trimmed: t * 4, Lossless: true},
 		}
 		into := &list[3]
-		into.Classes = []fabric.ClassStatus{
+		into.Classes = []status.Class{
 			{Name: "default"},
 			{Name: "lossless", Priority: 3, TxBytes: t * 1_000_000, TxPackets: t * 1000, Lossless: true, Pausing: true, PausingTime: units.Time(t) * 420 * units.Millisecond, PauseTx: t * 210},
 		}
 		from := &list[0]
-		from.Classes = []fabric.ClassStatus{
+		from.Classes = []status.Class{
 			{Name: "default"},
 			{Name: "lossless", Priority: 3, TxBytes: t * 62_500_000, TxPackets: t * 62_500, Paused: true, PausedTime: units.Time(t) * 415 * units.Millisecond, PauseRx: t * 210},
 		}
-		list[6].Link.State = "down"
+		list[6].Link.State = links.Down
 		return list
 	}
-	nics := func(t uint64) []fabric.NICStatus {
-		n := fabric.NICStatus{Name: "h1:eth0", Node: "h1"}
+	nics := func(t uint64) []status.NIC {
+		n := status.NIC{Name: "h1:eth0", Node: "h1"}
 		for _, c := range nicemu.CounterInfos() {
 			n.Counters = append(n.Counters, map[string]uint64{"rp_cnp_handled": t * 1200, "retransmitted_packets": t * 17}[c.Name])
 		}
-		return []fabric.NICStatus{n}
+		return []status.NIC{n}
 	}
 	at := func(t uint64) *report.Sample {
 		return &report.Sample{
 			NICs: nics(t),
 			Lab:  "incast", Clock: "wall", Emulated: units.Time(t) * units.Second, Ports: ports(t),
-			Accounts:      fabric.Accounts{Marked: t * 1500, Dropped: t * 37},
+			Accounts:      status.Accounts{Marked: t * 1500, Dropped: t * 37},
 			Timing:        report.Timing{Lateness: wall.Summary{Count: t * 10_000, P50: 12 * units.Microsecond, P99: 80 * units.Microsecond, Limit: units.Millisecond, Beyond: t * 5, Share: 0.0005}},
 			CPUTime:       units.Time(t) * 520 * units.Millisecond,
 			EngineCPUTime: units.Time(t) * 410 * units.Millisecond,
@@ -250,17 +250,17 @@ func TestView_Shows80CellsOfEssentials(t *testing.T) {
 
 // Rates are over emulated time, shares over the link's rate.
 func TestRates_AreOverEmulatedTime(t *testing.T) {
-	before := &report.Sample{Emulated: units.Second, Ports: []fabric.PortStatus{
-		{Name: "a:1", Peer: "b:1", Link: &fabric.LinkStatus{Rate: 100 * units.Mbps}, RxBytes: 1000, TxBytes: 1000, TxPackets: 10, Dropped: 4, Drops: map[string]uint64{"queue-full": 3, "bad-fcs": 1}},
-		{Name: "b:1", Peer: "a:1", Link: &fabric.LinkStatus{Rate: 50 * units.Mbps}},
+	before := &report.Sample{Emulated: units.Second, Ports: []status.Port{
+		{Name: "a:1", Peer: "b:1", Link: &status.Link{Rate: 100 * units.Mbps}, RxBytes: 1000, TxBytes: 1000, TxPackets: 10, Dropped: 4, Drops: map[string]uint64{"queue-full": 3, "bad-fcs": 1}},
+		{Name: "b:1", Peer: "a:1", Link: &status.Link{Rate: 50 * units.Mbps}},
 	}}
-	now := &report.Sample{Emulated: 1500 * units.Millisecond, Ports: []fabric.PortStatus{
+	now := &report.Sample{Emulated: 1500 * units.Millisecond, Ports: []status.Port{
 		{
-			Name: "a:1", Peer: "b:1", Link: &fabric.LinkStatus{Rate: 100 * units.Mbps}, RxBytes: 626_000, RxPackets: 625, TxBytes: 1_251_000, TxPackets: 1260, Marked: 50, Trimmed: 5, Dropped: 14,
+			Name: "a:1", Peer: "b:1", Link: &status.Link{Rate: 100 * units.Mbps}, RxBytes: 626_000, RxPackets: 625, TxBytes: 1_251_000, TxPackets: 1260, Marked: 50, Trimmed: 5, Dropped: 14,
 			Drops: map[string]uint64{"queue-full": 4, "bad-fcs": 10}, QueueBytes: 7, QueueMax: 9,
-			Classes: []fabric.ClassStatus{{Name: "x", TxBytes: 100, PausedTime: 125 * units.Millisecond}, {Name: "y", PausedTime: 250 * units.Millisecond, PausingTime: units.Second, Pausing: true, PauseTx: 5, PauseRx: 1}},
+			Classes: []status.Class{{Name: "x", TxBytes: 100, PausedTime: 125 * units.Millisecond}, {Name: "y", PausedTime: 250 * units.Millisecond, PausingTime: units.Second, Pausing: true, PauseTx: 5, PauseRx: 1}},
 		},
-		{Name: "b:1", Peer: "a:1", Link: &fabric.LinkStatus{Rate: 50 * units.Mbps}},
+		{Name: "b:1", Peer: "a:1", Link: &status.Link{Rate: 50 * units.Mbps}},
 		{Name: "c:1"},
 	}}
 	rows := rowsOf(before, now)
@@ -357,9 +357,9 @@ func TestView_FollowsTheLifeOfALab(t *testing.T) {
 	}
 	m.Update(sampled{nil, errors.New("the control socket: timeout")})
 	says("no sample: the control socket: timeout", true)
-	m.Update(sampled{nil, fmt.Errorf("%w: gone", lab.ErrEnded)})
+	m.Update(sampled{nil, fmt.Errorf("%w: gone", status.ErrEnded)})
 	says("the lab has ended", true)
-	_, next := m.Update(sampled{nil, lab.ErrEnded})
+	_, next := m.Update(sampled{nil, status.ErrEnded})
 	if next == nil {
 		t.Error("the view does not look for the lab's return")
 	}
@@ -368,7 +368,7 @@ func TestView_FollowsTheLifeOfALab(t *testing.T) {
 	m.Update(sampled{&again, nil})
 	says("lab incast  1s emulated", false)
 	m = viewOf(80, 24)
-	m.Update(sampled{nil, lab.ErrEnded})
+	m.Update(sampled{nil, status.ErrEnded})
 	says("the lab has ended", false)
 }
 
@@ -434,7 +434,7 @@ func checkOnce(t *testing.T) {
 	list := []*report.Sample{before, now}
 	take := func(context.Context) (*report.Sample, error) {
 		if len(list) == 0 {
-			return nil, lab.ErrEnded
+			return nil, status.ErrEnded
 		}
 		s := list[0]
 		list = list[1:]
@@ -454,7 +454,7 @@ func checkOnce(t *testing.T) {
 			t.Errorf("%d fields, want %d: %s", n, len(columns), line)
 		}
 	}
-	if err := Once(t.Context(), take, time.Millisecond, &b); !errors.Is(err, lab.ErrEnded) {
+	if err := Once(t.Context(), take, time.Millisecond, &b); !errors.Is(err, status.ErrEnded) {
 		t.Errorf("an ended lab: %v", err)
 	}
 }
