@@ -154,7 +154,8 @@ func (x *exposed) sound() {
 	urgent, turns, notified := 0, 0, 0
 	for prio := range d.lanes {
 		l := &d.lanes[prio]
-		for _, q := range l.urgent.list[l.urgent.head:] {
+		for i := range l.urgent.Len() {
+			q := *l.urgent.At(i)
 			if !q.urgent || int(q.ack) != prio {
 				x.t.Fatalf("queue pair %d is urgent in lane %d", q.Number(), prio)
 			}
@@ -166,7 +167,7 @@ func (x *exposed) sound() {
 			}
 			turns++
 		}
-		notified += len(l.cnps.list) - l.cnps.head
+		notified += l.cnps.Len()
 		if size := d.firstSize(l); size != l.fed {
 			x.t.Fatalf("lane %d has %d bytes to send, the port knows of %d", prio, size, l.fed)
 		}

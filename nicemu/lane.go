@@ -1,10 +1,9 @@
 package nicemu
 
 import (
-	"slices"
-
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -15,10 +14,10 @@ import (
 // A queue pair that has something to acknowledge keeps its place in the round robin: otherwise one
 // whose peer sends a lot would never have its turn.
 type lane struct {
-	own        packet.List // of the connection manager, and loopback traffic
-	ccMessages cc.Outbox   // of rate controls
-	cnps       fifo
-	urgent     fifo
+	own        packet.List     // of the connection manager, and loopback traffic
+	ccMessages cc.Outbox       // of rate controls
+	cnps       queue.FIFO[*QP] // each has one to send
+	urgent     queue.FIFO[*QP] // each has an acknowledgement to send
 	ready      ring
 	fed        units.Bytes // size announced to the port for the first packet; 0 if none
 }
@@ -52,41 +51,8 @@ func (r *ring) remove(q *QP) {
 	q.before, q.behind = nil, nil
 }
 
-// fifo is a queue of queue pairs that each have one packet to send.
-type fifo struct {
-	list []*QP
-	head int
-}
-
-func (f *fifo) empty() bool { return f.head == len(f.list) }
-
-func (f *fifo) push(q *QP) {
-	if f.head > len(f.list)/2 || f.empty() {
-		n := copy(f.list, f.list[f.head:])
-		clear(f.list[n:])
-		f.list, f.head = f.list[:n], 0
-	}
-	f.list = append(f.list, q)
-}
-
-func (f *fifo) first() *QP { return f.list[f.head] }
-
-func (f *fifo) pop() *QP {
-	q := f.list[f.head]
-	f.list[f.head] = nil
-	f.head++
-	return q
-}
-
-// drop removes a queue pair.
-func (f *fifo) drop(q *QP) {
-	for i := f.head; i < len(f.list); i++ {
-		if f.list[i] == q {
-			f.list = slices.Delete(f.list, i, i+1)
-			return
-		}
-	}
-}
+// is reports whether *other is q.
+func (q *QP) is(other **QP) bool { return *other == q }
 
 // move puts a queue pair where it belongs: in the urgent queue of the lane of its acknowledgements,
 // in the round robin of the lane of its data, in both or neither. The two are one lane unless
@@ -96,10 +62,10 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	moved := prio != old
 	oldAck, a := q.ack, &d.lanes[q.ack]
 	if q.urgent && (ack != oldAck || !urgent) {
-		if a.urgent.first() == q {
-			a.urgent.pop()
+		if *a.urgent.First() == q {
+			a.urgent.Pop()
 		} else {
-			a.urgent.drop(q)
+			a.urgent.DeleteFunc(q.is)
 		}
 		q.urgent = false
 	}
@@ -110,7 +76,7 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	q.prio, l = prio, &d.lanes[prio]
 	q.ack = ack
 	if urgent && !q.urgent {
-		d.lanes[ack].urgent.push(q)
+		d.lanes[ack].urgent.Push(q)
 		q.urgent = true
 	}
 	if ready && !q.turns {
@@ -147,10 +113,10 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 		return l.own.First().Size
 	case l.ccMessages.First() != nil:
 		return l.ccMessages.First().Size
-	case !l.cnps.empty():
-		return cnpFrame(l.cnps.first())
-	case !l.urgent.empty():
-		return l.urgent.first().answer
+	case l.cnps.Len() > 0:
+		return cnpFrame(*l.cnps.First())
+	case l.urgent.Len() > 0:
+		return (*l.urgent.First()).answer
 	case l.ready.head != nil:
 		return d.turn(l).frame
 	}

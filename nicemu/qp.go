@@ -385,7 +385,7 @@ func (q *QP) withdraw() {
 	q.notified = false
 	d := q.device
 	for prio := range d.lanes {
-		d.lanes[prio].cnps.drop(q)
+		d.lanes[prio].cnps.DeleteFunc(q.is)
 		d.feed(uint8(prio))
 	}
 }

@@ -52,18 +52,20 @@ func (d *Device) soundLanes(t rapid.TB) {
 		if l.ready.tail != last {
 			t.Fatalf("%s: those that take turns in lane %d have another tail than last", d.Name(), prio)
 		}
-		for _, q := range l.urgent.list[l.urgent.head:] {
+		for i := range l.urgent.Len() {
+			q := *l.urgent.At(i)
 			if int(q.ack) != prio || urgent[q] {
 				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.ack)
 			}
 			urgent[q] = true
 		}
-		some := !l.own.Empty() || l.ccMessages.Len() > 0 || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
+		some := !l.own.Empty() || l.ccMessages.Len() > 0 || l.cnps.Len() > 0 || l.urgent.Len() > 0 || l.ready.head != nil
 		if some != (l.fed > 0) {
 			t.Fatalf("%s: lane %d has something to send: %v; the port was told of %v", d.Name(), prio, some, l.fed)
 		}
 		waiting := map[*QP]bool{}
-		for _, q := range l.cnps.list[l.cnps.head:] {
+		for i := range l.cnps.Len() {
+			q := *l.cnps.At(i)
 			if waiting[q] || !q.notified {
 				t.Fatalf("%s: a CNP for queue pair %d waits twice, or it does not know", d.Name(), q.Number())
 			}

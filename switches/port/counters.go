@@ -111,7 +111,7 @@ func (p *Port) Counters(now units.Time) Counters {
 	// Departures computed ahead of time have not happened yet.
 	p.unwait(&c.QueueCounters, now)
 	c.since = now
-	c.TxPackets -= uint64(p.promised.len())
+	c.TxPackets -= uint64(p.promised.Len())
 	c.TxBytes -= uint64(p.bytes)
 	return c
 }
@@ -147,8 +147,8 @@ func act(at units.Time, id uint64, k *packet.Packet, fate packet.Fate) trace {
 func (p *Port) Trace(now units.Time) uint64 {
 	p.drainDeparted(now)
 	t := p.trace
-	for i := p.promised.head; i != p.promised.tail; i++ {
-		d := p.promised.at(i)
+	for i := range p.promised.Len() {
+		d := p.promised.At(i)
 		t.remove(d.start, d.packet, d.packet.Fate)
 	}
 	return uint64(t)

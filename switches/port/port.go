@@ -15,6 +15,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/prefetch"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -65,9 +66,9 @@ type Port struct {
 	ahead    bool     // departures are computed ahead of time
 	mayAhead bool     // they will be again when the list is empty
 
-	lastSize units.Bytes // of a packet, and
-	lastTime units.Time  // how long its serialisation takes
-	promised departures  // in ahead.go
+	lastSize units.Bytes           // of a packet, and
+	lastTime units.Time            // how long its serialisation takes
+	promised queue.FIFO[departure] // in ahead.go
 	tx       traffic
 
 	owner    Owner
@@ -78,8 +79,8 @@ type Port struct {
 
 	far links.Flight // room for the other half of the link that ends here
 
-	stamp    *stamp // in stamp.go; nil for a port that writes no telemetry
-	list     queue  // in queue.go
+	stamp    *stamp  // in stamp.go; nil for a port that writes no telemetry
+	list     waiting // in queue.go
 	pool     *packet.Pool
 	counters QueueCounters
 	losses   *Losses     // nil until a packet has ended here
@@ -166,7 +167,7 @@ func (p *Port) Connect(l *links.Link) {
 // InFlight returns the number of packets in flight on the link.
 func (p *Port) InFlight(now units.Time) int {
 	p.drainDeparted(now)
-	return p.link.InFlight() - p.promised.len()
+	return p.link.InFlight() - p.promised.Len()
 }
 
 // Link returns the link that leaves the port, or nil.
@@ -198,7 +199,7 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 		return p.classes.count(), p.bytes
 	}
 	p.drainDeparted(now)
-	return p.list.packets + p.promised.len(), p.bytes
+	return p.list.packets + p.promised.Len(), p.bytes
 }
 
 // Waiting returns the number of packets in the queue of a priority's class, or in the only
@@ -275,8 +276,9 @@ func (p *Port) drainDeparted(now units.Time) {
 	if p.classes != nil {
 		return // it never computes ahead, so there is nothing to settle
 	}
-	for p.promised.due(now) {
-		p.bytes -= p.promised.pop().size
+	for p.due(now) {
+		p.bytes -= p.promised.First().size
+		p.promised.DropFirst()
 	}
 	for p.list.first != nil && p.freeAt <= now {
 		p.startNext(now)

@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// queue holds packets that wait to be started one by one.
-type queue struct {
+// waiting holds packets that wait to be started one by one.
+type waiting struct {
 	first, last *packet.Packet
 	packets     int
 	timer       sim.Timer // fires at the end of the packet being sent; armed only while others wait
