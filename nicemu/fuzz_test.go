@@ -161,8 +161,8 @@ func (x *exposed) sound() {
 			}
 			urgent++
 		}
-		for q := l.ready.head; q != nil; q = q.behind {
-			if !q.turns || int(q.prio) != prio {
+		for q := range l.ready.All() {
+			if !q.turn.In() || int(q.prio) != prio {
 				x.t.Fatalf("queue pair %d takes turns in lane %d", q.Number(), prio)
 			}
 			turns++
@@ -174,7 +174,7 @@ func (x *exposed) sound() {
 	}
 	for _, q := range d.numbers.all() {
 		urgent -= number(q.urgent)
-		turns -= number(q.turns)
+		turns -= number(q.turn.In())
 		notified -= number(q.notified)
 		if q.engine.State() != q.verbs.State() {
 			x.t.Fatalf("queue pair %d is in %v and in %v", q.Number(), q.engine.State(), q.verbs.State())

@@ -18,37 +18,8 @@ type lane struct {
 	ccMessages cc.Outbox       // of rate controls
 	cnps       queue.FIFO[*QP] // each has one to send
 	urgent     queue.FIFO[*QP] // each has an acknowledgement to send
-	ready      ring
-	fed        units.Bytes // size announced to the port for the first packet; 0 if none
-}
-
-// ring is a round robin of queue pairs.
-type ring struct {
-	head, tail *QP
-}
-
-func (r *ring) push(q *QP) {
-	q.before, q.behind = r.tail, nil
-	if r.tail == nil {
-		r.head = q
-	} else {
-		r.tail.behind = q
-	}
-	r.tail = q
-}
-
-func (r *ring) remove(q *QP) {
-	if q.before == nil {
-		r.head = q.behind
-	} else {
-		q.before.behind = q.behind
-	}
-	if q.behind == nil {
-		r.tail = q.before
-	} else {
-		q.behind.before = q.before
-	}
-	q.before, q.behind = nil, nil
+	ready      queue.List[QP]  // take turns
+	fed        units.Bytes     // size announced to the port for the first packet; 0 if none
 }
 
 // is reports whether *other is q.
@@ -69,9 +40,8 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 		}
 		q.urgent = false
 	}
-	if q.turns && (moved || !ready) {
-		l.ready.remove(q)
-		q.turns = false
+	if moved || !ready {
+		l.ready.Remove(&q.turn)
 	}
 	q.prio, l = prio, &d.lanes[prio]
 	q.ack = ack
@@ -79,9 +49,9 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 		d.lanes[ack].urgent.Push(q)
 		q.urgent = true
 	}
-	if ready && !q.turns {
-		l.ready.push(q)
-		q.turns, q.credit = true, d.quantum
+	if ready && !q.turn.In() {
+		l.ready.Push(&q.turn, q)
+		q.credit = d.quantum
 	}
 	if moved {
 		d.feed(old)
@@ -117,7 +87,7 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 		return cnpFrame(*l.cnps.First())
 	case l.urgent.Len() > 0:
 		return (*l.urgent.First()).answer
-	case l.ready.head != nil:
+	case l.ready.Len() > 0:
 		return d.turn(l).frame
 	}
 	return 0
@@ -127,15 +97,12 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 // SIGCOMM 1995), so that queue pairs have equal shares of bytes whatever their path MTU.
 func (d *Device) turn(l *lane) *QP {
 	for {
-		q := l.ready.head
+		q := l.ready.First()
 		if q.credit >= q.frame {
 			return q
 		}
 		q.credit += d.quantum
-		if q.behind != nil {
-			l.ready.remove(q)
-			l.ready.push(q)
-		}
+		l.ready.Rotate()
 	}
 }
 

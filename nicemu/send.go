@@ -43,7 +43,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		switch {
 		case urgent:
 			q = *l.urgent.First()
-		case l.ready.head != nil:
+		case l.ready.Len() > 0:
 			q = d.turn(l)
 		default:
 			return nil
