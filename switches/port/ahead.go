@@ -39,22 +39,22 @@ func (p *Port) goAhead(now units.Time) {
 // sendAhead launches a packet, to leave now or after the packets before it. It
 // returns false for packets that the link will not carry; they take the ordinary
 // path.
-func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
-	if k.Layer3() > p.link.MTU() {
+func (p *Port) sendAhead(now units.Time, pkt *packet.Packet) bool {
+	if pkt.Layer3() > p.link.MTU() {
 		return false
 	}
-	tx := p.txTime(k)
+	tx := p.txTime(pkt)
 	start := max(now, p.freeAt)
 	if start > now {
-		p.promised.Push(departure{start, k.Size, k})
-		p.bytes += k.Size
+		p.promised.Push(departure{start, pkt.Size, pkt})
+		p.bytes += pkt.Size
 		p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
-		p.counters.area.add(k.Size, start-now)
+		p.counters.area.add(pkt.Size, start-now)
 	}
 	p.freeAt = start + tx
-	p.sent(start, k)
-	k.At = start + tx + p.link.Delay()
-	p.link.LaunchAhead(now, k)
+	p.sent(start, pkt)
+	pkt.At = start + tx + p.link.Delay()
+	p.link.LaunchAhead(now, pkt)
 	return true
 }
 
@@ -77,16 +77,16 @@ func (p *Port) stopAhead(now units.Time) {
 	p.list.first, p.list.last, p.list.packets = nil, nil, n
 	for p.promised.Len() > 0 {
 		d := p.promised.Pop()
-		k := d.packet
+		pkt := d.packet
 		p.tx.packets--
-		p.tx.bytes -= uint64(k.Size)
-		p.trace.remove(d.start, k, k.Fate)
-		if k.Next = nil; p.list.last == nil {
-			p.list.first = k
+		p.tx.bytes -= uint64(pkt.Size)
+		p.trace.remove(d.start, pkt, pkt.Fate)
+		if pkt.Next = nil; p.list.last == nil {
+			p.list.first = pkt
 		} else {
-			p.list.last.Next = k
+			p.list.last.Next = pkt
 		}
-		p.list.last = k
+		p.list.last = pkt
 	}
 	p.list.timer.Arm(p.freeAt)
 }
