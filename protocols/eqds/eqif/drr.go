@@ -2,7 +2,6 @@ package eqif
 
 import (
 	"github.com/weftlab/weft/packet"
-	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -14,19 +13,22 @@ type Turn[O any] struct {
 	Weight int
 	// Size is the frame size of the owner's next packet. The owner keeps it current; it is
 	// above 0 while the Turn waits.
-	Size   units.Bytes
-	credit units.Bytes
-	link   queue.Link[Turn[O]]
+	Size          units.Bytes
+	credit        units.Bytes
+	before, after *Turn[O]
 }
 
 // Waiting reports whether t is in a rotation.
-func (t *Turn[O]) Waiting() bool { return t.link.In() }
+func (t *Turn[O]) Waiting() bool { return t.after != nil }
 
 // Rotation implements deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
 // turns that have a packet that may leave, in bytes on the wire. Create it with NewRotation.
+//
+// It links its turns itself: with a queue.List, whose links lead to their owners, a packet's
+// turn takes 9 ns instead of 6.
 type Rotation[O any] struct {
 	quantum units.Bytes
-	turns   queue.List[Turn[O]]
+	first   *Turn[O] // of a ring; nil if none waits
 }
 
 // NewRotation returns an empty rotation. mtu is the largest frame.
@@ -40,22 +42,43 @@ func (r *Rotation[O]) Enter(t *Turn[O]) {
 		return
 	}
 	t.credit = r.turn(t)
-	r.turns.Push(&t.link, t)
+	if r.first == nil {
+		t.before, t.after = t, t
+		r.first = t
+		return
+	}
+	t.after, t.before = r.first, r.first.before
+	t.before.after, t.after.before = t, t
 }
 
 // Leave removes t, which has nothing more to send, if it is in the rotation.
-func (r *Rotation[O]) Leave(t *Turn[O]) { r.turns.Remove(&t.link) }
+func (r *Rotation[O]) Leave(t *Turn[O]) {
+	if !t.Waiting() {
+		return
+	}
+	switch {
+	case t.after == t:
+		r.first = nil
+	case r.first == t:
+		r.first = t.after
+	}
+	t.before.after, t.after.before = t.after, t.before
+	t.before, t.after = nil, nil
+}
 
 // Head returns the one whose turn it is, or nil if none waits. It stays at the head until Sent,
 // Leave, or until its next packet is longer than what is left of its turn.
 func (r *Rotation[O]) Head() *Turn[O] {
+	if r.first == nil {
+		return nil
+	}
 	for {
-		t := r.turns.First()
-		if t == nil || packet.OnWire(t.Size) <= t.credit {
+		t := r.first
+		if packet.OnWire(t.Size) <= t.credit {
 			return t
 		}
 		t.credit += r.turn(t)
-		r.turns.Rotate()
+		r.first = t.after
 	}
 }
 
@@ -65,4 +88,4 @@ func (r *Rotation[O]) turn(t *Turn[O]) units.Bytes {
 }
 
 // Sent charges the head for a packet whose frame has size bytes.
-func (r *Rotation[O]) Sent(size units.Bytes) { r.turns.First().credit -= packet.OnWire(size) }
+func (r *Rotation[O]) Sent(size units.Bytes) { r.first.credit -= packet.OnWire(size) }
