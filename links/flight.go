@@ -3,8 +3,17 @@ package links
 import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
+
+// arrival is a packet in flight and its arrival time. The time is beside the packet: packets
+// have long left the processor's cache when they arrive, and so only the arriving one is
+// fetched.
+type arrival struct {
+	at     units.Time
+	packet *packet.Packet
+}
 
 // Flight holds the packets in flight on a link. It has a single entry in the event
 // queue however many there are: they arrive in the order in which they were sent,
@@ -12,7 +21,7 @@ import (
 //
 // Its first two cache lines are what a packet needs.
 type Flight struct {
-	order    arrivals // those that arrive in order
+	order    queue.FIFO[arrival] // those that arrive in order
 	timer    sim.Timer
 	arrival  units.Time // of the last packet that was put in order
 	disorder bool       // late holds packets
@@ -31,7 +40,7 @@ type Flight struct {
 	lost     []*packet.Packet // cut, unless the sender recalled some (Inbox.FreeLostPackets)
 }
 
-func (f *Flight) empty() bool { return f.order.len() == 0 && !f.disorder }
+func (f *Flight) empty() bool { return f.order.Len() == 0 && !f.disorder }
 
 // put adds an in-order packet: it never arrives before its predecessor. The packet
 // itself is not touched: it has long left the processor's cache, and its sender may
@@ -39,8 +48,8 @@ func (f *Flight) empty() bool { return f.order.len() == 0 && !f.disorder }
 func (f *Flight) put(at units.Time, p *packet.Packet) {
 	at = max(at, f.arrival)
 	f.arrival = at
-	f.order.push(arrival{at, p})
-	if f.order.len() == 1 && (!f.disorder || at < f.timer.Due()) {
+	f.order.Push(arrival{at, p})
+	if f.order.Len() == 1 && (!f.disorder || at < f.timer.Due()) {
 		f.timer.Arm(at)
 	}
 }
@@ -97,7 +106,7 @@ func (f *Flight) freeLostPackets() {
 // the link has gone down meanwhile, they are the last of the lost packets, because
 // anything sent afterwards comes after this message.
 func (f *Flight) recallLast(n int) {
-	if f.order.len() == 0 {
+	if f.order.Len() == 0 {
 		f.lost = f.lost[:len(f.lost)-n]
 		return
 	}
@@ -110,26 +119,27 @@ func (f *Flight) Fire(now units.Time) {
 		f.deliver(now, f.takeLate())
 		return
 	}
-	p := f.order.pop().packet
-	if f.order.len() == 0 {
+	p := f.order.First().packet
+	f.order.DropFirst()
+	if f.order.Len() == 0 {
 		f.deliver(now, p)
 		return
 	}
-	next := f.order.first()
+	next := *f.order.First()
 	next.packet.Prefetch(f.reads)
 	f.deliver(now, p)
 	// A delivered packet may have brought the link down.
-	if f.order.len() > 0 && f.order.first() == next {
+	if f.order.Len() > 0 && *f.order.First() == next {
 		f.timer.Arm(next.at)
 	}
 }
 
 // Prefetch fetches what Fire needs: the packet and the port at which it arrives.
 func (f *Flight) Prefetch() {
-	if f.order.len() == 0 {
+	if f.order.Len() == 0 {
 		return
 	}
-	f.order.first().packet.Prefetch(f.reads)
+	f.order.First().packet.Prefetch(f.reads)
 	if f.far != nil {
 		f.far.Prefetch()
 	}
@@ -144,15 +154,16 @@ func (f *Flight) deliver(now units.Time, p *packet.Packet) {
 // takeLate removes the next packet when some may overtake.
 func (f *Flight) takeLate() *packet.Packet {
 	var p *packet.Packet
-	if l := f.late.peek(); f.order.len() == 0 || l.At < f.order.first().at {
+	if l := f.late.peek(); f.order.Len() == 0 || l.At < f.order.First().at {
 		p = f.late.pop()
 	} else {
-		p = f.order.pop().packet
+		p = f.order.First().packet
+		f.order.DropFirst()
 	}
 	f.disorder = f.late.len() > 0
 	next := units.Never
-	if f.order.len() > 0 {
-		next = f.order.first().at
+	if f.order.Len() > 0 {
+		next = f.order.First().at
 	}
 	if f.disorder {
 		next = min(next, f.late.peek().At)
@@ -168,10 +179,10 @@ func (f *Flight) takeLate() *packet.Packet {
 func (f *Flight) cut() {
 	f.epoch++
 	order, late := f.order, f.late
-	f.order, f.late, f.arrival, f.disorder = arrivals{}, lateQueue{}, 0, false
+	f.order, f.late, f.arrival, f.disorder = queue.FIFO[arrival]{}, lateQueue{}, 0, false
 	f.timer.Disarm()
-	for order.len() > 0 {
-		a := order.pop()
+	for order.Len() > 0 {
+		a := order.Pop()
 		f.receiveMessage(&message{packet: a.packet, at: a.at, sent: sent{epoch: a.packet.Epoch}})
 	}
 	for _, p := range late.packets {
@@ -181,10 +192,10 @@ func (f *Flight) cut() {
 
 // recall removes the last n in-order packets.
 func (f *Flight) recall(n int) {
-	f.order.drop(n)
+	f.order.DropLast(n)
 	f.arrival = 0
-	if f.order.len() > 0 {
-		f.arrival = f.order.fromEnd(0).at
+	if f.order.Len() > 0 {
+		f.arrival = f.order.Last().at
 	} else if !f.disorder {
 		f.timer.Disarm()
 	}

@@ -130,10 +130,10 @@ func (l *Link) applyCutThrough(tx units.Time, p *packet.Packet) {
 func (l *Link) Crosses() bool { return l.out != nil || l.inbox != nil }
 
 // InFlight returns the number of packets in flight.
-func (l *Link) InFlight() int { return l.flight.order.len() + l.flight.late.len() }
+func (l *Link) InFlight() int { return l.flight.order.Len() + l.flight.late.len() }
 
 // Shrink releases memory that packets in flight do not need. It is called between runs.
-func (l *Link) Shrink() { l.flight.order.shrink() }
+func (l *Link) Shrink() { l.flight.order.Shrink() }
 
 // Counters returns the link's counters.
 func (l *Link) Counters() Counters {

@@ -154,26 +154,27 @@ func (x *exposed) sound() {
 	urgent, turns, notified := 0, 0, 0
 	for prio := range d.lanes {
 		l := &d.lanes[prio]
-		for _, q := range l.urgent.list[l.urgent.head:] {
+		for i := range l.urgent.Len() {
+			q := *l.urgent.At(i)
 			if !q.urgent || int(q.ack) != prio {
 				x.t.Fatalf("queue pair %d is urgent in lane %d", q.Number(), prio)
 			}
 			urgent++
 		}
-		for q := l.ready.head; q != nil; q = q.behind {
-			if !q.turns || int(q.prio) != prio {
+		for q := range l.ready.All() {
+			if !q.turn.In() || int(q.prio) != prio {
 				x.t.Fatalf("queue pair %d takes turns in lane %d", q.Number(), prio)
 			}
 			turns++
 		}
-		notified += len(l.cnps.list) - l.cnps.head
+		notified += l.cnps.Len()
 		if size := d.firstSize(l); size != l.fed {
 			x.t.Fatalf("lane %d has %d bytes to send, the port knows of %d", prio, size, l.fed)
 		}
 	}
 	for _, q := range d.numbers.all() {
 		urgent -= number(q.urgent)
-		turns -= number(q.turns)
+		turns -= number(q.turn.In())
 		notified -= number(q.notified)
 		if q.engine.State() != q.verbs.State() {
 			x.t.Fatalf("queue pair %d is in %v and in %v", q.Number(), q.engine.State(), q.verbs.State())

@@ -1,10 +1,9 @@
 package nicemu
 
 import (
-	"slices"
-
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -15,78 +14,16 @@ import (
 // A queue pair that has something to acknowledge keeps its place in the round robin: otherwise one
 // whose peer sends a lot would never have its turn.
 type lane struct {
-	own        packet.List // of the connection manager, and loopback traffic
-	ccMessages cc.Outbox   // of rate controls
-	cnps       fifo
-	urgent     fifo
-	ready      ring
-	fed        units.Bytes // size announced to the port for the first packet; 0 if none
+	own        packet.List     // of the connection manager, and loopback traffic
+	ccMessages cc.Outbox       // of rate controls
+	cnps       queue.FIFO[*QP] // each has one to send
+	urgent     queue.FIFO[*QP] // each has an acknowledgement to send
+	ready      queue.List[QP]  // take turns
+	fed        units.Bytes     // size announced to the port for the first packet; 0 if none
 }
 
-// ring is a round robin of queue pairs.
-type ring struct {
-	head, tail *QP
-}
-
-func (r *ring) push(q *QP) {
-	q.before, q.behind = r.tail, nil
-	if r.tail == nil {
-		r.head = q
-	} else {
-		r.tail.behind = q
-	}
-	r.tail = q
-}
-
-func (r *ring) remove(q *QP) {
-	if q.before == nil {
-		r.head = q.behind
-	} else {
-		q.before.behind = q.behind
-	}
-	if q.behind == nil {
-		r.tail = q.before
-	} else {
-		q.behind.before = q.before
-	}
-	q.before, q.behind = nil, nil
-}
-
-// fifo is a queue of queue pairs that each have one packet to send.
-type fifo struct {
-	list []*QP
-	head int
-}
-
-func (f *fifo) empty() bool { return f.head == len(f.list) }
-
-func (f *fifo) push(q *QP) {
-	if f.head > len(f.list)/2 || f.empty() {
-		n := copy(f.list, f.list[f.head:])
-		clear(f.list[n:])
-		f.list, f.head = f.list[:n], 0
-	}
-	f.list = append(f.list, q)
-}
-
-func (f *fifo) first() *QP { return f.list[f.head] }
-
-func (f *fifo) pop() *QP {
-	q := f.list[f.head]
-	f.list[f.head] = nil
-	f.head++
-	return q
-}
-
-// drop removes a queue pair.
-func (f *fifo) drop(q *QP) {
-	for i := f.head; i < len(f.list); i++ {
-		if f.list[i] == q {
-			f.list = slices.Delete(f.list, i, i+1)
-			return
-		}
-	}
-}
+// is reports whether *other is q.
+func (q *QP) is(other **QP) bool { return *other == q }
 
 // move puts a queue pair where it belongs: in the urgent queue of the lane of its acknowledgements,
 // in the round robin of the lane of its data, in both or neither. The two are one lane unless
@@ -96,26 +33,25 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	moved := prio != old
 	oldAck, a := q.ack, &d.lanes[q.ack]
 	if q.urgent && (ack != oldAck || !urgent) {
-		if a.urgent.first() == q {
-			a.urgent.pop()
+		if *a.urgent.First() == q {
+			a.urgent.Pop()
 		} else {
-			a.urgent.drop(q)
+			a.urgent.DeleteFunc(q.is)
 		}
 		q.urgent = false
 	}
-	if q.turns && (moved || !ready) {
-		l.ready.remove(q)
-		q.turns = false
+	if moved || !ready {
+		l.ready.Remove(&q.turn)
 	}
 	q.prio, l = prio, &d.lanes[prio]
 	q.ack = ack
 	if urgent && !q.urgent {
-		d.lanes[ack].urgent.push(q)
+		d.lanes[ack].urgent.Push(q)
 		q.urgent = true
 	}
-	if ready && !q.turns {
-		l.ready.push(q)
-		q.turns, q.credit = true, d.quantum
+	if ready && !q.turn.In() {
+		l.ready.Push(&q.turn, q)
+		q.credit = d.quantum
 	}
 	if moved {
 		d.feed(old)
@@ -147,11 +83,11 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 		return l.own.First().Size
 	case l.ccMessages.First() != nil:
 		return l.ccMessages.First().Size
-	case !l.cnps.empty():
-		return cnpFrame(l.cnps.first())
-	case !l.urgent.empty():
-		return l.urgent.first().answer
-	case l.ready.head != nil:
+	case l.cnps.Len() > 0:
+		return cnpFrame(*l.cnps.First())
+	case l.urgent.Len() > 0:
+		return (*l.urgent.First()).answer
+	case l.ready.Len() > 0:
 		return d.turn(l).frame
 	}
 	return 0
@@ -161,15 +97,12 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 // SIGCOMM 1995), so that queue pairs have equal shares of bytes whatever their path MTU.
 func (d *Device) turn(l *lane) *QP {
 	for {
-		q := l.ready.head
+		q := l.ready.First()
 		if q.credit >= q.frame {
 			return q
 		}
 		q.credit += d.quantum
-		if q.behind != nil {
-			l.ready.remove(q)
-			l.ready.push(q)
-		}
+		l.ready.Rotate()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/outage"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 	"github.com/weftlab/weft/wire/telemetry"
@@ -49,29 +50,28 @@ type QP struct {
 	config QPConfig
 
 	// Scheduler state.
-	before, behind *QP   // in the round robin
-	prio, ack      uint8 // lanes of its data and of its acknowledgements
-	static         uint8 // rate of the address vector of the last packet sent (qp.StaticRate)
-	urgent         bool  // it has something to acknowledge
-	turns          bool  // it is in the round robin
-	offer          transport.Offer
-	rest           transport.Offer // the request after an acknowledgement offered in another lane
-	answer         units.Bytes     // length of the acknowledgement's frame
-	frame          units.Bytes     // of the packet that it sends in its turn
-	credit         units.Bytes     // in its turn
-	route          route           // of RC and UC, from RTR on
+	turn      queue.Link[QP] // in the round robin
+	prio, ack uint8          // lanes of its data and of its acknowledgements
+	static    uint8          // rate of the address vector of the last packet sent (qp.StaticRate)
+	urgent    bool           // it has something to acknowledge
+	notified  bool           // a CNP for it waits
+	active    bool           // as last reported to the control
+	echo      bool           // a mark arrived that no acknowledgement has echoed
+	broken    bool           // a completion queue has overrun: fail the queue pair
+	offer     transport.Offer
+	rest      transport.Offer // the request after an acknowledgement offered in another lane
+	answer    units.Bytes     // length of the acknowledgement's frame
+	frame     units.Bytes     // of the packet that it sends in its turn
+	credit    units.Bytes     // in its turn
+	route     route           // of RC and UC, from RTR on
 
 	pace             pace.Pace
 	limiter          *limiter   // nil without a rate limit
 	control          cc.Control // nil while it has none
 	notice           cc.Notification
-	echo             bool             // a mark arrived that no acknowledgement has echoed
 	room             int              // for hops of in-band telemetry, in requests
 	requestTelemetry *telemetry.Stack // from the last request with telemetry; Echo until it is sent back
-	active           bool             // as last reported to the control
 	flow             flowTo           // its name for others, if it has a rate control
-	notified         bool             // a CNP for it waits
-	broken           bool             // a completion queue has overrun: fail the queue pair
 
 	layered Layered // software above it; nil if none
 	twins   *twins  // under a layer, if there are any; else nil
@@ -385,7 +385,7 @@ func (q *QP) withdraw() {
 	q.notified = false
 	d := q.device
 	for prio := range d.lanes {
-		d.lanes[prio].cnps.drop(q)
+		d.lanes[prio].cnps.DeleteFunc(q.is)
 		d.feed(uint8(prio))
 	}
 }
@@ -595,7 +595,7 @@ func (d *Device) rescheduleQP(now units.Time, q *QP) {
 	case transport.Control:
 		// What follows is computed when it has been sent, which is before the next turn in this
 		// lane.
-		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turns
+		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turn.In()
 		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
 		if prio != ack {
 			// Requests do not wait for an acknowledgement in another lane.
@@ -628,7 +628,7 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	at := q.earliest()
 	ready := at <= q.device.earliestPull(now, r.prio)
 	if ready {
-		q.pace.Enter(now, at, q.turns)
+		q.pace.Enter(now, at, q.turn.In())
 	} else {
 		due = min(due, at)
 	}

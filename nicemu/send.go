@@ -34,16 +34,16 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		return l.own.Pop()
 	case l.ccMessages.First() != nil:
 		return l.ccMessages.Pop()
-	case !l.cnps.empty():
-		return d.cnp(l.cnps.pop())
+	case l.cnps.Len() > 0:
+		return d.cnp(l.cnps.Pop())
 	}
 	for {
 		var q *QP
-		urgent := !l.urgent.empty()
+		urgent := l.urgent.Len() > 0
 		switch {
 		case urgent:
-			q = l.urgent.first()
-		case l.ready.head != nil:
+			q = *l.urgent.First()
+		case l.ready.Len() > 0:
 			q = d.turn(l)
 		default:
 			return nil
@@ -156,7 +156,7 @@ func (d *Device) notify(q *QP) {
 	if q.route.loop {
 		prio = loopback
 	}
-	d.lanes[prio].cnps.push(q)
+	d.lanes[prio].cnps.Push(q)
 	d.feed(prio)
 }
 

@@ -257,7 +257,7 @@ func TestAckClass(t *testing.T) {
 	if err := y.Destroy(); err != nil {
 		t.Fatal(err)
 	}
-	if l := &b.lanes[3]; !l.urgent.empty() || l.fed != 0 {
+	if l := &b.lanes[3]; l.urgent.Len() > 0 || l.fed != 0 {
 		t.Errorf("the lane of a queue pair that is destroyed has %v to send", l.fed)
 	}
 	b.soundLanes(t)

@@ -42,28 +42,26 @@ func (d *Device) soundLanes(t rapid.TB) {
 	turns, urgent := map[*QP]bool{}, map[*QP]bool{}
 	for prio := range d.lanes {
 		l := &d.lanes[prio]
-		var last *QP
-		for q := l.ready.head; q != nil; q = q.behind {
-			if q.before != last || int(q.prio) != prio || turns[q] {
+		for q := range l.ready.All() {
+			if int(q.prio) != prio || turns[q] {
 				t.Fatalf("%s: queue pair %d takes turns in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
 			}
-			turns[q], last = true, q
+			turns[q] = true
 		}
-		if l.ready.tail != last {
-			t.Fatalf("%s: those that take turns in lane %d have another tail than last", d.Name(), prio)
-		}
-		for _, q := range l.urgent.list[l.urgent.head:] {
+		for i := range l.urgent.Len() {
+			q := *l.urgent.At(i)
 			if int(q.ack) != prio || urgent[q] {
 				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.ack)
 			}
 			urgent[q] = true
 		}
-		some := !l.own.Empty() || l.ccMessages.Len() > 0 || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
+		some := !l.own.Empty() || l.ccMessages.Len() > 0 || l.cnps.Len() > 0 || l.urgent.Len() > 0 || l.ready.Len() > 0
 		if some != (l.fed > 0) {
 			t.Fatalf("%s: lane %d has something to send: %v; the port was told of %v", d.Name(), prio, some, l.fed)
 		}
 		waiting := map[*QP]bool{}
-		for _, q := range l.cnps.list[l.cnps.head:] {
+		for i := range l.cnps.Len() {
+			q := *l.cnps.At(i)
 			if waiting[q] || !q.notified {
 				t.Fatalf("%s: a CNP for queue pair %d waits twice, or it does not know", d.Name(), q.Number())
 			}
@@ -92,8 +90,8 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 	if q.State() != q.engine.State() {
 		t.Fatalf("%s: queue pair %d is in %v, its engine in %v", name, number, q.State(), q.engine.State())
 	}
-	if q.urgent != urgent || q.turns != turns {
-		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turns)
+	if q.urgent != urgent || q.turn.In() != turns {
+		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turn.In())
 	}
 	offer := q.engine.Offer()
 	if offer != q.offer {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -72,10 +73,10 @@ func TestDCQCN_TwoFlowsConvergeToEqualShares(t *testing.T) {
 		q := portNamed(t, f, "s1:h3")
 		n, _ := pauseTotals(f)
 		t.Logf("%s: the link is full after %v, shares are even after %v, then Jain %.4f; queue mean %.0f KB, max %.0f KB; Gb/s of each by ms:%s",
-			c.preset, full, even, jain(first, second), q.QueueMean/1e3, float64(q.QueueMax)/1e3, log.String())
-		if full == 0 || full > c.full || even > c.even || jain(first, second) < c.fairness {
+			c.preset, full, even, fairness.Jain(first, second), q.QueueMean/1e3, float64(q.QueueMax)/1e3, log.String())
+		if full == 0 || full > c.full || even > c.even || fairness.Jain(first, second) < c.fairness {
 			t.Errorf("%s: the link is full after %v, want %v; even shares after %v, want %v; Jain %.4f, want %.4f",
-				c.preset, full, c.full, even, c.even, jain(first, second), c.fairness)
+				c.preset, full, c.full, even, c.even, fairness.Jain(first, second), c.fairness)
 		}
 		// The first burst: two senders at the line rate until the first cuts.
 		if q.QueueMax > units.MB || q.QueueMean > 100e3 || n > 0 || f.Accounts().Dropped > 0 {
@@ -108,9 +109,9 @@ func TestDCQCN_FlowsThatComeAndGoShareEqually(t *testing.T) {
 			rates = append(rates, g[fmt.Sprintf("h%d-h5", j+1)])
 			sum += rates[j]
 		}
-		t.Logf("%d flows: %.2f Gb/s of %.2f, Jain %.4f", n, rates, lineGoodput, jain(rates...))
-		if sum < 0.96*lineGoodput || jain(rates...) < 0.97 {
-			t.Errorf("%d flows: %.2f Gb/s of %.2f, Jain %.4f", n, rates, lineGoodput, jain(rates...))
+		t.Logf("%d flows: %.2f Gb/s of %.2f, Jain %.4f", n, rates, lineGoodput, fairness.Jain(rates...))
+		if sum < 0.96*lineGoodput || fairness.Jain(rates...) < 0.97 {
+			t.Errorf("%d flows: %.2f Gb/s of %.2f, Jain %.4f", n, rates, lineGoodput, fairness.Jain(rates...))
 		}
 	}
 }
@@ -149,9 +150,9 @@ func TestDCQCN_IncastsEndUpWithShortQueues(t *testing.T) {
 			sum += rates[i]
 		}
 		n, _ := pauseTotals(f)
-		t.Logf("%d senders: %.2f Gb/s of %.2f, Jain %.4f; queue mean %.0f KB, p99 %.0f KB", k, sum, lineGoodput, jain(rates...), mean, queues[len(queues)*99/100])
-		if sum < 0.95*lineGoodput || jain(rates...) < 0.95 || mean < 10 || mean > 110 || queues[len(queues)*99/100] > 300 || n > 0 || f.Accounts().Dropped > 0 {
-			t.Errorf("%d senders: %.2f Gb/s, Jain %.4f, queue mean %.0f KB, %d pauses, %d drops", k, sum, jain(rates...), mean, n, f.Accounts().Dropped)
+		t.Logf("%d senders: %.2f Gb/s of %.2f, Jain %.4f; queue mean %.0f KB, p99 %.0f KB", k, sum, lineGoodput, fairness.Jain(rates...), mean, queues[len(queues)*99/100])
+		if sum < 0.95*lineGoodput || fairness.Jain(rates...) < 0.95 || mean < 10 || mean > 110 || queues[len(queues)*99/100] > 300 || n > 0 || f.Accounts().Dropped > 0 {
+			t.Errorf("%d senders: %.2f Gb/s, Jain %.4f, queue mean %.0f KB, %d pauses, %d drops", k, sum, fairness.Jain(rates...), mean, n, f.Accounts().Dropped)
 		}
 	}
 }
@@ -185,7 +186,7 @@ func TestPFC_IsUnfairAndDCQCNIsNot(t *testing.T) {
 	var least, most float64 = math.Inf(1), 0
 	for _, seed := range paperSeeds(6) {
 		g, n := runPaperLab(t, "fig3.yaml", seed, 20*ms, 30*ms)
-		far, fair := []float64{g["H1"], g["H2"], g["H3"]}, jain(g["H1"], g["H2"], g["H3"], g["H4"])
+		far, fair := []float64{g["H1"], g["H2"], g["H3"]}, fairness.Jain(g["H1"], g["H2"], g["H3"], g["H4"])
 		t.Logf("PFC, seed %d: %.1f and %.1f Gb/s, Jain %.3f", seed, far, g["H4"], fair)
 		if slices.Max(far) > 1.02*g["H4"] || fair > 0.92 || n == 0 {
 			t.Errorf("PFC, seed %d: H1 to H3 have %.1f and H4 %.1f Gb/s, Jain %.3f, %d pauses", seed, far, g["H4"], fair, n)
@@ -199,9 +200,9 @@ func TestPFC_IsUnfairAndDCQCNIsNot(t *testing.T) {
 	for _, seed := range paperSeeds(2) {
 		g, n := runPaperLab(t, "fig8.yaml", seed, 30*ms, 50*ms)
 		all := []float64{g["H1"], g["H2"], g["H3"], g["H4"]}
-		t.Logf("DCQCN, seed %d: %.1f Gb/s, Jain %.3f", seed, all, jain(all...))
-		if jain(all...) < 0.97 || all[0]+all[1]+all[2]+all[3] < 0.95*lineGoodput || n > 0 {
-			t.Errorf("DCQCN, seed %d: %.1f Gb/s, Jain %.3f, %d pauses", seed, all, jain(all...), n)
+		t.Logf("DCQCN, seed %d: %.1f Gb/s, Jain %.3f", seed, all, fairness.Jain(all...))
+		if fairness.Jain(all...) < 0.97 || all[0]+all[1]+all[2]+all[3] < 0.95*lineGoodput || n > 0 {
+			t.Errorf("DCQCN, seed %d: %.1f Gb/s, Jain %.3f, %d pauses", seed, all, fairness.Jain(all...), n)
 		}
 	}
 }

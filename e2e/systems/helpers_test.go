@@ -91,16 +91,6 @@ func goodputs(t testing.TB, f *fabric.Fabric, until units.Time) map[string]float
 	return got
 }
 
-// jain returns Jain's fairness index.
-func jain(x ...float64) float64 {
-	var sum, squares float64
-	for _, v := range x {
-		sum += v
-		squares += v * v
-	}
-	return sum * sum / squares / float64(len(x))
-}
-
 // pauseTotals counts the pause frames that all ports received, and the time for
 // which they paused a class.
 func pauseTotals(f *fabric.Fabric) (n uint64, paused units.Time) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -51,7 +52,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 			t.Errorf("%+v", x)
 		}
 	}
-	r.fair, r.goodput = jain(rates...), 8*80e6/1e9/(r.last/1e3)
+	r.fair, r.goodput = fairness.Jain(rates...), 8*80e6/1e9/(r.last/1e3)
 	t.Logf("%s %v: %+v", file, changes, r)
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -116,9 +117,9 @@ workload:
 				total += rates[i]
 			}
 			queue, used := float64(sum/samples), total/payload/40
-			t.Logf("queue %.0f bytes, %.4f of the link, Jain's index %.5f", queue, used, jain(rates...))
-			if math.Abs(queue/150e3-1) > 0.05 || used < 0.98 || jain(rates...) < 0.999 {
-				t.Errorf("queue %.0f bytes, want 150000; %.4f of the link; Jain's index %.5f", queue, used, jain(rates...))
+			t.Logf("queue %.0f bytes, %.4f of the link, Jain's index %.5f", queue, used, fairness.Jain(rates...))
+			if math.Abs(queue/150e3-1) > 0.05 || used < 0.98 || fairness.Jain(rates...) < 0.999 {
+				t.Errorf("queue %.0f bytes, want 150000; %.4f of the link; Jain's index %.5f", queue, used, fairness.Jain(rates...))
 			}
 			if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
 				t.Errorf("%+v", a)

@@ -9,6 +9,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -23,12 +24,13 @@ func TestRoGUEOverUC_SendersShareALink(t *testing.T) {
 		}
 		f := underRoGUE(t, 4, "layer: rogue", "", workload)
 		runTo(t, f, 100*ms)
-		var sum, squares float64
+		var sum float64
+		var received []float64
 		for _, r := range f.Transfers() {
 			x := float64(r.Received)
-			sum, squares = sum+x, squares+x*x
+			sum, received = sum+x, append(received, x)
 		}
-		share, jain := sum*8/100e-3/10e9, sum*sum/4/squares
+		share, jain := sum*8/100e-3/10e9, fairness.Jain(received...)
 		w := layerOf(t, f, "h1").Done()
 		t.Logf("%s}: %.3f of the line, Jain's index %.3f, %+v", verb, share, jain, w)
 		if share < 0.75 || jain < 0.8 {

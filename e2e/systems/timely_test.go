@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -45,7 +46,7 @@ func TestTIMELY_TwoFlowsShareAtTheExpectedRTT(t *testing.T) {
 		q := portNamed(t, f, "s1:h3")
 		n, _ := pauseTotals(f)
 		t.Logf("%s: %.2f and %.2f Gb/s of %.2f; queue mean %.1f KB, max %.1f KB", c.preset, g["first"], g["second"], line, q.QueueMean/1e3, float64(q.QueueMax)/1e3)
-		if sum := g["first"] + g["second"]; sum < c.full*line || jain(g["first"], g["second"]) < c.fairness {
+		if sum := g["first"] + g["second"]; sum < c.full*line || fairness.Jain(g["first"], g["second"]) < c.fairness {
 			t.Errorf("%s: %.2f and %.2f Gb/s of %.2f", c.preset, g["first"], g["second"], line)
 		}
 		if n > 0 || f.Accounts().Dropped > 0 {

@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/weftlab/weft/sim/fairness"
 )
 
 // Statistic reduces a list of numbers to one.
@@ -91,10 +93,5 @@ func deviation(x []float64) float64 {
 }
 
 func jain(x []float64) float64 {
-	squares := floats.Dot(x, x)
-	if squares == 0 {
-		return Unknown
-	}
-	sum := floats.Sum(x)
-	return sum * sum / (float64(len(x)) * squares)
+	return fairness.JainOf(len(x), floats.Sum(x), floats.Dot(x, x)) // NaN is Unknown
 }

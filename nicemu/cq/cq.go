@@ -50,7 +50,7 @@ const (
 
 // CQ is a completion queue. Make it with New.
 type CQ struct {
-	ring        []Completion // grows up to depth
+	ring        []Completion // grows up to depth, which need not be a power of two; polled in bulk
 	head, count int
 	depth       int
 	armed       armed

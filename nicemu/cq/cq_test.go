@@ -225,8 +225,8 @@ func TestChannelDoesNotGrow(t *testing.T) {
 			ch.Get()
 		}
 	}
-	if ch.Len() != 3 || cap(ch.events) > 16 {
-		t.Errorf("%d events in room for %d", ch.Len(), cap(ch.events))
+	if ch.Len() != 3 || ch.events.Cap() > 16 {
+		t.Errorf("%d events in room for %d", ch.Len(), ch.events.Cap())
 	}
 }
 

@@ -1,6 +1,9 @@
 package cq
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"github.com/weftlab/weft/sim/queue"
+	"github.com/weftlab/weft/sim/units"
+)
 
 // Latency is the time that entries take from the NIC to the program. The zero Latency means no
 // delay, and costs nothing. Entries do not overtake each other.
@@ -22,10 +25,8 @@ func (l Latency) Of(c *Completion) units.Time {
 // pipe holds the entries under way to the program. A nil pipe takes no time.
 type pipe struct {
 	Latency
-	queue []underWay // in order; the first head of them have arrived
-	head  int
-
-	arriving bool // the pushed entry has arrived
+	queue    queue.FIFO[underWay] // in order
+	arriving bool                 // the pushed entry has arrived
 }
 
 // underWay is an entry and its arrival time.
@@ -49,42 +50,29 @@ func (q *CQ) Coming() int {
 	if q.pipe == nil {
 		return 0
 	}
-	return len(q.pipe.queue) - q.pipe.head
+	return q.pipe.queue.Len()
 }
 
 // push schedules the arrival of an entry.
 func (p *pipe) push(now units.Time, c Completion, solicited bool) {
 	at := now + p.Of(&c)
-	if n := len(p.queue); n > p.head {
-		at = max(at, p.queue[n-1].at)
+	if p.queue.Len() > 0 {
+		at = max(at, p.queue.Last().at)
 	}
-	if len(p.queue) == cap(p.queue) && 2*p.head >= len(p.queue) {
-		p.queue = p.queue[:copy(p.queue, p.queue[p.head:])]
-		p.head = 0
-	}
-	p.queue = append(p.queue, underWay{at, c, solicited})
+	p.queue.Push(underWay{at, c, solicited})
 }
 
 // next returns when the oldest entry arrives; units.Never if there is none.
 func (p *pipe) next() units.Time {
-	if p == nil || p.head == len(p.queue) {
+	if p == nil || p.queue.Len() == 0 {
 		return units.Never
 	}
-	return p.queue[p.head].at
-}
-
-// pop takes the oldest entry.
-func (p *pipe) pop() underWay {
-	u := p.queue[p.head]
-	if p.head++; p.head == len(p.queue) {
-		p.clear()
-	}
-	return u
+	return p.queue.First().at
 }
 
 func (p *pipe) clear() {
 	if p != nil {
-		p.queue, p.head = p.queue[:0], 0
+		p.queue.Clear()
 	}
 }
 
@@ -93,21 +81,13 @@ func (p *pipe) discard(qp uint32) int {
 	if p == nil {
 		return 0
 	}
-	kept := p.queue[:0]
-	for _, u := range p.queue[p.head:] {
-		if u.entry.QP != qp {
-			kept = append(kept, u)
-		}
-	}
-	gone := len(p.queue) - p.head - len(kept)
-	p.queue, p.head = kept, 0
-	return gone
+	return p.queue.DeleteFunc(func(u *underWay) bool { return u.entry.QP == qp })
 }
 
 // arrive adds the entries that have arrived by now.
 func (q *CQ) arrive(now units.Time) {
 	for q.pipe.next() <= now {
-		u := q.pipe.pop()
+		u := q.pipe.queue.Pop()
 		q.Deliver(u.at, u.entry, u.solicited)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -108,24 +109,19 @@ type Channel struct {
 	// descriptor has become readable.
 	Notify func()
 
-	events []*CQ
-	head   int
+	events queue.FIFO[*CQ]
 	queues int // made with it and not destroyed
 }
 
 // Len returns the number of waiting events.
-func (c *Channel) Len() int { return len(c.events) - c.head }
+func (c *Channel) Len() int { return c.events.Len() }
 
 // Get takes the oldest event and returns its queue. The event must be acknowledged.
 func (c *Channel) Get() (*CQ, bool) {
 	if c.Len() == 0 {
 		return nil, false
 	}
-	q := c.events[c.head]
-	c.events[c.head] = nil
-	if c.head++; c.head == len(c.events) {
-		c.events, c.head = c.events[:0], 0
-	}
+	q := c.events.Pop()
 	q.pending--
 	q.unacked++
 	return q, true
@@ -149,12 +145,7 @@ func (c *Channel) Destroy() error {
 }
 
 func (c *Channel) put(q *CQ) {
-	if len(c.events) == cap(c.events) && 2*c.head >= len(c.events) {
-		n := copy(c.events, c.events[c.head:])
-		clear(c.events[n:])
-		c.events, c.head = c.events[:n], 0
-	}
-	c.events = append(c.events, q)
+	c.events.Push(q)
 	q.pending++
 	if c.Len() == 1 && c.Notify != nil {
 		c.Notify()
@@ -167,12 +158,6 @@ func (c *Channel) forget(q *CQ) {
 	if q.pending == 0 {
 		return
 	}
-	kept := c.events[:0]
-	for _, e := range c.events[c.head:] {
-		if e != q {
-			kept = append(kept, e)
-		}
-	}
-	clear(c.events[len(kept):])
-	c.events, c.head, q.pending = kept, 0, 0
+	c.events.DeleteFunc(func(e **CQ) bool { return *e == q })
+	q.pending = 0
 }

@@ -43,7 +43,8 @@ type SRQ struct {
 	attr   SRQAttr
 	users  int // queue pairs
 
-	slots       []srqSlot // grow up to MaxWR
+	// One ring in two slices, so that elements need no slice of each slot.
+	slots       []srqSlot // grow up to MaxWR, which need not be a power of two
 	elements    []memory.SGE
 	head, count int
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -28,7 +29,7 @@ type failover struct {
 	futile   int    // since the last completion
 	sent     uint32 // messages that have taken a receive of the peer's and completed
 	came     uint32 // messages that have taken a receive here
-	receives fifo[nicemu.RecvWR]
+	receives queue.FIFO[nicemu.RecvWR]
 	answers  units.Rate // rate at which the peer lets this side answer READs; 0 means no limit
 	psn      uint32     // of the first packet that this side sends on the next queue pair
 	peer     rogue.Message
@@ -51,16 +52,16 @@ const maxFutile = 7
 func (f *failover) received(p *pair, c nicemu.Completion) bool {
 	if c.Status == cq.Success {
 		f.came++
-		if f.receives.len() > 0 {
-			f.receives.pop()
+		if f.receives.Len() > 0 {
+			f.receives.Pop()
 		}
 		return false
 	}
-	if c.Status == cq.WRFlushErr && !p.dying && p.raw.State() != qp.Err && f.receives.len() > 0 {
+	if c.Status == cq.WRFlushErr && !p.dying && p.raw.State() != qp.Err && f.receives.Len() > 0 {
 		return true
 	}
-	if f.receives.len() > 0 {
-		f.receives.pop()
+	if f.receives.Len() > 0 {
+		f.receives.Pop()
 	}
 	return false
 }
@@ -78,8 +79,8 @@ func (f *failover) over(p *pair) {
 // posted to it.
 func (p *pair) flushReceives() {
 	f := &p.failover
-	for f.receives.len() > 0 {
-		r := f.receives.pop()
+	for f.receives.Len() > 0 {
+		r := f.receives.Pop()
 		p.raw.CompleteReceive(nicemu.Completion{ID: r.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: p.raw.Number(), Timestamp: p.layer.device.Now()}, false)
 	}
 }
@@ -105,8 +106,8 @@ func (f *failover) begin(p *pair) bool {
 	if !p.layer.config.Failover || p.raw.Type() != nicemu.RC || p.raw.Aliased() || !p.layer.knows(to) || f.futile >= maxFutile {
 		return false
 	}
-	for i := range p.verbs.len() {
-		if wr := &p.verbs.at(i).request.wr; atomic(wr) || wr.Op >= nicemu.OpBindWindow {
+	for i := range p.verbs.Len() {
+		if wr := &p.verbs.At(i).request.wr; atomic(wr) || wr.Op >= nicemu.OpBindWindow {
 			return false // it may have been done
 		}
 	}
@@ -161,8 +162,8 @@ func (p *pair) resyncDue(now units.Time) {
 func (p *pair) giveUp() {
 	p.failover.stage = steady
 	c := nicemu.Completion{Status: cq.RetryExcErr, Timestamp: p.layer.device.Now()}
-	if p.verbs.len() > 0 {
-		v := p.verbs.pop()
+	if p.verbs.Len() > 0 {
+		v := p.verbs.Pop()
 		p.first++
 		p.fail(&v, &c)
 		return
@@ -246,8 +247,8 @@ func (p *pair) change() {
 	p.live = next
 	f.stage = told
 	f.count++
-	for i := range f.receives.len() {
-		_ = p.live.PostRecv(f.receives.at(i)) // it has as much room as the other queue pair
+	for i := range f.receives.Len() {
+		_ = p.live.PostRecv(f.receives.At(i)) // it has as much room as the other queue pair
 	}
 }
 
@@ -273,7 +274,7 @@ func (p *pair) resume() {
 func (f *flow) restart() {
 	f.window.Restart()
 	f.meter.Forget()
-	f.batches.clear()
+	f.batches = queue.FIFO[batch]{}
 	f.open, f.inFlight, f.posted, f.hold = batch{}, 0, 0, 0
 	f.probing, f.waited, f.anchor = false, false, false
 }
@@ -282,20 +283,20 @@ func (f *flow) restart() {
 // that take a receive, and so all before them, except for the data of READs.
 func (p *pair) replay(have int) {
 	done := 0 // verbs that the peer has received
-	for i := 0; i < p.verbs.len() && have > 0; i++ {
-		if v := p.verbs.at(i); v.last && consumes(&v.request.wr) {
+	for i := 0; i < p.verbs.Len() && have > 0; i++ {
+		if v := p.verbs.At(i); v.last && consumes(&v.request.wr) {
 			have--
 			done = i + 1
 		}
 	}
 	now := p.layer.device.Now()
-	for done > 0 && p.verbs.at(0).dir == out {
+	for done > 0 && p.verbs.First().dir == out {
 		p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
 		done--
 	}
 	p.silent = 0
-	for i := range p.verbs.len() {
-		v := p.verbs.at(i)
+	for i := range p.verbs.Len() {
+		v := p.verbs.At(i)
 		if i < done && v.dir == out { // nothing to do, but a completion must come in its turn
 			p.wr = nicemu.SendWR{Op: nicemu.OpWrite}
 		} else {
@@ -306,7 +307,7 @@ func (p *pair) replay(have int) {
 		}
 		p.wr.ID = p.first + uint64(i)
 		p.wr.Flags &^= nicemu.Signaled
-		if v.signaled || i == p.verbs.len()-1 {
+		if v.signaled || i == p.verbs.Len()-1 {
 			if !v.signaled {
 				v.signaled, v.closes = true, true
 				p.signals++

@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -20,14 +21,14 @@ type pair struct {
 	slots int        // work requests that the program may have outstanding
 	task  *nicemu.Task
 
-	heard    []nicemu.Completion // of the send queue, not yet handled
-	requests fifo[*request]      // not completed, in order
-	sending  int                 // index of the first that is not wholly posted
+	heard    []nicemu.Completion  // of the send queue, not yet handled
+	requests queue.FIFO[*request] // not completed, in order
+	sending  int                  // index of the first that is not wholly posted
 	free     []*request
-	verbs    fifo[verb] // posted and not completed, in order
-	first    uint64     // number of the oldest of these
-	silent   int        // posted since the last signaled one
-	signals  int        // of verbs, signaled
+	verbs    queue.FIFO[verb] // posted and not completed, in order
+	first    uint64           // number of the oldest of these
+	silent   int              // posted since the last signaled one
+	signals  int              // of verbs, signaled
 	wr       nicemu.SendWR
 	list     []nicemu.SGE
 
@@ -57,7 +58,7 @@ func (p *pair) PostSend(wr *nicemu.SendWR) error {
 	if err := p.check(wr, state); err != nil {
 		return err
 	}
-	if p.requests.len() >= p.slots {
+	if p.requests.Len() >= p.slots {
 		return transport.ErrQueueFull
 	}
 	r := &request{}
@@ -66,7 +67,7 @@ func (p *pair) PostSend(wr *nicemu.SendWR) error {
 		p.free = p.free[:n-1]
 	}
 	r.copyOf(wr)
-	p.requests.push(r)
+	p.requests.Push(r)
 	if state == qp.Err || state == qp.SQE {
 		p.flush()
 		return nil
@@ -95,18 +96,18 @@ func (p *pair) PostRecv(wr *nicemu.RecvWR) error {
 	}
 	f := &p.failover
 	if p.live.QP != p.raw.QP && p.raw.State() == qp.Err {
-		f.receives.push(nicemu.RecvWR{ID: wr.ID})
+		f.receives.Push(nicemu.RecvWR{ID: wr.ID})
 		p.flushReceives()
 		return nil
 	}
 	if f.stage != steady && p.raw.State() != qp.Err { // it is posted to the next one
-		if f.receives.len() >= p.raw.Config().Cap.MaxRecvWR {
+		if f.receives.Len() >= p.raw.Config().Cap.MaxRecvWR {
 			return transport.ErrQueueFull
 		}
 	} else if err := p.live.PostRecv(wr); err != nil {
 		return err
 	}
-	f.receives.push(nicemu.RecvWR{ID: wr.ID, SGL: slices.Clone(wr.SGL)})
+	f.receives.Push(nicemu.RecvWR{ID: wr.ID, SGL: slices.Clone(wr.SGL)})
 	return nil
 }
 
@@ -153,7 +154,7 @@ func (p *pair) Moved(from, to nicemu.State) {
 		if p.uc != nil {
 			p.uc.stop()
 		}
-		if p.verbs.len() == 0 {
+		if p.verbs.Len() == 0 {
 			p.flush()
 		}
 	case to == qp.RTS:
@@ -200,8 +201,8 @@ func (p *pair) Renew() {
 
 // reset clears all state.
 func (p *pair) reset() {
-	for p.requests.len() > 0 {
-		p.forget(p.requests.pop())
+	for p.requests.Len() > 0 {
+		p.forget(p.requests.Pop())
 	}
 	p.heard = p.heard[:0]
 	p.dropVerbs()
@@ -221,8 +222,8 @@ func (p *pair) reset() {
 
 // dropVerbs forgets the verbs posted to the NIC.
 func (p *pair) dropVerbs() {
-	p.first += uint64(p.verbs.len())
-	p.verbs.clear()
+	p.first += uint64(p.verbs.Len())
+	p.verbs = queue.FIFO[verb]{}
 	p.silent, p.signals = 0, 0
 }
 
@@ -255,7 +256,7 @@ func (p *pair) chosen() uint8 {
 }
 
 // Busy implements nicemu.Layered.
-func (p *pair) Busy() bool { return p.requests.len() > 0 }
+func (p *pair) Busy() bool { return p.requests.Len() > 0 }
 
 // Allows implements nicemu.Layered.
 func (p *pair) Allows() (units.Rate, units.Bytes) {
@@ -291,7 +292,7 @@ func (p *pair) wake(now units.Time) {
 		if p.raw.State() != qp.Err && p.raw.HardState() == qp.Err {
 			p.fail(nil, nil) // a receive has failed
 		}
-	} else if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.len() == 0 {
+	} else if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.Len() == 0 {
 		p.fail(nil, nil) // a receive has failed, or an answer
 	}
 	p.pump()
@@ -313,7 +314,7 @@ func (p *pair) weigh() {
 // completed handles a completion of the send queue.
 func (p *pair) completed(c *nicemu.Completion) {
 	p.layer.work.Signals++
-	if p.failover.stage != steady || c.QP != p.live.Number() || c.ID < p.first || c.ID >= p.first+uint64(p.verbs.len()) {
+	if p.failover.stage != steady || c.QP != p.live.Number() || c.ID < p.first || c.ID >= p.first+uint64(p.verbs.Len()) {
 		return // of a verb that was given up
 	}
 	for p.first < c.ID {
@@ -330,7 +331,7 @@ func (p *pair) completed(c *nicemu.Completion) {
 
 // pop completes the oldest verb; told means that the completion is its own.
 func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
-	v := p.verbs.pop()
+	v := p.verbs.Pop()
 	p.first++
 	if v.signaled {
 		p.signals--
@@ -357,7 +358,7 @@ func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 
 // finish completes the oldest request.
 func (p *pair) finish(s cq.Status, c *nicemu.Completion) {
-	r := p.requests.pop()
+	r := p.requests.Pop()
 	p.sending = max(0, p.sending-1)
 	w := &p.layer.work
 	w.Requests++
@@ -379,7 +380,7 @@ func (p *pair) forget(r *request) { p.free = append(p.free, r) }
 func (p *pair) fail(v *verb, c *nicemu.Completion) {
 	p.dying = true
 	p.failover.over(p)
-	if v != nil && p.requests.len() > 0 {
+	if v != nil && p.requests.Len() > 0 {
 		p.finish(c.Status, c)
 	}
 	if p.uc != nil {
@@ -414,7 +415,7 @@ func (p *pair) failUnreliable(v *verb) {
 func (p *pair) flush() {
 	p.dropVerbs()
 	now := p.layer.device.Now()
-	for p.requests.len() > 0 {
+	for p.requests.Len() > 0 {
 		p.finish(cq.WRFlushErr, &nicemu.Completion{Timestamp: now})
 	}
 	p.sending = 0

@@ -123,37 +123,3 @@ func (r *request) part(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, las
 	}
 	return list
 }
-
-// fifo is a queue.
-type fifo[T any] struct {
-	list []T
-	head int
-}
-
-func (f *fifo[T]) len() int { return len(f.list) - f.head }
-
-func (f *fifo[T]) at(i int) *T { return &f.list[f.head+i] }
-
-func (f *fifo[T]) push(x T) {
-	if f.head > 0 && len(f.list) == cap(f.list) {
-		n := copy(f.list, f.list[f.head:])
-		clear(f.list[n:])
-		f.list, f.head = f.list[:n], 0
-	}
-	f.list = append(f.list, x)
-}
-
-func (f *fifo[T]) pop() T {
-	x := f.list[f.head]
-	var zero T
-	f.list[f.head] = zero
-	if f.head++; f.head == len(f.list) {
-		f.list, f.head = f.list[:0], 0
-	}
-	return x
-}
-
-func (f *fifo[T]) clear() {
-	clear(f.list)
-	f.list, f.head = f.list[:0], 0
-}

@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -14,12 +15,12 @@ type flow struct {
 	window   *rogue.Window
 	meter    rogue.Meter
 	mtu      units.Bytes
-	frame    units.Bytes // of mtu on the wire
-	batches  fifo[batch] // closed, not completed
-	open     batch       // being posted; no bytes if there is none
-	inFlight units.Bytes // posted, not completed; payload
-	posted   units.Bytes // ever; payload
-	hold     units.Bytes // batches that began before this position are not sampled
+	frame    units.Bytes       // of mtu on the wire
+	batches  queue.FIFO[batch] // closed, not completed
+	open     batch             // being posted; no bytes if there is none
+	inFlight units.Bytes       // posted, not completed; payload
+	posted   units.Bytes       // ever; payload
+	hold     units.Bytes       // batches that began before this position are not sampled
 	by       feedback
 	probing  bool // over UC: nothing is posted until an echo comes
 	waited   bool // behind other pairs in the NIC; its RTTs still contain that (anchor)
@@ -96,11 +97,11 @@ func (f *flow) unit() units.Bytes {
 // admits reports whether n bytes more may be posted (§3.1). SENDs longer than a batch are limited
 // by bytes, not by number, which would allow as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
-	queued := f.batches.len() < f.config.Queued && f.inFlight < units.Bytes(f.config.Queued)*f.config.Segment
+	queued := f.batches.Len() < f.config.Queued && f.inFlight < units.Bytes(f.config.Queued)*f.config.Segment
 	switch {
 	case f.by == unheard:
 		return f.inFlight == 0 || queued
-	case f.probing, f.batches.len() >= rogue.EchoBatches/4:
+	case f.probing, f.batches.Len() >= rogue.EchoBatches/4:
 		return false
 	case f.anchor:
 		return f.inFlight == 0
@@ -116,8 +117,8 @@ func (p *pair) pump() {
 	if s := p.raw.State(); s != qp.RTS && s != qp.SQD {
 		return
 	}
-	for p.sending < p.requests.len() && p.verbs.len() < p.slots+slack {
-		r := *p.requests.at(p.sending)
+	for p.sending < p.requests.Len() && p.verbs.Len() < p.slots+slack {
+		r := *p.requests.At(p.sending)
 		if p.uc != nil && p.flow[out] != nil && !p.uc.turn(r) {
 			return
 		}
@@ -154,7 +155,7 @@ func (p *pair) postPart(r *request) bool {
 // awaits reports whether something is outstanding that will let more be posted.
 func (p *pair) awaits(f *flow) bool {
 	if f.by == byEchoes {
-		return f.batches.len() > 0
+		return f.batches.Len() > 0
 	}
 	return p.signals > 0
 }
@@ -175,7 +176,7 @@ func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, close
 // postVerb posts a verb, which is in p.wr.
 func (p *pair) postVerb(v *verb) bool {
 	now := p.layer.device.Now()
-	p.wr.ID = p.first + uint64(p.verbs.len())
+	p.wr.ID = p.first + uint64(p.verbs.Len())
 	p.wr.Flags &^= nicemu.Signaled
 	if v.signaled {
 		p.wr.Flags |= nicemu.Signaled
@@ -188,7 +189,7 @@ func (p *pair) postVerb(v *verb) bool {
 		v.wire = int64(f.wire(&p.wr, units.Bytes(v.n)))
 		f.recordPost(p, now, v)
 	}
-	p.verbs.push(*v)
+	p.verbs.Push(*v)
 	p.layer.work.Verbs++
 	if p.silent++; v.signaled {
 		p.silent = 0
@@ -223,7 +224,7 @@ func (f *flow) recordPost(p *pair, now units.Time, v *verb) {
 	f.posted += units.Bytes(v.n)
 	if v.closes {
 		b.number = v.batch
-		f.batches.push(*b)
+		f.batches.Push(*b)
 		*b = batch{}
 	}
 }
@@ -231,10 +232,10 @@ func (f *flow) recordPost(p *pair, now units.Time, v *verb) {
 // done records a verb's completion; told means that its own signal arrived, at time at.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.inFlight -= units.Bytes(v.n)
-	if !v.closes || f.batches.len() == 0 {
+	if !v.closes || f.batches.Len() == 0 {
 		return
 	}
-	b := f.batches.pop()
+	b := f.batches.Pop()
 	if !told || b.slow || f.by == unheard {
 		f.meter.Skip(at, b.wire)
 		return

@@ -173,7 +173,7 @@ func (u *unreliable) join() bool {
 	p := u.pair
 	if p.live.QP != p.raw.QP {
 		now := p.layer.device.Now()
-		for p.verbs.len() > 0 {
+		for p.verbs.Len() > 0 {
 			p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
 		}
 		p.live = p.raw
@@ -256,7 +256,7 @@ func (u *unreliable) turn(r *request) bool {
 	if by == f.by && next.QP == p.live.QP {
 		return true
 	}
-	if p.verbs.len() > 0 {
+	if p.verbs.Len() > 0 {
 		return false
 	}
 	if by != f.by {
@@ -283,8 +283,8 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 	if !v.closes {
 		return
 	}
-	for i := range f.batches.len() {
-		b := f.batches.at(i)
+	for i := range f.batches.Len() {
+		b := f.batches.At(i)
 		if b.number != v.batch {
 			continue
 		}
@@ -307,18 +307,18 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 	p := u.pair
 	f := p.flow[out]
-	if f == nil || f.by != byEchoes || f.batches.len() == 0 {
+	if f == nil || f.by != byEchoes || f.batches.Len() == 0 {
 		return
 	}
-	before := int((uint32(e.Batch) - f.batches.at(0).number) % rogue.EchoBatches)
-	if before >= f.batches.len() || !f.batches.at(before).left {
+	before := int((uint32(e.Batch) - f.batches.First().number) % rogue.EchoBatches)
+	if before >= f.batches.Len() || !f.batches.At(before).left {
 		return // of a batch that was given up
 	}
 	for range before { // echoes arrive in order: these, or their batches, are lost
-		f.inFlight -= f.batches.pop().bytes
+		f.inFlight -= f.batches.Pop().bytes
 		p.layer.work.Lost++
 	}
-	b := f.batches.pop()
+	b := f.batches.Pop()
 	f.inFlight -= b.bytes
 	u.probes, f.probing = 0, false
 	if before > 0 && f.window.Lost() {
@@ -331,7 +331,7 @@ func (u *unreliable) answered(e rogue.Echo, at units.Time) {
 		}
 		p.sample(f, &b, f.meter.Echoed(b.pos, wire, b.start, at, e.Response))
 	}
-	if u.disarm(); f.batches.len() > 0 && f.batches.at(0).left {
+	if u.disarm(); f.batches.Len() > 0 && f.batches.First().left {
 		u.arm(f, at)
 	}
 }
@@ -358,7 +358,7 @@ func (u *unreliable) timeout(now units.Time) {
 		return
 	}
 	w := &p.layer.work
-	w.Lost += uint64(f.batches.len())
+	w.Lost += uint64(f.batches.Len())
 	w.Timeouts++
 	f.restart()
 	p.limit()
@@ -368,7 +368,7 @@ func (u *unreliable) timeout(now units.Time) {
 		return
 	}
 	f.probing = true
-	f.batches.push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
+	f.batches.Push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
 	u.ask(u.data, u.number)
 	u.number++
 	u.arm(f, now)

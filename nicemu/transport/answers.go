@@ -53,8 +53,8 @@ func (a *answers) waiting() bool { return a != nil && a.una != a.free }
 // the request implies that the requester has the response to the oldest.
 func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	r := &q.resp
-	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
-		old := r.fetches.at(0)
+	for r.fetches.Len() >= int(q.attr.MaxDestRdAtomic) {
+		old := r.fetches.First()
 		q.release(old.first.Add(old.packets))
 	}
 	a := r.answers
@@ -65,7 +65,7 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	a.free = f.first.Add(f.packets)
 	r.msn = (r.msn + 1) & roce.PSNMask
 	f.msn = r.msn
-	*r.fetches.push() = f
+	*r.fetches.Extend() = f
 	r.replies++
 	q.bus.fetch(&f)
 	r.plain, r.expected, r.ackDue = r.expected, r.expected.Add(1), true
@@ -100,8 +100,8 @@ func (q *QP) answer() *fetched {
 		return nil
 	}
 	r := &q.resp
-	for i := range r.fetches.n {
-		if f := r.fetches.at(i); psn.From(f.first) < f.packets {
+	for i := range r.fetches.Len() {
+		if f := r.fetches.At(i); psn.From(f.first) < f.packets {
 			f.at = psn.From(f.first)
 			return f
 		}
@@ -158,13 +158,13 @@ func (q *QP) release(upto PSN) {
 	if r.answers.next.Before(upto) {
 		r.answers.next = upto
 	}
-	for r.fetches.n > 0 {
-		f := r.fetches.at(0)
+	for r.fetches.Len() > 0 {
+		f := r.fetches.First()
 		if upto.Before(f.first.Add(f.packets)) {
 			return
 		}
 		q.chunks.forgetRead(f.first)
-		r.fetches.pop()
+		r.fetches.DropFirst()
 		r.replies--
 	}
 }
@@ -194,7 +194,7 @@ func (q *QP) answersTimeout(now units.Time) {
 	if now-a.moved >= a.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout)) {
 		a.una, a.next, a.ackSince = a.free, a.free, units.Never
 		a.sender.Reset()
-		q.resp.fetches.clear()
+		q.resp.fetches.Clear()
 		q.resp.replies = 0
 		q.refuseInTurn()
 		return

@@ -69,7 +69,7 @@ func (q *QP) advance(upto PSN) bool {
 		return true
 	}
 	for r.una != upto || r.done() {
-		w := r.queue.at(0)
+		w := r.queue.First()
 		if w.Op.fetches() {
 			if b != nil {
 				q.advancePast(upto)
@@ -200,7 +200,7 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 // atomic.
 func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 	r := &q.req
-	w := r.queue.at(0)
+	w := r.queue.First()
 	k := r.una.From(w.first)
 	var offset, n uint32
 	data, ok := p.Payload, false

@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -42,7 +43,7 @@ type wire struct {
 	now   units.Time
 	ends  [2]*QP
 	cqs   [2]count
-	rings [2]ring[roce.Packet]
+	rings [2]queue.FIFO[roce.Packet]
 	sent  int
 	local [3]memory.SGE // for a message, for an atomic, for received data
 
@@ -89,19 +90,19 @@ func (w *wire) drain(lose int) {
 			if q.Deadline() <= w.now {
 				q.Expire(w.now)
 			}
-			for out.n < 32 && q.Offer().Kind != Nothing {
-				p := out.push()
+			for out.Len() < 32 && q.Offer().Kind != Nothing {
+				p := out.Extend()
 				if !q.Next(w.now, p) {
 					panic("nothing came of an offer")
 				}
 				busy = true
 				if w.sent++; lose > 0 && w.sent%lose == 0 {
-					out.n--
+					out.DropLast(1)
 				}
 			}
-			for in.n > 0 {
-				q.Receive(w.now, in.at(0), &w.grh)
-				in.pop()
+			for in.Len() > 0 {
+				q.Receive(w.now, in.First(), &w.grh)
+				in.DropFirst()
 				busy = true
 			}
 		}
@@ -187,9 +188,9 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 }
 
 // owned returns the size of a ring's array.
-func owned[T any](r *ring[T]) int {
+func owned[T any](r *queue.FIFO[T]) int {
 	var zero T
-	return len(r.buf) * int(unsafe.Sizeof(zero))
+	return r.Cap() * int(unsafe.Sizeof(zero))
 }
 
 // TestIdleQueuePairsAreSmall measures a queue pair that has had some messages of each kind and is

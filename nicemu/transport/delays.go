@@ -2,6 +2,7 @@ package transport
 
 import (
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -24,9 +25,9 @@ type Delays struct {
 // inlined.
 type bus struct {
 	Delays
-	now   units.Time       // time of the last input
-	known ring[units.Time] // when the NIC learns of each work request of the send queue
-	reads ring[reading]    // for responses, in order of time
+	now   units.Time             // time of the last input
+	known queue.FIFO[units.Time] // when the NIC learns of each work request of the send queue
+	reads queue.FIFO[reading]    // for responses, in order of time
 }
 
 // Delay sets the delays of a queue pair in RESET, none of them negative.
@@ -46,21 +47,21 @@ func (q *QP) Clock(now units.Time) {
 }
 
 // posted records when the NIC learns of the newest work request, and completed removes the oldest.
-func (b *bus) posted() { *b.known.push() = b.now + b.Doorbell }
+func (b *bus) posted() { *b.known.Extend() = b.now + b.Doorbell }
 
-func (b *bus) completed() { b.known.pop() }
+func (b *bus) completed() { b.known.DropFirst() }
 
 // clear removes all work requests.
 func (b *bus) clear() {
 	if b != nil {
-		b.known.clear()
-		b.reads.clear()
+		b.known.Clear()
+		b.reads.Clear()
 	}
 }
 
 // ready returns when the i-th work request of the queue, which is w, may begin.
 func (b *bus) ready(i int, w *sendWQE) units.Time {
-	at := *b.known.at(i)
+	at := *b.known.At(i)
 	if w.length > 0 && len(w.Inline) == 0 && !w.Op.fetches() {
 		at += b.Fetch
 	}
@@ -73,10 +74,10 @@ func (r *requester) upcoming() int {
 	switch {
 	case r.next == r.free:
 		return r.numbered
-	case r.next == r.queue.at(r.numbered-1).first: // it has PSNs already
+	case r.next == r.queue.At(r.numbered-1).first: // it has PSNs already
 		return r.numbered - 1
 	}
-	return r.queue.n
+	return r.queue.Len()
 }
 
 // holds reports whether the work request that begins next, or fails, has to wait.
@@ -84,7 +85,7 @@ func (q *QP) holds(w *sendWQE) bool { return q.bus != nil && q.heldUp(w) }
 
 func (q *QP) heldUp(w *sendWQE) bool {
 	i := q.req.upcoming()
-	return i < q.req.queue.n && q.bus.now < q.bus.ready(i, w)
+	return i < q.req.queue.Len() && q.bus.now < q.bus.ready(i, w)
 }
 
 // reading is a fetch of a response's data.
@@ -98,10 +99,10 @@ func (b *bus) fetch(f *fetched) {
 	if b == nil || !f.atomic && f.span.Length == 0 {
 		return
 	}
-	for b.reads.n > 0 && b.reads.at(0).at <= b.now {
-		b.reads.pop()
+	for b.reads.Len() > 0 && b.reads.First().at <= b.now {
+		b.reads.DropFirst()
 	}
-	*b.reads.push() = reading{f.first, b.now + b.Fetch}
+	*b.reads.Extend() = reading{f.first, b.now + b.Fetch}
 }
 
 // awaits reports whether a response waits for its data.
@@ -109,8 +110,8 @@ func (b *bus) awaits(f *fetched) bool { return b != nil && f != nil && b.now < b
 
 // arrival returns when the data of a response arrives, or a past time.
 func (b *bus) arrival(f *fetched) units.Time {
-	for i := b.reads.n - 1; i >= 0; i-- {
-		if r := b.reads.at(i); r.of == f.first {
+	for i := b.reads.Len() - 1; i >= 0; i-- {
+		if r := b.reads.At(i); r.of == f.first {
 			return r.at
 		}
 	}
@@ -121,8 +122,8 @@ func (b *bus) arrival(f *fetched) units.Time {
 // waits.
 func (q *QP) busDeadline() units.Time {
 	b, r, t := q.bus, &q.req, units.Never
-	if i := r.upcoming(); i < r.queue.n && q.state == qp.RTS {
-		if at := b.ready(i, r.queue.at(i)); b.now < at {
+	if i := r.upcoming(); i < r.queue.Len() && q.state == qp.RTS {
+		if at := b.ready(i, r.queue.At(i)); b.now < at {
 			t = at
 		}
 	}
@@ -138,8 +139,8 @@ func (q *QP) awaited() *fetched {
 	if r.answers.waiting() {
 		return q.answer()
 	}
-	for i := range r.fetches.n {
-		if f := r.fetches.at(i); r.answers == nil && f.at < f.packets {
+	for i := range r.fetches.Len() {
+		if f := r.fetches.At(i); r.answers == nil && f.at < f.packets {
 			return f
 		}
 	}

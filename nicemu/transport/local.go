@@ -17,10 +17,10 @@ import (
 // reached returns the local operation to be done now, if any.
 func (q *QP) reached() *sendWQE {
 	r := &q.req
-	if r.next != r.free || r.numbered == r.queue.n || r.failing() {
+	if r.next != r.free || r.numbered == r.queue.Len() || r.failing() {
 		return nil
 	}
-	w := r.queue.at(r.numbered)
+	w := r.queue.At(r.numbered)
 	if !w.Op.local() || !q.mayBegin(w) || w.Op == LocalInvalidate && r.numbered > 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (r *requester) done() bool {
 	if r.numbered == 0 {
 		return false
 	}
-	w := r.queue.at(0)
+	w := r.queue.First()
 	return w.Op.local() && w.fault == cq.Success
 }
 
@@ -72,10 +72,10 @@ func (q *QP) completeLocal() {
 // there may be more to do.
 func (q *QP) end() bool {
 	r := &q.req
-	if r.queue.n == 0 || q.state != qp.RTS && r.numbered == 0 {
+	if r.queue.Len() == 0 || q.state != qp.RTS && r.numbered == 0 {
 		return false
 	}
-	switch w := r.queue.at(0); {
+	switch w := r.queue.First(); {
 	case w.fault != cq.Success && r.numbered == 0 && q.holds(w):
 	case w.fault != cq.Success:
 		q.fail(w.fault)

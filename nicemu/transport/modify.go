@@ -175,7 +175,7 @@ func (q *QP) toError() {
 
 // clear clears all state except the counters.
 func (q *QP) clear() {
-	q.req.queue.clear()
+	q.req.queue.Clear()
 	q.chunks.clear()
 	q.bus.clear()
 	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
@@ -187,11 +187,11 @@ func (q *QP) clear() {
 		b.clear()
 	}
 	r := &q.resp
-	r.fetches.clear()
+	r.fetches.Clear()
 	r.buffer.clear()
 	r.answers.drop()
 	*r = responder{fetches: r.fetches, recv: r.recv, receiver: r.receiver, buffer: r.buffer, answers: r.answers}
-	q.receives.clear()
+	q.receives.Clear()
 	q.turn, q.drained = false, false
 	if q.req.sender != nil {
 		q.req.sender.Reset()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -57,7 +58,7 @@ type QP struct {
 	drained  bool // qp.SQDrained was reported
 	req      requester
 	resp     responder
-	receives ring[qp.RecvWR]
+	receives queue.FIFO[qp.RecvWR]
 	counters Counters
 	chunks   *chunks // nil without Config.ChunkSize
 	bus      *bus    // nil without Delay
@@ -155,8 +156,8 @@ func later(a, b PSN) PSN {
 // this PSN.
 func (q *QP) Holds(psn PSN) bool {
 	r := &q.resp
-	for i := range r.fetches.n {
-		f := r.fetches.at(i)
+	for i := range r.fetches.Len() {
+		f := r.fetches.At(i)
 		if q.keeps() && psn == f.request || !q.keeps() && psn.From(f.first) < f.packets {
 			return true
 		}

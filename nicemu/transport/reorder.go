@@ -3,6 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/wire/roce"
 )
 
@@ -13,12 +14,12 @@ import (
 
 // reorderBuffer are the packets that a responder, or a requester for responses, holds out of order, by PSN.
 type reorderBuffer struct {
-	slots []keptPacket // at PSN modulo their number, a power of two
-	n     int          // of them in use
-	early int          // of them in memory
-	last  PSN          // the newest, if there are any
-	owed  ring[PSN]    // those without a NACK so far
-	again roce.Packet  // the packet whose turn has come
+	slots []keptPacket    // at PSN modulo their number, a power of two
+	n     int             // of them in use
+	early int             // of them in memory
+	last  PSN             // the newest, if there are any
+	owed  queue.FIFO[PSN] // those without a NACK so far
+	again roce.Packet     // the packet whose turn has come
 }
 
 // keptPacket is the state of a packet until its turn comes.
@@ -115,7 +116,7 @@ func (k *reorderBuffer) clear() {
 		k.slots[i].here = false
 	}
 	k.n, k.early = 0, 0
-	k.owed.clear()
+	k.owed.Clear()
 }
 
 // restore returns a kept packet, valid until the next call.
@@ -153,8 +154,8 @@ func (q *QP) keep(p *roce.Packet, hold bool) {
 
 // queueNACK records that a packet needs a NACK.
 func (k *reorderBuffer) queueNACK(psn PSN) {
-	if k.owed.n < maxOwed {
-		*k.owed.push() = psn
+	if k.owed.Len() < maxOwed {
+		*k.owed.Extend() = psn
 	}
 }
 
@@ -221,10 +222,10 @@ func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 		}
 		i--
 	}
-	if i >= uint32(q.receives.n) {
+	if i >= uint32(q.receives.Len()) {
 		return nil, false
 	}
-	return q.receives.at(int(i)).SGL, true
+	return q.receives.At(int(i)).SGL, true
 }
 
 // storeAround writes the payload of a packet, except over data of newer packets that arrived before
@@ -327,17 +328,17 @@ func (q *QP) replay() {
 
 // settled drops NACKs of packets before expected.
 func (k *reorderBuffer) settled(expected PSN) {
-	for range k.owed.n {
-		psn := *k.owed.at(0)
-		k.owed.pop()
+	for range k.owed.Len() {
+		psn := *k.owed.First()
+		k.owed.DropFirst()
 		if expected.Before(psn) {
-			*k.owed.push() = psn
+			*k.owed.Extend() = psn
 		}
 	}
 }
 
 // owes reports whether there are packets without a NACK.
-func (k *reorderBuffer) owes() bool { return k != nil && k.owed.n > 0 }
+func (k *reorderBuffer) owes() bool { return k != nil && k.owed.Len() > 0 }
 
 // disordered reports whether there is a NACK to send next.
 func (r *responder) disordered() bool { return r.nak == 0 && r.buffer.owes() }
@@ -347,7 +348,7 @@ func (q *QP) nack(p *roce.Packet) {
 	r := &q.resp
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.Nack), uint32(r.expected)
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeSequence, MSN: r.msn}
-	p.Selective.PSN = uint32(*r.buffer.owed.at(0))
-	r.buffer.owed.pop()
+	p.Selective.PSN = uint32(*r.buffer.owed.First())
+	r.buffer.owed.DropFirst()
 	r.ackDue, r.unacked = false, 0 // it acknowledges the packets before the gap
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -17,8 +18,8 @@ const infinite = 7
 // requester is the sending side of a queue pair: its send queue, in which work requests get PSNs in
 // order, and the state of these PSNs.
 type requester struct {
-	queue    ring[sendWQE] // not yet completed
-	numbered int           // how many have PSNs: the oldest
+	queue    queue.FIFO[sendWQE] // not yet completed
+	numbered int                 // how many have PSNs: the oldest
 
 	stream               // of the request packets
 	free     PSN         // the first unused
@@ -42,10 +43,10 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if err := q.Check(wr); err != nil {
 		return err
 	}
-	if q.req.queue.n >= q.config.MaxSend {
+	if q.req.queue.Len() >= q.config.MaxSend {
 		return ErrQueueFull
 	}
-	w := q.req.queue.push()
+	w := q.req.queue.Extend()
 	sgl, inline := append(w.SGL[:0], wr.SGL...), append(w.Inline[:0], wr.Inline...)
 	*w = sendWQE{SendWR: *wr}
 	w.SGL, w.Inline = sgl, inline
@@ -103,7 +104,7 @@ func (q *QP) Check(wr *SendWR) error {
 // nextRequest finds the next request packet, if the requester may send.
 func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	r := &q.req
-	if r.queue.n == 0 || q.state != qp.RTS && q.state != qp.SQD || r.rnrTimer != units.Never {
+	if r.queue.Len() == 0 || q.state != qp.RTS && q.state != qp.SQD || r.rnrTimer != units.Never {
 		return 0, nil, false
 	}
 	psn = r.next
@@ -119,7 +120,7 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	if r.next == r.free && !r.number() {
 		return 0, nil, false
 	}
-	w = r.queue.at(r.numbered - 1)
+	w = r.queue.At(r.numbered - 1)
 	if w.fault != cq.Success || psn == w.first && !q.mayBegin(w) {
 		return 0, nil, false
 	}
@@ -171,10 +172,10 @@ func (q *QP) Refuse(s cq.Status) {
 
 // number assigns PSNs to the next work request (§9.7.3).
 func (r *requester) number() bool {
-	if r.numbered == r.queue.n || r.failing() {
+	if r.numbered == r.queue.Len() || r.failing() {
 		return false
 	}
-	w := r.queue.at(r.numbered)
+	w := r.queue.At(r.numbered)
 	if w.fault != cq.Success || w.Op.local() {
 		return false
 	}
@@ -189,7 +190,7 @@ func (r *requester) number() bool {
 
 // failing reports whether the newest work request that has begun will fail.
 func (r *requester) failing() bool {
-	return r.numbered > 0 && r.queue.at(r.numbered-1).fault != cq.Success
+	return r.numbered > 0 && r.queue.At(r.numbered-1).fault != cq.Success
 }
 
 // mayBegin reports whether a message may begin: not while the queue drains, not before it and its
@@ -210,27 +211,27 @@ func (q *QP) mayBegin(w *sendWQE) bool {
 // locate finds the work request that a PSN of the window belongs to.
 func (r *requester) locate(psn PSN) *sendWQE {
 	has := func(i int) bool {
-		w := r.queue.at(i)
+		w := r.queue.At(i)
 		return psn.From(w.first) < w.packets
 	}
 	for i := r.near; i < min(r.near+2, r.numbered); i++ {
 		if has(i) {
 			r.near = i
-			return r.queue.at(i)
+			return r.queue.At(i)
 		}
 	}
-	base := r.queue.at(0).first
+	base := r.queue.First().first
 	low, high := 0, r.numbered-1
 	for low < high {
 		mid := (low + high + 1) / 2
-		if r.queue.at(mid).first.From(base) <= psn.From(base) {
+		if r.queue.At(mid).first.From(base) <= psn.From(base) {
 			low = mid
 		} else {
 			high = mid - 1
 		}
 	}
 	r.near = low
-	return r.queue.at(low)
+	return r.queue.At(low)
 }
 
 // endOf returns the first PSN after the work request that a PSN of the window belongs to.
@@ -390,7 +391,7 @@ func (q *QP) retry(now units.Time) bool {
 // complete takes the oldest work request off the queue.
 func (q *QP) complete(s cq.Status) {
 	r := &q.req
-	w := r.queue.at(0)
+	w := r.queue.First()
 	q.chunks.forget(w.first)
 	if w.Op.fetches() && s == cq.Success {
 		r.fetches--
@@ -408,7 +409,7 @@ func (q *QP) complete(s cq.Status) {
 	if s == cq.WRFlushErr {
 		q.counters.ReqCQEFlushError++
 	}
-	r.queue.pop()
+	r.queue.DropFirst()
 	if q.bus != nil {
 		q.bus.completed()
 	}
@@ -422,7 +423,7 @@ func (q *QP) complete(s cq.Status) {
 // underWay reports whether the oldest message has begun.
 func (q *QP) underWay() bool {
 	r := &q.req
-	return r.numbered > 0 && r.next != r.queue.at(0).first
+	return r.numbered > 0 && r.next != r.queue.First().first
 }
 
 // fail completes the oldest work request with an error. An RC queue pair goes to
@@ -439,7 +440,7 @@ func (q *QP) fail(s cq.Status) {
 }
 
 func (q *QP) flushSends() {
-	for q.req.queue.n > 0 {
+	for q.req.queue.Len() > 0 {
 		q.complete(cq.WRFlushErr)
 	}
 	r := &q.req

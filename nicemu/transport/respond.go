@@ -76,7 +76,7 @@ func (q *QP) roomToFetch(p *roce.Packet) bool {
 		return false
 	}
 	limit := int(q.attr.MaxDestRdAtomic)
-	return r.fetches.n < limit || limit > 0 && r.fetches.at(0).done()
+	return r.fetches.Len() < limit || limit > 0 && r.fetches.First().done()
 }
 
 // remember queues a READ or atomic for its response. It counts as a message done.
@@ -86,16 +86,16 @@ func (q *QP) remember(p *roce.Packet, f fetched) {
 		q.rememberAnswer(p, f)
 		return
 	}
-	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
-		if old := r.fetches.at(0); old.at < old.packets {
+	for r.fetches.Len() >= int(q.attr.MaxDestRdAtomic) {
+		if old := r.fetches.First(); old.at < old.packets {
 			r.replies--
 		}
-		r.fetches.pop()
+		r.fetches.DropFirst()
 	}
 	r.msn = (r.msn + 1) & roce.PSNMask
 	f.first, f.msn = r.expected, r.msn
 	r.expected = r.expected.Add(f.packets)
-	*r.fetches.push() = f
+	*r.fetches.Extend() = f
 	r.replies++
 	q.bus.fetch(&f)
 }
@@ -110,8 +110,8 @@ func (q *QP) repeat(p *roce.Packet) {
 		r.ackDue = true
 		return
 	}
-	for i := range r.fetches.n {
-		f := r.fetches.at(i)
+	for i := range r.fetches.Len() {
+		f := r.fetches.At(i)
 		k := psnOf(p).From(f.first)
 		if k >= f.packets {
 			continue
@@ -144,7 +144,7 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 	}
 	var f *fetched
 	for i := 0; r.replies > 0 && f == nil; i++ {
-		if g := r.fetches.at(i); g.at < g.packets {
+		if g := r.fetches.At(i); g.at < g.packets {
 			f = g
 		}
 	}
@@ -284,7 +284,7 @@ func (q *QP) afterNak() {
 
 func (q *QP) dropReplies() {
 	r := &q.resp
-	r.fetches.clear()
+	r.fetches.Clear()
 	r.buffer.clear()
 	r.answers.drop()
 	r.replies, r.ackDue, r.nak = 0, false, 0

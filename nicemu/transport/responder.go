@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/wire/roce"
 )
 
@@ -32,9 +33,9 @@ type responder struct {
 	foreign bool  // the NAK is for a peer with the other kind of loss recovery
 	nak     uint8 // syndrome of the NAK to send; 0 if none
 	nakPSN  PSN
-	unacked int           // packets since the last ACK
-	fetches ring[fetched] // the newest READs and atomics
-	replies int           // those of them with a response to send
+	unacked int                 // packets since the last ACK
+	fetches queue.FIFO[fetched] // the newest READs and atomics
+	replies int                 // those of them with a response to send
 }
 
 // message is the kind of the message under way.
@@ -285,10 +286,10 @@ func (q *QP) takeReceive() bool {
 	case r.taken:
 	case q.config.Shared != nil:
 		r.taken = q.config.Shared.Take(&r.recv)
-	case q.receives.n > 0:
-		w := q.receives.at(0)
+	case q.receives.Len() > 0:
+		w := q.receives.First()
 		r.recv.ID, r.recv.SGL = w.ID, append(r.recv.SGL[:0], w.SGL...)
-		q.receives.pop()
+		q.receives.DropFirst()
 		r.taken = true
 	}
 	return r.taken
@@ -417,13 +418,13 @@ func (q *QP) PostRecv(wr *qp.RecvWR) error {
 		return ErrShared
 	case q.state == qp.Reset:
 		return ErrState
-	case q.receives.n >= q.config.MaxRecv:
+	case q.receives.Len() >= q.config.MaxRecv:
 		return ErrQueueFull
 	}
 	if err := memory.CheckCount(wr.SGL, q.config.MaxSGE); err != nil {
 		return err
 	}
-	w := q.receives.push()
+	w := q.receives.Extend()
 	w.ID, w.SGL = wr.ID, append(w.SGL[:0], wr.SGL...)
 	if q.state == qp.Err {
 		q.flushReceives()
@@ -433,11 +434,11 @@ func (q *QP) PostRecv(wr *qp.RecvWR) error {
 
 func (q *QP) flushReceives() {
 	q.receiveError(cq.WRFlushErr)
-	for q.receives.n > 0 {
+	for q.receives.Len() > 0 {
 		q.counters.RespCQEError++
 		q.counters.RespCQEFlushError++
-		w := q.receives.at(0)
+		w := q.receives.First()
 		q.config.RecvCQ.Complete(cq.Completion{ID: w.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: q.config.Number}, false)
-		q.receives.pop()
+		q.receives.DropFirst()
 	}
 }

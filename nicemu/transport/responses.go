@@ -47,7 +47,7 @@ func (b *responseReceiver) number(w *sendWQE) {
 }
 
 // due reports whether there is an acknowledgement to send.
-func (b *responseReceiver) due() bool { return b != nil && (b.ack || b.buffer.owed.n > 0) }
+func (b *responseReceiver) due() bool { return b != nil && (b.ack || b.buffer.owed.Len() > 0) }
 
 // clear drops the expected responses.
 func (b *responseReceiver) clear() {
@@ -66,22 +66,22 @@ func (b *responseReceiver) whole(w *sendWQE) bool {
 func (r *requester) find(psn PSN) (*sendWQE, int) {
 	b := r.responses
 	if b.near < r.numbered {
-		if w := r.queue.at(b.near); psn.From(w.answer) < b.answers(w) {
+		if w := r.queue.At(b.near); psn.From(w.answer) < b.answers(w) {
 			return w, b.near
 		}
 	}
-	base := r.queue.at(0).answer
+	base := r.queue.First().answer
 	low, high := 0, r.numbered-1
 	for low < high {
 		mid := (low + high + 1) / 2
-		if r.queue.at(mid).answer.From(base) <= psn.From(base) {
+		if r.queue.At(mid).answer.From(base) <= psn.From(base) {
 			low = mid
 		} else {
 			high = mid - 1
 		}
 	}
 	b.near = low
-	return r.queue.at(low), low
+	return r.queue.At(low), low
 }
 
 // receiveResponse handles a packet of the response to a READ or atomic.
@@ -136,7 +136,7 @@ func (q *QP) receiveResponse(now units.Time, p *roce.Packet) {
 	switch {
 	case w.first.From(was) < r.window().Len():
 		q.advance(w.first.Add(1))
-	case b.whole(r.queue.at(0)):
+	case b.whole(r.queue.First()):
 		q.completeWhole()
 	default:
 		return
@@ -211,8 +211,8 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 func (q *QP) advancePast(upto PSN) {
 	r := &q.req
 	b := r.responses
-	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.at(b.passed).Op.local()) {
-		w := r.queue.at(b.passed)
+	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.At(b.passed).Op.local()) {
+		w := r.queue.At(b.passed)
 		k, end := r.una.From(w.first), w.packets
 		if n := upto.From(w.first); n < end {
 			end = n
@@ -236,7 +236,7 @@ func (q *QP) late(psn PSN, p *roce.Packet) bool {
 	if q.state < qp.RTS || r.responses.passed == 0 || syndrome&roce.SyndromeKind != roce.SyndromeSequence || syndrome == roce.SyndromeSequence {
 		return false
 	}
-	switch w := r.queue.at(0); {
+	switch w := r.queue.First(); {
 	case w.first == psn && w.Op == Read:
 		q.negative(0, syndrome)
 		return true
@@ -260,7 +260,7 @@ func (q *QP) failInTurn(w *sendWQE, s cq.Status) {
 func (q *QP) completeWhole() {
 	r := &q.req
 	for b := r.responses; b.passed > 0 && q.state != qp.Err; {
-		w := r.queue.at(0)
+		w := r.queue.First()
 		if w.fault != cq.Success || !b.whole(w) {
 			return
 		}
@@ -276,7 +276,7 @@ func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
 		return true
 	}
 	for j := range i {
-		if o := r.queue.at(j); o.Op.fetches() && !r.responses.whole(o) && q.overlap(w.SGL, o.SGL) {
+		if o := r.queue.At(j); o.Op.fetches() && !r.responses.whole(o) && q.overlap(w.SGL, o.SGL) {
 			return true
 		}
 	}
@@ -318,9 +318,9 @@ func (q *QP) acknowledgeRead(p *roce.Packet) {
 	b := q.req.responses
 	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.ReadAck), uint32(b.expected)
 	p.Selective.PSN = uint32(b.expected.Add(roce.PSNMask))
-	if b.buffer.owed.n > 0 {
-		p.Selective.PSN = uint32(*b.buffer.owed.at(0))
-		b.buffer.owed.pop()
+	if b.buffer.owed.Len() > 0 {
+		p.Selective.PSN = uint32(*b.buffer.owed.First())
+		b.buffer.owed.DropFirst()
 	}
 	b.ack = false // it also acknowledges data received in order
 }

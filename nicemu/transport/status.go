@@ -46,12 +46,12 @@ func (q *QP) bitmaps() (b Bitmaps) {
 
 // Busy reports whether the queue pair has work requests that are not completed, or READs and
 // atomics to respond to.
-func (q *QP) Busy() bool { return q.req.queue.n > 0 || q.resp.replies > 0 }
+func (q *QP) Busy() bool { return q.req.queue.Len() > 0 || q.resp.replies > 0 }
 
 // Queued returns the payload of the work requests of the send queue that are not completed.
 func (q *QP) Queued() (n units.Bytes) {
-	for i := range q.req.queue.n {
-		n += units.Bytes(q.req.queue.at(i).length)
+	for i := range q.req.queue.Len() {
+		n += units.Bytes(q.req.queue.At(i).length)
 	}
 	return n
 }
@@ -60,9 +60,9 @@ func (q *QP) Queued() (n units.Bytes) {
 func (q *QP) Status() Status {
 	r := &q.req
 	return Status{
-		Window: r.window(), Posted: r.queue.n, Flying: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
+		Window: r.window(), Posted: r.queue.Len(), Flying: r.inFlight, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
 		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
-		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.n, Replying: q.resp.replies,
+		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.Len(), Replying: q.resp.replies,
 		Bitmaps: q.bitmaps(),
 	}
 }

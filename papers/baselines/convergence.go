@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/view/chart"
 )
@@ -91,10 +92,10 @@ func stepsOf(r *Run) (s steps) {
 		begin, end := k*s.length, (k+1)*s.length
 		means := s.over(n, begin+s.length/2, end)
 		s.share = append(s.share, mean(means))
-		s.minJain = min(s.minJain, jain(means...))
+		s.minJain = min(s.minJain, fairness.Jain(means...))
 		for at := begin + s.length/2; at+average <= end && n > 1; at += average {
 			now := s.over(n, at, at+average)
-			s.unfair += 1 - jain(now...)
+			s.unfair += 1 - fairness.Jain(now...)
 			windows++
 			for i, v := range now {
 				s.swing += math.Abs(v/means[i] - 1)
@@ -109,7 +110,7 @@ func stepsOf(r *Run) (s steps) {
 		at := begin
 		for ; at+window < end; at++ {
 			now := s.over(n, at, at+window)
-			if jain(now...) >= 0.97 && mean(now) >= 0.95*mean(means) {
+			if fairness.Jain(now...) >= 0.97 && mean(now) >= 0.95*mean(means) {
 				break
 			}
 		}

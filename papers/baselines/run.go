@@ -166,13 +166,3 @@ func quantile(v []float64, share float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	return s[min(int(share*float64(len(s))), len(s)-1)]
 }
-
-// jain returns Jain's fairness index: 1 for equal shares, 1/n if one has
-// everything.
-func jain(v ...float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, x := range v {
-		sum, squares = sum+x, squares+x*x
-	}
-	return sum * sum / (float64(len(v)) * squares)
-}

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/weftlab/weft/view/chart"
+import (
+	"github.com/weftlab/weft/sim/fairness"
+	"github.com/weftlab/weft/view/chart"
+)
 
 const lessons = "Zhu et al., CoNEXT 2016"
 
@@ -17,7 +20,7 @@ var timely = Experiment{
 		var fair, share []float64
 		for _, r := range runs {
 			a, b := r.rate("h1:eth0", from, to), r.rate("h2:eth0", from, to)
-			fair, share = append(fair, jain(a, b)), append(share, max(a, b)/(a+b))
+			fair, share = append(fair, fairness.Jain(a, b)), append(share, max(a, b)/(a+b))
 		}
 		even, late, uneven, perRTT, withBursts, patched := 0, 1, 2, 3, 4, 5
 		const why = "the faster flow ends with nearly all, wherever it began. A flow compares RTTs a segment of 16 KB apart: a slow flow's lie further apart in time, so the same swing of the queue is a larger gradient to it, and it slows down more. Where both compare RTTs a round trip apart, shares are equal"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -109,14 +110,10 @@ func (b *bottleneck) measure(now units.Time) {
 // their Jain index, from measure to now.
 func (b *bottleneck) results(now units.Time) (queue float64, shares []float64, jain float64) {
 	b.account(now, b.queue(now))
-	var sum, squares float64
 	for _, f := range b.flows {
-		s := float64(f.sent) / float64(b.line.Per(now-b.since))
-		shares = append(shares, s)
-		sum += s
-		squares += s * s
+		shares = append(shares, float64(f.sent)/float64(b.line.Per(now-b.since)))
 	}
-	return b.sum / (now - b.since).Seconds(), shares, sum * sum / squares / float64(len(shares))
+	return b.sum / (now - b.since).Seconds(), shares, fairness.Jain(shares...)
 }
 
 // fixedPoint returns the queue at which the paper's fluid model rests (§5.1,

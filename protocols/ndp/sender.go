@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -84,7 +85,7 @@ type Sender struct {
 
 	una, nxt int64 // first unacknowledged, first never sent
 	slots    []slot
-	again    queue[int64]
+	again    queue.FIFO[int64]
 	waits    int // packets to be sent again
 	flies    int // packets in flight
 	credit   int // packets that may be sent
@@ -92,7 +93,7 @@ type Sender struct {
 	pulled   uint32 // highest pull number, limited to the packets sent
 	answered uint32 // packets that arrived, whole or trimmed, according to the receiver
 	acked    units.Bytes
-	launched queue[launch]
+	launched queue.FIFO[launch]
 	paths    paths
 
 	srtt, rttvar units.Time
@@ -107,8 +108,8 @@ type Sender struct {
 // keeps memory.
 func (s *Sender) Reset(now units.Time, c *Config, x Start) {
 	slots, again, launched, p := s.slots, s.again, s.launched, s.paths
-	again.clear()
-	launched.clear()
+	again.Clear()
+	launched.Clear()
 	p.reset(c.Paths, c.PathPenalty)
 	*s = Sender{config: c, Start: x, full: c.Full(), phase: Active, slots: slots, again: again, launched: launched, paths: p, credit: x.Window, heard: now, backed: now}
 	s.count = max(1, int64((x.Size+s.full-1)/s.full))
@@ -171,8 +172,8 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 	path := s.paths.next(s.Rand)
 	var seq int64
 	if s.waits > 0 {
-		for seq = s.again.pop(); seq < s.una || s.slot(seq).state != waiting; {
-			seq = s.again.pop()
+		for seq = s.again.Pop(); seq < s.una || s.slot(seq).state != waiting; {
+			seq = s.again.Pop()
 		}
 		s.waits--
 		x := s.slot(seq)
@@ -193,7 +194,7 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 	s.flies++
 	s.sent++
 	s.counted.Packets++
-	s.launched.push(launch{seq, now})
+	s.launched.Push(launch{seq, now})
 	*h = Header{Service: s.Service, Path: path, Connection: s.Connection, Seq: uint32(seq), Pull: s.pulled}
 	if seq < int64(s.Window) {
 		h.Flags |= FlagSYN
@@ -297,7 +298,7 @@ func (s *Sender) lose(seq int64, x *slot) {
 	x.state = waiting
 	s.flies--
 	s.waits++
-	s.again.push(seq)
+	s.again.Push(seq)
 }
 
 // Returned handles the header of a data packet that a switch has sent back.
@@ -337,7 +338,7 @@ func (s *Sender) Timer() units.Time {
 	s.prune()
 	switch {
 	case s.flies > 0:
-		return s.launched.first().at + s.timeout()
+		return s.launched.First().at + s.timeout()
 	case s.credit == 0:
 		return s.heard + s.timeout() // a lost PULL
 	}
@@ -346,12 +347,12 @@ func (s *Sender) Timer() units.Time {
 
 // prune drops launches of packets whose fate is known.
 func (s *Sender) prune() {
-	for s.launched.len() > 0 {
-		l := s.launched.first()
+	for s.launched.Len() > 0 {
+		l := s.launched.First()
 		if x := s.slot(l.seq); l.seq >= s.una && x.state == inFlight && x.at == l.at {
 			return
 		}
-		s.launched.pop()
+		s.launched.DropFirst()
 	}
 }
 
@@ -361,7 +362,7 @@ func (s *Sender) Tick(now units.Time) {
 		s.counted.Timeouts++
 		at := s.heard
 		if s.flies > 0 {
-			l := s.launched.first()
+			l := s.launched.First()
 			at = l.at
 			x := s.slot(l.seq)
 			s.paths.note(x.path, true)

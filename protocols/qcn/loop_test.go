@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -102,12 +103,13 @@ func TestTheQueueStaysAtTheSetPoint(t *testing.T) {
 		}
 		b.sum, b.n = 0, 0
 		b.run(1000 * ms)
-		var sum, squares float64
+		var sum float64
+		var shares []float64
 		for _, f := range b.flows {
 			s := float64(f.sent) / float64(b.line.Per(800*ms))
-			sum, squares = sum+s, squares+s*s
+			sum, shares = sum+s, append(shares, s)
 		}
-		queue, jain := b.sum/float64(b.n), sum*sum/squares/float64(flows)
+		queue, jain := b.sum/float64(b.n), fairness.Jain(shares...)
 		t.Logf("%d flows: %.1f%% of the link, Jain's index %.3f, queue %.1f KB", flows, 100*sum, jain, queue/1000)
 		if sum < 0.98 || jain < 0.85 || queue < 0.8*26e3 || queue > 1.2*26e3 {
 			t.Errorf("%d flows: %.3f of the link, Jain's index %.3f, queue %.0f bytes, want all, about 1 and 26000", flows, sum, jain, queue)

@@ -131,9 +131,9 @@ func TestPIShare(t *testing.T) {
 				point := New(Config{Settings: &PI{Target: units.KB, Alpha: units.Fraction(p), Every: units.Second, NotECT: treat}}, Env{Rand: sim.NewRand(1, "mark")})
 				count := map[packet.Fate]float64{}
 				for range packets {
-					k := ip(ecn)
-					count[point.Enqueue(0, Queue{Bytes: 2 * units.KB}, k)]++
-					if fate := point.Dequeue(0, Queue{}, k); fate != packet.Fine {
+					pkt := ip(ecn)
+					count[point.Enqueue(0, Queue{Bytes: 2 * units.KB}, pkt)]++
+					if fate := point.Dequeue(0, Queue{}, pkt); fate != packet.Fine {
 						t.Fatalf("%v when sent", fate)
 					}
 				}

@@ -14,38 +14,9 @@ type departure struct {
 	packet *packet.Packet
 }
 
-// departures is an ordered ring of the departures of all waiting packets.
-type departures struct {
-	ring       []departure // a power of two
-	head, tail uint32
-}
-
-func (d *departures) len() int { return int(d.tail - d.head) }
-
-// due reports whether the first packet begins to leave at now or before.
-func (d *departures) due(now units.Time) bool {
-	return d.head != d.tail && d.ring[d.head&uint32(len(d.ring)-1)].start <= now
-}
-
-func (d *departures) pop() departure {
-	d.head++
-	return d.at(d.head - 1)
-}
-
-func (d *departures) at(i uint32) departure { return d.ring[i&uint32(len(d.ring)-1)] }
-
-func (d *departures) push(x departure) {
-	if d.len() == len(d.ring) {
-		grown := make([]departure, max(4, 2*len(d.ring)))
-		n := uint32(0)
-		for i := d.head; i != d.tail; i++ {
-			grown[n] = d.at(i)
-			n++
-		}
-		d.ring, d.head, d.tail = grown, 0, n
-	}
-	d.ring[d.tail&uint32(len(d.ring)-1)] = x
-	d.tail++
+// due reports whether the first promised packet begins to leave at now or before.
+func (p *Port) due(now units.Time) bool {
+	return p.promised.Len() > 0 && p.promised.First().start <= now
 }
 
 // choose decides whether departures may be computed ahead of time: the link must be
@@ -68,22 +39,22 @@ func (p *Port) goAhead(now units.Time) {
 // sendAhead launches a packet, to leave now or after the packets before it. It
 // returns false for packets that the link will not carry; they take the ordinary
 // path.
-func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
-	if k.Layer3() > p.link.MTU() {
+func (p *Port) sendAhead(now units.Time, pkt *packet.Packet) bool {
+	if pkt.Layer3() > p.link.MTU() {
 		return false
 	}
-	tx := p.txTime(k)
+	tx := p.txTime(pkt)
 	start := max(now, p.freeAt)
 	if start > now {
-		p.promised.push(departure{start, k.Size, k})
-		p.bytes += k.Size
+		p.promised.Push(departure{start, pkt.Size, pkt})
+		p.bytes += pkt.Size
 		p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
-		p.counters.area.add(k.Size, start-now)
+		p.counters.area.add(pkt.Size, start-now)
 	}
 	p.freeAt = start + tx
-	p.sent(start, k)
-	k.At = start + tx + p.link.Delay()
-	p.link.LaunchAhead(now, k)
+	p.sent(start, pkt)
+	pkt.At = start + tx + p.link.Delay()
+	p.link.LaunchAhead(now, pkt)
 	return true
 }
 
@@ -96,34 +67,34 @@ func (p *Port) stopAhead(now units.Time) {
 	p.drainDeparted(now)
 	p.ahead = false
 	p.counters.since = now
-	n := p.promised.len()
+	n := p.promised.Len()
 	if n == 0 {
 		return
 	}
-	p.freeAt = p.promised.at(p.promised.head).start
+	p.freeAt = p.promised.First().start
 	p.unwait(&p.counters, now)
 	p.link.Recall(n)
 	p.list.first, p.list.last, p.list.packets = nil, nil, n
-	for p.promised.len() > 0 {
-		d := p.promised.pop()
-		k := d.packet
+	for p.promised.Len() > 0 {
+		d := p.promised.Pop()
+		pkt := d.packet
 		p.tx.packets--
-		p.tx.bytes -= uint64(k.Size)
-		p.trace.remove(d.start, k, k.Fate)
-		if k.Next = nil; p.list.last == nil {
-			p.list.first = k
+		p.tx.bytes -= uint64(pkt.Size)
+		p.trace.remove(d.start, pkt, pkt.Fate)
+		if pkt.Next = nil; p.list.last == nil {
+			p.list.first = pkt
 		} else {
-			p.list.last.Next = k
+			p.list.last.Next = pkt
 		}
-		p.list.last = k
+		p.list.last = pkt
 	}
 	p.list.timer.Arm(p.freeAt)
 }
 
 // unwait subtracts from c the time that packets will wait after now.
 func (p *Port) unwait(c *QueueCounters, now units.Time) {
-	for i := p.promised.head; i != p.promised.tail; i++ {
-		d := p.promised.at(i)
+	for i := range p.promised.Len() {
+		d := p.promised.At(i)
 		c.area.sub(d.size, d.start-now)
 	}
 }

@@ -94,7 +94,7 @@ func (c *classes) count() (n int) {
 	for i := range c.queues {
 		n += int(c.queues[i].count)
 	}
-	for k := c.control.First(); k != nil; k = k.Next {
+	for pkt := c.control.First(); pkt != nil; pkt = pkt.Next {
 		n++
 	}
 	return n
@@ -133,9 +133,9 @@ func (p *Port) Jams() []BlockedQueue {
 		}
 		j := BlockedQueue{Priority: prio, Since: since}
 		from := make([]bool, len(c.Ports))
-		c.queue[prio].walk(func(k *packet.Packet) {
-			if k.In != buffer.Own {
-				from[k.In] = true
+		c.queue[prio].walk(func(pkt *packet.Packet) {
+			if pkt.In != buffer.Own {
+				from[pkt.In] = true
 			}
 		})
 		for i, is := range from {
@@ -154,8 +154,8 @@ func (q *classQueue) walk(f func(*packet.Packet)) {
 		q.fair.Walk(f)
 		return
 	}
-	for k := q.packets.First(); k != nil; k = k.Next {
-		f(k)
+	for pkt := q.packets.First(); pkt != nil; pkt = pkt.Next {
+		f(pkt)
 	}
 }
 

@@ -188,11 +188,11 @@ func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, f
 }
 
 // CountReceived counts a packet that came in through the port and has been classified.
-func (p *Port) CountReceived(k *packet.Packet) {
-	q := p.classes.queue[k.Prio]
+func (p *Port) CountReceived(pkt *packet.Packet) {
+	q := p.classes.queue[pkt.Prio]
 	q.received++
 	if q.gives != nil {
-		q.gives.CountReceived(k.Size)
+		q.gives.CountReceived(pkt.Size)
 	}
 }
 
@@ -222,58 +222,58 @@ func (p *Port) idle(now units.Time, prio uint8) bool {
 }
 
 // sendClass sends a packet through this port.
-func (p *Port) sendClass(now units.Time, k *packet.Packet) {
+func (p *Port) sendClass(now units.Time, pkt *packet.Packet) {
 	c := p.classes
-	q := c.queue[k.Prio]
-	k.At = now
-	if c.dropping>>k.Prio&1 != 0 {
-		p.dropClass(now, q, k, packet.Watchdog)
+	q := c.queue[pkt.Prio]
+	pkt.At = now
+	if c.dropping>>pkt.Prio&1 != 0 {
+		p.dropClass(now, q, pkt, packet.Watchdog)
 		return
 	}
-	atOnce := p.idle(now, k.Prio) && p.whole(k) <= now
+	atOnce := p.idle(now, pkt.Prio) && p.whole(pkt) <= now
 	if !atOnce {
-		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
-			if k = p.overflow(now, q, k, fate); k == nil {
+		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+			if pkt = p.overflow(now, q, pkt, fate); pkt == nil {
 				return
 			}
-			q = c.queue[k.Prio]
+			q = c.queue[pkt.Prio]
 		}
 	}
 	if q.point != nil {
-		if fate := q.point.Enqueue(now, p.classView(q), k); fate.Dropped() {
-			p.dropClass(now, q, k, fate)
+		if fate := q.point.Enqueue(now, p.classView(q), pkt); fate.Dropped() {
+			p.dropClass(now, q, pkt, fate)
 			return
 		} else if fate == packet.Marked {
-			q.mark(p, k)
+			q.mark(p, pkt)
 		}
 	}
-	// The point may have sent a packet into this queue, or made k longer.
-	if atOnce && p.idle(now, k.Prio) {
-		c.turn |= 1 << k.Prio
-		p.begin(now, q, k)
+	// The point may have sent a packet into this queue, or made pkt longer.
+	if atOnce && p.idle(now, pkt.Prio) {
+		c.turn |= 1 << pkt.Prio
+		p.begin(now, q, pkt)
 		p.armNext()
 		return
 	}
 	if q.point != nil {
-		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
-			p.removed(now, q, k, fate)
-			p.dropClass(now, q, k, fate)
+		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+			p.removed(now, q, pkt, fate)
+			p.dropClass(now, q, pkt, fate)
 			return
 		}
 	}
-	p.wait(now, q, k)
+	p.wait(now, q, pkt)
 }
 
 // wait puts a packet into its queue.
-func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
+func (p *Port) wait(now units.Time, q *classQueue, pkt *packet.Packet) {
 	c := p.classes
-	xoff := c.Buffer.Add(now, k.In, p.Index, k.Prio, k.Size)
-	if at := p.whole(k); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
+	xoff := c.Buffer.Add(now, pkt.In, p.Index, pkt.Prio, pkt.Size)
+	if at := p.whole(pkt); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
 		p.freeAt = at
 	}
 	first := q.count == 0
-	q.change(now, k.Size)
-	q.push(k)
+	q.change(now, pkt.Size)
+	q.push(pkt)
 	c.known &^= 1 << q.prio
 	if first {
 		c.ready |= 1 << q.prio
@@ -283,10 +283,10 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 			p.list.timer.Arm(p.freeAt)
 		}
 	}
-	p.bytes += k.Size
+	p.bytes += pkt.Size
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 	if xoff {
-		c.Ports[k.In].held(now, k.Prio, k.Size, p.Index)
+		c.Ports[pkt.In].held(now, pkt.Prio, pkt.Size, p.Index)
 	}
 	if q.high > 0 && !q.isFull && q.bytes > q.high {
 		q.isFull = true
@@ -296,22 +296,22 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 
 // take removes the first packet of a queue.
 func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
-	k := q.pop()
-	p.countDeparted(now, q, k)
-	return k
+	pkt := q.pop()
+	p.countDeparted(now, q, pkt)
+	return pkt
 }
 
 // countDeparted updates the accounts after a packet has left its queue.
-func (p *Port) countDeparted(now units.Time, q *classQueue, k *packet.Packet) {
+func (p *Port) countDeparted(now units.Time, q *classQueue, pkt *packet.Packet) {
 	c := p.classes
-	q.change(now, -k.Size)
-	p.bytes -= k.Size
+	q.change(now, -pkt.Size)
+	p.bytes -= pkt.Size
 	c.known &^= 1 << q.prio
 	if q.count == 0 && c.fed>>q.prio&1 == 0 {
 		c.ready &^= 1 << q.prio
 	}
-	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
-		c.Ports[k.In].freed(now, k.Prio, k.Size)
+	if c.Buffer.Remove(pkt.In, p.Index, q.prio, pkt.Size) {
+		c.Ports[pkt.In].freed(now, pkt.Prio, pkt.Size)
 	}
 	if q.isFull && q.bytes <= q.low {
 		q.isFull = false
@@ -320,12 +320,12 @@ func (p *Port) countDeparted(now units.Time, q *classQueue, k *packet.Packet) {
 }
 
 // push adds a packet to the queue.
-func (q *classQueue) push(k *packet.Packet) {
+func (q *classQueue) push(pkt *packet.Packet) {
 	q.count++
 	if q.fair != nil {
-		q.fair.Push(k)
+		q.fair.Push(pkt)
 	} else {
-		q.packets.Push(k)
+		q.packets.Push(pkt)
 	}
 }
 
@@ -387,9 +387,9 @@ func (p *Port) startClasses(now units.Time) {
 		p.freeAt = units.Never
 		c.turn |= 1 << i
 		c.known &^= 1 << i
-		k := p.take(now, q)
-		size := packet.OnWire(k.Size)
-		if p.begin(now, q, k) && shared {
+		pkt := p.take(now, q)
+		size := packet.OnWire(pkt.Size)
+		if p.begin(now, q, pkt) && shared {
 			c.sched.Sent(i, size)
 		}
 	}
@@ -417,44 +417,44 @@ func (p *Port) armNext() {
 // whole returns the earliest time at which a packet may begin to leave such that its end
 // arrives in time: on a link faster than the one that it came in on, the port would
 // otherwise run out of bits.
-func (p *Port) whole(k *packet.Packet) units.Time {
-	if !p.classes.CutThrough || k.In == buffer.Own {
+func (p *Port) whole(pkt *packet.Packet) units.Time {
+	if !p.classes.CutThrough || pkt.In == buffer.Own {
 		return 0
 	}
-	return k.Tail - p.txTime(k)
+	return pkt.Tail - p.txTime(pkt)
 }
 
 // begin puts a packet's first bit on the link, unless the congestion point drops it. It
 // reports whether the packet was sent.
-func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
+func (p *Port) begin(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving != 0 {
-		return p.leave(now, q, k)
+		return p.leave(now, q, pkt)
 	}
-	q.tx.add(k.Size)
-	p.transmit(now, k)
+	q.tx.add(pkt.Size)
+	p.transmit(now, pkt)
 	return true
 }
 
 // leave is begin for queues whose departures are judged or cost credit.
-func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
+func (p *Port) leave(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving&judged != 0 {
 		p.freeAt = units.Never
-		fate := q.point.Dequeue(now, p.classView(q), k)
+		fate := q.point.Dequeue(now, p.classView(q), pkt)
 		p.freeAt = now
 		switch {
 		case fate.Dropped():
-			p.dropClass(now, q, k, fate)
+			p.dropClass(now, q, pkt, fate)
 			if q.leaving&credited != 0 {
 				p.judge(now, q.prio) // the next packet may be longer
 			}
 			return false
 		case fate == packet.Marked:
-			q.mark(p, k)
+			q.mark(p, pkt)
 		}
 	}
-	q.tx.add(k.Size)
-	size := k.Size
-	p.transmit(now, k)
+	q.tx.add(pkt.Size)
+	size := pkt.Size
+	p.transmit(now, pkt)
 	if q.leaving&credited != 0 {
 		p.spend(now, q, size)
 	}
@@ -463,24 +463,24 @@ func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool
 
 // removed informs the congestion point of a packet that has left its queue without being
 // sent.
-func (p *Port) removed(now units.Time, q *classQueue, k *packet.Packet, why packet.Fate) {
+func (p *Port) removed(now units.Time, q *classQueue, pkt *packet.Packet, why packet.Fate) {
 	if q.leaving&judged != 0 {
-		q.point.Removed(now, p.classView(q), k, why)
+		q.point.Removed(now, p.classView(q), pkt, why)
 	}
 }
 
 // dropClass drops a packet that a queue does not accept.
-func (p *Port) dropClass(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) {
+func (p *Port) dropClass(now units.Time, q *classQueue, pkt *packet.Packet, fate packet.Fate) {
 	q.dropped++
 	if p.observer != nil {
-		p.observer.Observe(now, p, Out, k, fate, q.bytes)
+		p.observer.Observe(now, p, Out, pkt, fate, q.bytes)
 	}
-	p.lose(now, k, fate)
+	p.lose(now, pkt, fate)
 }
 
 // mark records a mark for the capture and counts it.
-func (q *classQueue) mark(p *Port, k *packet.Packet) {
-	k.Fate, k.Depth = packet.Marked, uint32(q.bytes)
+func (q *classQueue) mark(p *Port, pkt *packet.Packet) {
+	pkt.Fate, pkt.Depth = packet.Marked, uint32(q.bytes)
 	q.marked++
 	p.counters.Marked++
 }

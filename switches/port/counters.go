@@ -111,7 +111,7 @@ func (p *Port) Counters(now units.Time) Counters {
 	// Departures computed ahead of time have not happened yet.
 	p.unwait(&c.QueueCounters, now)
 	c.since = now
-	c.TxPackets -= uint64(p.promised.len())
+	c.TxPackets -= uint64(p.promised.Len())
 	c.TxBytes -= uint64(p.bytes)
 	return c
 }
@@ -122,23 +122,25 @@ func (p *Port) Counters(now units.Time) Counters {
 // later event.
 type trace uint64
 
-func (t *trace) add(at units.Time, k *packet.Packet, fate packet.Fate) { *t += act(at, k.ID, k, fate) }
+func (t *trace) add(at units.Time, pkt *packet.Packet, fate packet.Fate) {
+	*t += act(at, pkt.ID, pkt, fate)
+}
 
 // addTrain adds each packet of a train.
-func (t *trace) addTrain(at units.Time, k *packet.Packet, fate packet.Fate) {
-	for i := range uint64(k.Count()) {
-		*t += act(at, k.ID+i, k, fate)
+func (t *trace) addTrain(at units.Time, pkt *packet.Packet, fate packet.Fate) {
+	for i := range uint64(pkt.Count()) {
+		*t += act(at, pkt.ID+i, pkt, fate)
 	}
 }
 
-func (t *trace) remove(at units.Time, k *packet.Packet, fate packet.Fate) {
-	*t -= act(at, k.ID, k, fate)
+func (t *trace) remove(at units.Time, pkt *packet.Packet, fate packet.Fate) {
+	*t -= act(at, pkt.ID, pkt, fate)
 }
 
-// act returns the hash of one action with a packet like k that has this ID.
-func act(at units.Time, id uint64, k *packet.Packet, fate packet.Fate) trace {
+// act returns the hash of one action with a packet like pkt that has this ID.
+func act(at units.Time, id uint64, pkt *packet.Packet, fate packet.Fate) trace {
 	x := (uint64(at) ^ id<<20 ^ id>>44) * 0x9e3779b97f4a7c15
-	x = (x ^ x>>32 ^ uint64(k.Size)<<40 ^ uint64(fate)<<56) * 0xd6e8feb86659fd93
+	x = (x ^ x>>32 ^ uint64(pkt.Size)<<40 ^ uint64(fate)<<56) * 0xd6e8feb86659fd93
 	return trace(x ^ x>>32)
 }
 
@@ -147,8 +149,8 @@ func act(at units.Time, id uint64, k *packet.Packet, fate packet.Fate) trace {
 func (p *Port) Trace(now units.Time) uint64 {
 	p.drainDeparted(now)
 	t := p.trace
-	for i := p.promised.head; i != p.promised.tail; i++ {
-		d := p.promised.at(i)
+	for i := range p.promised.Len() {
+		d := p.promised.At(i)
 		t.remove(d.start, d.packet, d.packet.Fate)
 	}
 	return uint64(t)

@@ -51,8 +51,8 @@ type giver struct {
 }
 
 // Input passes a packet to the owner, and updates the peer if enough has left.
-func (g *giver) Input(now units.Time, in *Port, k *packet.Packet) {
-	g.Owner.Input(now, in, k)
+func (g *giver) Input(now units.Time, in *Port, pkt *packet.Packet) {
+	g.Owner.Input(now, in, pkt)
 	c := g.port.classes
 	for m := c.credits.gives; m != 0; m &= m - 1 {
 		if c.queue[bits.TrailingZeros8(m)].gives.Due() {
@@ -144,16 +144,16 @@ func (p *Port) sendCredits(now units.Time) {
 	if p.link == nil || c.credits.frame != nil {
 		return
 	}
-	k := p.pool.NewFrame(wire.CreditFrame)
-	k.Size, k.Dest, k.L3, k.Ether = wire.CreditFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
+	pkt := p.pool.NewFrame(wire.CreditFrame)
+	pkt.Size, pkt.Dest, pkt.L3, pkt.Ether = wire.CreditFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
 	p.counters.Originated++
-	k.ID = p.counters.Originated
-	c.credits.frame = k
+	pkt.ID = p.counters.Originated
+	c.credits.frame = pkt
 	if p.freeAt <= now && c.control.Empty() {
-		p.fillCredits(k)
-		p.transmit(now, k)
+		p.fillCredits(pkt)
+		p.transmit(now, pkt)
 	} else {
-		c.control.Push(k)
+		c.control.Push(pkt)
 	}
 	p.armNext()
 }
@@ -161,16 +161,16 @@ func (p *Port) sendCredits(now units.Time) {
 // startControl puts the first waiting MAC control frame on the link.
 func (p *Port) startControl(now units.Time) {
 	c := p.classes
-	k := c.control.Pop()
-	if c.credits != nil && c.credits.frame == k {
-		p.fillCredits(k)
+	pkt := c.control.Pop()
+	if c.credits != nil && c.credits.frame == pkt {
+		p.fillCredits(pkt)
 	}
-	p.transmit(now, k)
+	p.transmit(now, pkt)
 }
 
 // fillCredits fills in a frame with the current values. A capture shows with it how much
 // has come in and waits in the classes that give credit.
-func (p *Port) fillCredits(k *packet.Packet) {
+func (p *Port) fillCredits(pkt *packet.Packet) {
 	c := p.classes
 	says := wire.Credits{Grants: c.credits.gives}
 	if c.credits.asks {
@@ -186,8 +186,8 @@ func (p *Port) fillCredits(k *packet.Packet) {
 		i := bits.TrailingZeros8(m)
 		says.Sent[i] = uint16(c.queue[i].spends.Sent())
 	}
-	says.Put(k.Frame, c.flow.mac)
-	k.Fate, k.Depth = packet.Credit, uint32(held)
+	says.Put(pkt.Frame, c.flow.mac)
+	pkt.Fate, pkt.Depth = packet.Credit, uint32(held)
 	c.credits.frame, c.credits.asks = nil, false
 }
 

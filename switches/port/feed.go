@@ -68,9 +68,9 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 
 // Refuse drops a packet that the port's feeder cannot keep until it may leave, as
 // if the queue of its class did not accept it.
-func (p *Port) Refuse(now units.Time, k *packet.Packet, why packet.Fate) {
-	k.Fate, k.In = packet.Fine, buffer.Own
-	p.dropClass(now, p.classes.queue[k.Prio], k, why)
+func (p *Port) Refuse(now units.Time, pkt *packet.Packet, why packet.Fate) {
+	pkt.Fate, pkt.In = packet.Fine, buffer.Own
+	p.dropClass(now, p.classes.queue[pkt.Prio], pkt, why)
 }
 
 // show updates whether a class has something to send, and invalidates the length of
@@ -112,39 +112,39 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	q := c.queue[prio]
 	// Packets sent or fed into this port meanwhile wait.
 	p.freeAt = units.Never
-	k := c.feeder.Next(now, prio)
-	if k == nil {
+	pkt := c.feeder.Next(now, prio)
+	if pkt == nil {
 		p.freeAt = now
 		p.Feed(now, prio, 0)
 		return
 	}
 	c.turn &^= 1 << prio
 	c.show(prio)
-	if c.gated>>prio&1 != 0 && !q.spends.Affords(k.Size) {
+	if c.gated>>prio&1 != 0 && !q.spends.Affords(pkt.Size) {
 		// It is longer than announced: it waits in the queue.
-		k.Fate, k.At, k.In, k.Prio = packet.Fine, now, buffer.Own, prio
+		pkt.Fate, pkt.At, pkt.In, pkt.Prio = packet.Fine, now, buffer.Own, prio
 		p.freeAt = now
-		p.wait(now, q, k)
+		p.wait(now, q, pkt)
 		return
 	}
-	k.Fate, k.At, k.In, k.Prio = packet.Fine, now, buffer.Own, prio
+	pkt.Fate, pkt.At, pkt.In, pkt.Prio = packet.Fine, now, buffer.Own, prio
 	fate := packet.Fine
 	switch {
 	case c.dropping>>prio&1 != 0:
 		fate = packet.Watchdog
 	case q.point != nil:
-		fate = q.point.Enqueue(now, p.classView(q), k)
+		fate = q.point.Enqueue(now, p.classView(q), pkt)
 	}
-	tx, size := p.txTime(k), packet.OnWire(k.Size)
+	tx, size := p.txTime(pkt), packet.OnWire(pkt.Size)
 	p.freeAt = now
 	sent := false
 	if fate.Dropped() {
-		p.dropClass(now, q, k, fate)
+		p.dropClass(now, q, pkt, fate)
 	} else {
 		if fate == packet.Marked {
-			q.mark(p, k)
+			q.mark(p, pkt)
 		}
-		sent = p.begin(now, q, k)
+		sent = p.begin(now, q, pkt)
 	}
 	if !sent {
 		p.freeAt = now + tx

@@ -9,7 +9,7 @@ import (
 // overflow handles a packet that does not fit into its queue. It returns the packet
 // that continues instead, into the queue of its Prio, where it fits; nil if there
 // is none.
-func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {
+func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
 	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
 		// The flow with the most bytes in the queue makes room, not the one that
@@ -19,22 +19,22 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 		p.countDeparted(now, q, victim)
 		p.removed(now, q, victim, packet.QueueFull)
 		p.dropClass(now, q, victim, packet.QueueFull)
-		fate = c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size)
+		fate = c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size)
 	}
 	if fate == packet.Fine {
-		return k
+		return pkt
 	}
 	t := c.settingsOf(q.prio).Trim
 	if t == nil {
-		p.dropClass(now, q, k, fate)
+		p.dropClass(now, q, pkt, fate)
 		return nil
 	}
-	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) && !p.exchange(now, q, k, fate) {
+	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) && !p.exchange(now, q, pkt, fate) {
 		return nil
 	}
-	cut := trim.Cut(p.pool, k, t)
+	cut := trim.Cut(p.pool, pkt, t)
 	if cut == nil {
-		p.dropClass(now, q, k, fate)
+		p.dropClass(now, q, pkt, fate)
 		return nil
 	}
 	q.trimmed++
@@ -58,60 +58,60 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 	return nil
 }
 
-// exchange replaces the last packet in the queue by k, if k fits there. k is then
-// the former last packet. It returns false if the congestion point has dropped k.
-// full is the reason why k does not fit into the queue in addition to the last
+// exchange replaces the last packet in the queue by pkt, if pkt fits there. pkt is then
+// the former last packet. It returns false if the congestion point has dropped pkt.
+// full is the reason why pkt does not fit into the queue in addition to the last
 // packet.
-func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet, full packet.Fate) bool {
-	if !p.fitsForLast(now, q, k) {
+func (p *Port) exchange(now units.Time, q *classQueue, pkt *packet.Packet, full packet.Fate) bool {
+	if !p.fitsForLast(now, q, pkt) {
 		return true
 	}
 	if q.point != nil {
-		fate := q.point.Enqueue(now, p.classView(q), k)
+		fate := q.point.Enqueue(now, p.classView(q), pkt)
 		if fate.Dropped() {
-			p.dropClass(now, q, k, fate)
+			p.dropClass(now, q, pkt, fate)
 			return false
 		}
 		if fate == packet.Marked {
-			q.mark(p, k)
+			q.mark(p, pkt)
 		}
-		// The point may have sent a packet into this queue, or made k longer.
-		if !p.fitsForLast(now, q, k) {
-			p.removed(now, q, k, p.leftover(k, full))
+		// The point may have sent a packet into this queue, or made pkt longer.
+		if !p.fitsForLast(now, q, pkt) {
+			p.removed(now, q, pkt, p.leftover(pkt, full))
 			return true
 		}
 	}
 	c, last := p.classes, q.packets.Last()
 	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
-	c.Buffer.Add(now, k.In, p.Index, q.prio, k.Size)
-	q.change(now, k.Size-last.Size)
-	p.bytes += k.Size - last.Size
+	c.Buffer.Add(now, pkt.In, p.Index, q.prio, pkt.Size)
+	q.change(now, pkt.Size-last.Size)
+	p.bytes += pkt.Size - last.Size
 	// Swap the contents: the packet before the last one keeps pointing to it.
-	*last, *k = *k, *last
-	last.Next, k.Next = nil, nil
+	*last, *pkt = *pkt, *last
+	last.Next, pkt.Next = nil, nil
 	if q.count == 1 {
 		c.show(q.prio)
 	}
-	p.removed(now, q, k, p.leftover(k, full))
+	p.removed(now, q, pkt, p.leftover(pkt, full))
 	return true
 }
 
 // fitsForLast reports whether a packet fits into its queue instead of the last one.
-func (p *Port) fitsForLast(now units.Time, q *classQueue, k *packet.Packet) bool {
+func (p *Port) fitsForLast(now units.Time, q *classQueue, pkt *packet.Packet) bool {
 	if q.count == 0 {
 		return false
 	}
 	c, last := p.classes, q.packets.Last()
 	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
-	fits := c.Buffer.Fits(k.In, p.Index, q.prio, k.Size) == packet.Fine
+	fits := c.Buffer.Fits(pkt.In, p.Index, q.prio, pkt.Size) == packet.Fine
 	c.Buffer.Add(now, last.In, p.Index, q.prio, last.Size)
 	return fits
 }
 
 // leftover returns the fate of a packet for which there is no room: it is trimmed
 // if possible.
-func (p *Port) leftover(k *packet.Packet, full packet.Fate) packet.Fate {
-	if trim.Cuts(k, p.classes.settingsOf(k.Prio).Trim) {
+func (p *Port) leftover(pkt *packet.Packet, full packet.Fate) packet.Fate {
+	if trim.Cuts(pkt, p.classes.settingsOf(pkt.Prio).Trim) {
 		return packet.Trimmed
 	}
 	return full

@@ -98,18 +98,18 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 		return
 	}
 	c := p.classes
-	k := p.pool.NewFrame(wire.PauseFrame)
-	frame.Put(k.Frame, c.flow.mac)
-	k.Size, k.Dest, k.L3, k.Ether = wire.PauseFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
-	k.Fate, k.Depth = fate, uint32(p.waiting(frame))
+	pkt := p.pool.NewFrame(wire.PauseFrame)
+	frame.Put(pkt.Frame, c.flow.mac)
+	pkt.Size, pkt.Dest, pkt.L3, pkt.Ether = wire.PauseFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
+	pkt.Fate, pkt.Depth = fate, uint32(p.waiting(frame))
 	p.counters.Originated++
-	k.ID = p.counters.Originated
+	pkt.ID = p.counters.Originated
 	if p.freeAt <= now && c.control.Empty() {
-		p.transmit(now, k)
+		p.transmit(now, pkt)
 		p.armNext()
 		return
 	}
-	c.control.Push(k)
+	c.control.Push(pkt)
 	p.armNext()
 }
 
@@ -128,17 +128,17 @@ func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
 }
 
 // takeControl acts on a MAC control frame and consumes it.
-func (p *Port) takeControl(now units.Time, k *packet.Packet) {
+func (p *Port) takeControl(now units.Time, pkt *packet.Packet) {
 	p.counters.Consumed++
 	if c := p.classes; c != nil {
-		if frame, ok := wire.ParsePause(k.Frame); ok {
+		if frame, ok := wire.ParsePause(pkt.Frame); ok {
 			c.flow.rx.Frame(now, &frame, p.bitRate(), c.ready)
 			p.permit(now)
-		} else if says, ok := wire.ParseCredits(k.Frame); ok {
+		} else if says, ok := wire.ParseCredits(pkt.Frame); ok {
 			p.takeCredits(now, &says)
 		}
 	}
-	p.pool.Free(k)
+	p.pool.Free(pkt)
 }
 
 // permit applies the current state of the flow control's receiver.
@@ -216,8 +216,8 @@ func (f *flowControl) reportWatchdog(now units.Time, classes uint8, begins bool)
 // discard empties a queue whose class the watchdog discards.
 func (p *Port) discard(now units.Time, q *classQueue) {
 	for q.count > 0 {
-		k := p.take(now, q)
-		p.removed(now, q, k, packet.Watchdog)
-		p.dropClass(now, q, k, packet.Watchdog)
+		pkt := p.take(now, q)
+		p.removed(now, q, pkt, packet.Watchdog)
+		p.dropClass(now, q, pkt, packet.Watchdog)
 	}
 }

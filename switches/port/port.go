@@ -42,6 +42,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/prefetch"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -92,9 +93,9 @@ type Port struct {
 	ahead    bool     // departures are computed ahead of time
 	mayAhead bool     // they will be again when the list is empty
 
-	lastSize units.Bytes // of a packet, and
-	lastTime units.Time  // how long its serialisation takes
-	promised departures  // in ahead.go
+	lastSize units.Bytes           // of a packet, and
+	lastTime units.Time            // how long its serialisation takes
+	promised queue.FIFO[departure] // in ahead.go
 	tx       traffic
 
 	owner    Owner
@@ -105,8 +106,8 @@ type Port struct {
 
 	far links.Flight // room for the other half of the link that ends here
 
-	stamp    *stamp // in stamp.go; nil for a port that writes no telemetry
-	list     queue  // in queue.go
+	stamp    *stamp  // in stamp.go; nil for a port that writes no telemetry
+	list     waiting // in queue.go
 	pool     *packet.Pool
 	counters QueueCounters
 	losses   *Losses     // nil until a packet has ended here
@@ -126,10 +127,10 @@ const (
 // traffic counts packets and the bytes of their frames.
 type traffic struct{ packets, bytes uint64 }
 
-func (t *traffic) addTrain(k *packet.Packet) {
-	n := uint64(k.Count())
+func (t *traffic) addTrain(pkt *packet.Packet) {
+	n := uint64(pkt.Count())
 	t.packets += n
-	t.bytes += n * uint64(k.Size)
+	t.bytes += n * uint64(pkt.Size)
 }
 
 func (t *traffic) add(n units.Bytes) {
@@ -193,7 +194,7 @@ func (p *Port) Connect(l *links.Link) {
 // InFlight returns the number of packets in flight on the link.
 func (p *Port) InFlight(now units.Time) int {
 	p.drainDeparted(now)
-	return p.link.InFlight() - p.promised.len()
+	return p.link.InFlight() - p.promised.Len()
 }
 
 // Link returns the link that leaves the port, or nil.
@@ -225,7 +226,7 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 		return p.classes.count(), p.bytes
 	}
 	p.drainDeparted(now)
-	return p.list.packets + p.promised.len(), p.bytes
+	return p.list.packets + p.promised.Len(), p.bytes
 }
 
 // Waiting returns the number of packets in the queue of a priority's class, or in the only
@@ -248,51 +249,51 @@ func (p *Port) view(now units.Time) congestion.Queue {
 }
 
 // Send sends a packet or a train through this port.
-func (p *Port) Send(now units.Time, k *packet.Packet) {
-	k.Fate = packet.Fine
-	if k.Flow == packet.Train {
-		p.sendTrain(now, k)
+func (p *Port) Send(now units.Time, pkt *packet.Packet) {
+	pkt.Fate = packet.Fine
+	if pkt.Flow == packet.Train {
+		p.sendTrain(now, pkt)
 		return
 	}
 	if p.link == nil {
-		p.drop(now, k, packet.NoRoute)
+		p.drop(now, pkt, packet.NoRoute)
 		return
 	}
 	if p.classes != nil {
-		p.sendClass(now, k)
+		p.sendClass(now, pkt)
 		return
 	}
 	if p.bytes > 0 {
 		p.drainDeparted(now)
 	}
-	if p.bytes+k.Size > p.limit {
-		p.drop(now, k, packet.QueueFull)
+	if p.bytes+pkt.Size > p.limit {
+		p.drop(now, pkt, packet.QueueFull)
 		return
 	}
 	if p.point != nil {
-		fate := p.point.Enqueue(now, p.view(now), k)
-		// The point may have sent a packet into this queue, or made k longer.
-		if !fate.Dropped() && p.bytes+k.Size > p.limit {
-			p.point.Removed(now, p.view(now), k, packet.QueueFull)
+		fate := p.point.Enqueue(now, p.view(now), pkt)
+		// The point may have sent a packet into this queue, or made pkt longer.
+		if !fate.Dropped() && p.bytes+pkt.Size > p.limit {
+			p.point.Removed(now, p.view(now), pkt, packet.QueueFull)
 			fate = packet.QueueFull
 		}
 		if fate.Dropped() {
-			p.drop(now, k, fate)
+			p.drop(now, pkt, fate)
 			return
 		}
-		p.note(k, fate)
+		p.note(pkt, fate)
 	}
 	if p.ahead {
-		if p.sendAhead(now, k) {
+		if p.sendAhead(now, pkt) {
 			return
 		}
 		p.stopAhead(now)
 	}
 	if p.list.first == nil && now >= p.freeAt {
-		p.start(now, k)
+		p.start(now, pkt)
 		return
 	}
-	p.push(now, k)
+	p.push(now, pkt)
 }
 
 // drainDeparted removes packets from the queue that begin to leave at now or before. Events of one
@@ -302,89 +303,90 @@ func (p *Port) drainDeparted(now units.Time) {
 	if p.classes != nil {
 		return // it never computes ahead, so there is nothing to settle
 	}
-	for p.promised.due(now) {
-		p.bytes -= p.promised.pop().size
+	for p.due(now) {
+		p.bytes -= p.promised.First().size
+		p.promised.DropFirst()
 	}
 	for p.list.first != nil && p.freeAt <= now {
 		p.startNext(now)
 	}
 }
 
-// txTime returns how long k's serialisation takes.
-func (p *Port) txTime(k *packet.Packet) units.Time {
-	if k.Size != p.lastSize {
-		p.lastSize = k.Size
-		p.lastTime = p.link.Rate().TimeOf(packet.OnWire(k.Size))
+// txTime returns how long pkt's serialisation takes.
+func (p *Port) txTime(pkt *packet.Packet) units.Time {
+	if pkt.Size != p.lastSize {
+		p.lastSize = pkt.Size
+		p.lastTime = p.link.Rate().TimeOf(packet.OnWire(pkt.Size))
 	}
 	return p.lastTime
 }
 
 // note records a mark for the capture and counts it.
-func (p *Port) note(k *packet.Packet, fate packet.Fate) {
+func (p *Port) note(pkt *packet.Packet, fate packet.Fate) {
 	if fate == packet.Marked {
-		k.Fate, k.Depth = fate, uint32(p.bytes)
+		pkt.Fate, pkt.Depth = fate, uint32(p.bytes)
 		p.counters.Marked++
 	}
 }
 
 // Receive takes a packet or a train from the link that ends at this port.
-func (p *Port) Receive(now units.Time, k *packet.Packet) {
-	if k.Flow == packet.Train {
-		p.receiveTrain(now, k)
+func (p *Port) Receive(now units.Time, pkt *packet.Packet) {
+	if pkt.Flow == packet.Train {
+		p.receiveTrain(now, pkt)
 		return
 	}
-	p.rx.add(k.Size)
+	p.rx.add(pkt.Size)
 	if p.observer != nil {
 		fate := packet.Fine
 		switch {
-		case k.BadFCS && (p.classes == nil || !p.classes.CutThrough):
+		case pkt.BadFCS && (p.classes == nil || !p.classes.CutThrough):
 			fate = packet.BadFCS
-		case k.Dest == packet.MACControl:
-			fate = k.Fate
+		case pkt.Dest == packet.MACControl:
+			fate = pkt.Fate
 		default:
-			fate = p.owner.PeekFate(p, k)
+			fate = p.owner.PeekFate(p, pkt)
 		}
-		p.observer.Observe(now, p, In, k, fate, 0)
+		p.observer.Observe(now, p, In, pkt, fate, 0)
 	}
-	if k.BadFCS && (p.classes == nil || !p.classes.CutThrough || k.Dest == packet.MACControl) {
-		p.lose(now, k, packet.BadFCS)
+	if pkt.BadFCS && (p.classes == nil || !p.classes.CutThrough || pkt.Dest == packet.MACControl) {
+		p.lose(now, pkt, packet.BadFCS)
 		return
 	}
-	if k.Dest == packet.MACControl {
-		p.takeControl(now, k)
+	if pkt.Dest == packet.MACControl {
+		p.takeControl(now, pkt)
 		return
 	}
-	p.owner.Input(now, p, k)
+	p.owner.Input(now, p, pkt)
 }
 
 // Discard drops a packet that came in through this port and that its owner cannot use.
-func (p *Port) Discard(now units.Time, k *packet.Packet, fate packet.Fate) { p.lose(now, k, fate) }
+func (p *Port) Discard(now units.Time, pkt *packet.Packet, fate packet.Fate) { p.lose(now, pkt, fate) }
 
 // Refused counts a packet that came in through this port and that its host finally did not
 // accept, or all of a train. The caller keeps the packet.
-func (p *Port) Refused(now units.Time, k *packet.Packet) { p.count(now, k, packet.HostRefused) }
+func (p *Port) Refused(now units.Time, pkt *packet.Packet) { p.count(now, pkt, packet.HostRefused) }
 
 // drop drops a packet that the queue does not accept.
-func (p *Port) drop(now units.Time, k *packet.Packet, fate packet.Fate) {
+func (p *Port) drop(now units.Time, pkt *packet.Packet, fate packet.Fate) {
 	if p.observer != nil {
-		p.observer.Observe(now, p, Out, k, fate, p.bytes)
+		p.observer.Observe(now, p, Out, pkt, fate, p.bytes)
 	}
-	p.lose(now, k, fate)
+	p.lose(now, pkt, fate)
 }
 
 // lose counts and frees a packet.
-func (p *Port) lose(now units.Time, k *packet.Packet, fate packet.Fate) {
-	p.count(now, k, fate)
-	p.pool.Free(k)
+func (p *Port) lose(now units.Time, pkt *packet.Packet, fate packet.Fate) {
+	p.count(now, pkt, fate)
+	p.pool.Free(pkt)
 }
 
 // count counts a lost packet, or all of a train.
-func (p *Port) count(now units.Time, k *packet.Packet, fate packet.Fate) {
+func (p *Port) count(now units.Time, pkt *packet.Packet, fate packet.Fate) {
 	if p.losses == nil {
 		p.losses = new(Losses)
 	}
-	n := uint64(k.Count())
+	n := uint64(pkt.Count())
 	p.losses.Drops[fate] += n
-	p.losses.DropBytes += n * uint64(k.Size)
-	p.trace.addTrain(now, k, fate)
+	p.losses.DropBytes += n * uint64(pkt.Size)
+	p.trace.addTrain(now, pkt, fate)
 }

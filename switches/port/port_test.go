@@ -227,12 +227,12 @@ func (m *model) integrate(now units.Time) {
 // until removes packets that leave up to and including now.
 func (m *model) until(now units.Time) {
 	for len(m.waiting) > 0 && m.freeAt <= now {
-		k := m.waiting[0]
+		pkt := m.waiting[0]
 		m.waiting = m.waiting[1:]
 		m.integrate(m.freeAt)
-		m.bytes -= k.size
-		m.departed = append(m.departed, event{m.freeAt, k.id})
-		m.freeAt += m.tx(k.size)
+		m.bytes -= pkt.size
+		m.departed = append(m.departed, event{m.freeAt, pkt.id})
+		m.freeAt += m.tx(pkt.size)
 	}
 	m.integrate(now)
 }

@@ -6,27 +6,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// queue holds packets that wait to be started one by one.
-type queue struct {
+// waiting holds packets that wait to be started one by one.
+type waiting struct {
 	first, last *packet.Packet
 	packets     int
 	timer       sim.Timer // fires at the end of the packet being sent; armed only while others wait
 }
 
 // push adds a packet to the queue.
-func (p *Port) push(now units.Time, k *packet.Packet) {
+func (p *Port) push(now units.Time, pkt *packet.Packet) {
 	q := &p.list
 	p.counters.queued(now, p.bytes)
-	k.Next = nil
+	pkt.Next = nil
 	if q.first == nil {
-		q.first = k
+		q.first = pkt
 		q.timer.Arm(p.freeAt)
 	} else {
-		q.last.Next = k
+		q.last.Next = pkt
 	}
-	q.last = k
+	q.last = pkt
 	q.packets++
-	p.bytes += k.Size
+	p.bytes += pkt.Size
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 }
 
@@ -42,30 +42,30 @@ func (p *Port) Fire(now units.Time) {
 // startNext begins the first waiting packet.
 func (p *Port) startNext(now units.Time) {
 	q := &p.list
-	k := q.first
+	pkt := q.first
 	p.counters.queued(now, p.bytes)
-	q.first = k.Next
+	q.first = pkt.Next
 	q.packets--
-	p.bytes -= k.Size
-	p.start(now, k)
+	p.bytes -= pkt.Size
+	p.start(now, pkt)
 }
 
 // start puts a packet's first bit on the link, unless the congestion point drops
 // it, and arms the timer for the next packet.
-func (p *Port) start(now units.Time, k *packet.Packet) {
+func (p *Port) start(now units.Time, pkt *packet.Packet) {
 	if p.point == nil {
-		p.transmit(now, k)
+		p.transmit(now, pkt)
 	} else {
-		// Packets that the point sends into this queue wait until k has begun to
+		// Packets that the point sends into this queue wait until pkt has begun to
 		// leave.
 		p.freeAt = units.Never
-		fate := p.point.Dequeue(now, p.view(now), k)
+		fate := p.point.Dequeue(now, p.view(now), pkt)
 		if fate.Dropped() {
 			p.freeAt = now
-			p.drop(now, k, fate)
+			p.drop(now, pkt, fate)
 		} else {
-			p.note(k, fate)
-			p.transmit(now, k)
+			p.note(pkt, fate)
+			p.transmit(now, pkt)
 		}
 	}
 	if p.list.first != nil {
@@ -76,33 +76,33 @@ func (p *Port) start(now units.Time, k *packet.Packet) {
 }
 
 // transmit puts a packet's first bit on the link.
-func (p *Port) transmit(now units.Time, k *packet.Packet) {
+func (p *Port) transmit(now units.Time, pkt *packet.Packet) {
 	if p.stamp != nil {
-		p.stamp.write(now, p, k)
+		p.stamp.write(now, p, pkt)
 	}
-	tx := p.txTime(k)
+	tx := p.txTime(pkt)
 	p.freeAt = now + tx
-	p.sent(now, k)
-	fate := p.link.Admit(now, tx, k)
+	p.sent(now, pkt)
+	fate := p.link.Admit(now, tx, pkt)
 	if p.observer != nil {
 		shown, depth := fate, units.Bytes(0)
-		if k.Fate != packet.Fine {
-			depth = units.Bytes(k.Depth)
+		if pkt.Fate != packet.Fine {
+			depth = units.Bytes(pkt.Depth)
 		}
 		if fate == packet.Fine {
-			shown = k.Fate
+			shown = pkt.Fate
 		}
-		p.observer.Observe(now, p, Out, k, shown, depth)
+		p.observer.Observe(now, p, Out, pkt, shown, depth)
 	}
 	if fate == packet.Fine {
-		p.link.Launch(k)
+		p.link.Launch(pkt)
 	} else {
-		p.lose(now, k, fate)
+		p.lose(now, pkt, fate)
 	}
 }
 
 // sent counts a packet whose first bit leaves at the given time.
-func (p *Port) sent(at units.Time, k *packet.Packet) {
-	p.tx.add(k.Size)
-	p.trace.add(at, k, k.Fate)
+func (p *Port) sent(at units.Time, pkt *packet.Packet) {
+	p.tx.add(pkt.Size)
+	p.trace.add(at, pkt, pkt.Fate)
 }

@@ -32,8 +32,8 @@ func (s *stamp) follow(p *Port) {
 }
 
 // write writes the telemetry of a packet that is about to leave.
-func (s *stamp) write(now units.Time, p *Port, k *packet.Packet) {
-	t := k.Telemetry()
+func (s *stamp) write(now units.Time, p *Port, pkt *packet.Packet) {
+	t := pkt.Telemetry()
 	if t == nil {
 		return
 	}

@@ -5,30 +5,30 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Passes reports whether the packets of a train, or a packet like k, would leave the port and arrive
+// Passes reports whether the packets of a train, or a packet like pkt, would leave the port and arrive
 // at the other end now.
-func (p *Port) Passes(now units.Time, k *packet.Packet) bool {
-	return p.ahead && p.point == nil && p.bytes == 0 && p.freeAt <= now && k.Size <= p.limit && p.link.Passes(k.Layer3())
+func (p *Port) Passes(now units.Time, pkt *packet.Packet) bool {
+	return p.ahead && p.point == nil && p.bytes == 0 && p.freeAt <= now && pkt.Size <= p.limit && p.link.Passes(pkt.Layer3())
 }
 
 // sendTrain sends a train whole if it Passes, else packet by packet.
-func (p *Port) sendTrain(now units.Time, k *packet.Packet) {
-	if !p.Passes(now, k) {
-		p.pool.Split(k, func(q *packet.Packet) { p.Send(now, q) })
+func (p *Port) sendTrain(now units.Time, pkt *packet.Packet) {
+	if !p.Passes(now, pkt) {
+		p.pool.Split(pkt, func(q *packet.Packet) { p.Send(now, q) })
 		return
 	}
 	p.freeAt = now
-	p.tx.addTrain(k)
-	p.trace.addTrain(now, k, packet.Fine)
-	p.link.PassTrain(now, k)
+	p.tx.addTrain(pkt)
+	p.trace.addTrain(now, pkt, packet.Fine)
+	p.link.PassTrain(now, pkt)
 }
 
 // receiveTrain receives a train. An observer sees its packets.
-func (p *Port) receiveTrain(now units.Time, k *packet.Packet) {
+func (p *Port) receiveTrain(now units.Time, pkt *packet.Packet) {
 	if p.observer != nil || p.classes != nil {
-		p.pool.Split(k, func(q *packet.Packet) { p.Receive(now, q) })
+		p.pool.Split(pkt, func(q *packet.Packet) { p.Receive(now, q) })
 		return
 	}
-	p.rx.addTrain(k)
-	p.owner.Input(now, p, k)
+	p.rx.addTrain(pkt)
+	p.owner.Input(now, p, pkt)
 }

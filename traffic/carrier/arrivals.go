@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 )
@@ -14,8 +15,7 @@ import (
 // arrivals are flows that have arrived but are not yet reported to the agents, in order.
 type arrivals struct {
 	latency cq.Latency
-	queue   []arrival
-	head    int
+	queue   queue.FIFO[arrival]
 }
 
 // arrival is a flow that has arrived, and when its agent is told.
@@ -34,25 +34,21 @@ func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c
 	}
 	n.host.log.Arrived(key, now)
 	at := now + a.latency.Of(c)
-	if k := len(a.queue); k > a.head {
-		at = max(at, a.queue[k-1].at)
+	if a.queue.Len() > 0 {
+		at = max(at, a.queue.Last().at)
 	}
-	if len(a.queue) == cap(a.queue) && 2*a.head >= len(a.queue) {
-		a.queue, a.head = a.queue[:copy(a.queue, a.queue[a.head:])], 0
-	}
-	a.queue = append(a.queue, arrival{at, traffic, f})
+	a.queue.Push(arrival{at, traffic, f})
 }
 
 // reportFlows reports flows to the agents that are due to be told by now.
 func (n *NIC) reportFlows(now units.Time) {
 	a := &n.told
-	for ; a.head < len(a.queue); a.head++ {
-		x := a.queue[a.head]
-		if x.at > now {
-			n.host.Wake(x.at)
+	for a.queue.Len() > 0 {
+		if at := a.queue.First().at; at > now {
+			n.host.Wake(at)
 			return
 		}
+		x := a.queue.Pop()
 		n.host.Arrived(now, x.traffic, x.flow, 0)
 	}
-	a.queue, a.head = a.queue[:0], 0
 }

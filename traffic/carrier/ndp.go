@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/ndp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/wire"
@@ -76,12 +77,10 @@ func (p *Pulls) work(now units.Time) {
 // may send take turns, one packet each, and pass a packet to the host's port only while less
 // than two full packets wait there. ACKs, NACKs and PULLs do not wait for that.
 type PulledStreams struct {
-	host    *Host
-	traffic int
-	config  NDP
-	out     StreamOutlet
-	pulls   *Pulls
-	own     netip.Addr // of the host; not known before the first packet
+	endpoint
+	config NDP
+	out    *StreamOutlet
+	pulls  *Pulls
 
 	senders agenda.Agenda[*pulledOut]
 	sending map[uint64]*pulledOut // by ID of the flow
@@ -90,12 +89,11 @@ type PulledStreams struct {
 	peers   map[int]*ndp.Peer // by sender
 	refused []*pulledOut
 	over    []*pulledOut // and not reported yet
-	arrived []arrived    // likewise
 	ipID    uint16
 
-	ready, last *pulledOut // flows that may send, in turn
-	look        units.Time // when to check again whether the port has room; units.Never while no flow waits
-	waited      uint8      // consecutive checks that found no room
+	ready  queue.FIFO[*pulledOut] // flows that may send, in turn
+	look   units.Time             // when to check again whether the port has room; units.Never while no flow waits
+	waited uint8                  // consecutive checks that found no room
 
 	counted ndp.Counters // of flows that are over
 	gone    func(now units.Time, x *StreamFlow)
@@ -118,7 +116,7 @@ type pulledOut struct {
 	agenda.Task[*pulledOut]
 	records.Record
 	sender  ndp.Sender
-	next    *pulledOut // in ready or freeOut
+	next    *pulledOut // in freeOut
 	path    nicemu.Path
 	to      netip.Addr
 	waiting bool // it is in ready
@@ -141,7 +139,7 @@ type pulledIn struct {
 // outlet's random numbers.
 func NewPulledStreams(h *Host, traffic int, c NDP, o StreamOutlet, p *Pulls) *PulledStreams {
 	return &PulledStreams{
-		host: h, traffic: traffic, config: c, out: o, pulls: p, look: units.Never,
+		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, out: &o, pulls: p, look: units.Never,
 		sending: map[uint64]*pulledOut{}, coming: map[uint64]*pulledIn{}, numbers: map[int32]uint32{}, peers: map[int]*ndp.Peer{},
 	}
 }
@@ -157,18 +155,7 @@ func (d *PulledStreams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	known, reachable := false, false
-	if s.to, known = d.out.AddressOf(int(r.To)); known {
-		s.path, reachable = d.out.PathTo(s.to)
-	}
-	switch {
-	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: NDP flows start at the host that has the data"
-	case !known:
-		s.Failure = "the destination host is not part of the traffic"
-	case !reachable:
-		s.Failure = "no host has the address " + s.to.String()
-	default:
+	if s.to, s.path, s.Failure = d.reach(r, "NDP"); s.Failure == "" {
 		d.open(now, s)
 		return
 	}
@@ -213,12 +200,7 @@ func (d *PulledStreams) rescheduleFlow(now units.Time, s *pulledOut) {
 	}
 	if s.sender.Ready() && !s.waiting {
 		s.waiting = true
-		if d.last == nil {
-			d.ready = s
-		} else {
-			d.last.next = s
-		}
-		d.last = s
+		d.ready.Push(s)
 	}
 	d.senders.At(&s.Task, s.sender.Timer())
 }
@@ -272,11 +254,7 @@ func (d *PulledStreams) Work(now units.Time) {
 		d.put(s)
 	}
 	d.over = d.over[:0]
-	for i := 0; i < len(d.arrived); i++ {
-		a := d.arrived[i]
-		d.host.Arrived(now, d.traffic, a.Flow, a.id)
-	}
-	d.arrived = d.arrived[:0]
+	d.reportArrived(now)
 	d.wake(now)
 }
 
@@ -287,7 +265,7 @@ func (d *PulledStreams) wake(now units.Time) {
 
 // send lets the flows that may send do so in turn, while the host's port has room.
 func (d *PulledStreams) send(now units.Time) {
-	for d.look = units.Never; d.ready != nil; {
+	for d.look = units.Never; d.ready.Len() > 0; {
 		if d.out.Queued(now) >= 2*d.config.MTU {
 			full, _ := d.sizes()
 			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
@@ -295,11 +273,8 @@ func (d *PulledStreams) send(now units.Time) {
 			return
 		}
 		d.waited = 0
-		s := d.ready
-		if d.ready = s.next; d.ready == nil {
-			d.last = nil
-		}
-		s.next, s.waiting = nil, false
+		s := d.ready.Pop()
+		s.waiting = false
 		if p := s.sender.Phase(); p == ndp.Done || p == ndp.Failed {
 			if s.dead {
 				d.put(s)
@@ -312,14 +287,6 @@ func (d *PulledStreams) send(now units.Time) {
 		}
 		d.rescheduleFlow(now, s)
 	}
-}
-
-// address returns the host's address.
-func (d *PulledStreams) address() netip.Addr {
-	if !d.own.IsValid() {
-		d.own, _ = d.out.AddressOf(d.host.Node)
-	}
-	return d.own
 }
 
 // emit sends a packet of a flow.
@@ -335,12 +302,7 @@ func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes,
 		p.TOS = d.config.DSCP << 2
 	}
 	d.ipID++
-	p.IPID = d.ipID
-	if p.Version == 6 {
-		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // of the path, so that it spreads packets
-	}
-	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
-	d.out.Send(now, p)
+	d.transmit(now, p, path, d.ipID) // the hash is that of the path, so that labels spread packets, too
 }
 
 // Receive takes a packet of NDPProtocol that has arrived at the host, and reports whether it

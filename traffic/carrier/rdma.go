@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -49,9 +50,9 @@ type NIC struct {
 	events nicemu.Channel
 	cap    qp.Cap
 
-	pool    []*pair // all that were created
-	idle    []*pair // of these, the ones without a connection; the last one is used next
-	settled chain   // those that have received a flow and are kept for late packets; oldest first
+	pool    []*pair          // all that were created
+	idle    []*pair          // of these, the ones without a connection; the last one is used next
+	settled queue.List[pair] // those that have received a flow and are kept for late packets; oldest first
 
 	peers   map[uint32]*peer // by number of the first connection, as requester
 	waiting list             // flows that have a connection and no queue pair
@@ -91,9 +92,8 @@ type pair struct {
 	taken int32 // connection whose flows it receives; -1 if none
 	base  uint64
 
-	settled       bool // it is in the chain
-	since         units.Time
-	before, after *pair
+	settled queue.Link[pair]
+	since   units.Time // it is settled
 }
 
 // id returns the ID of its work requests.
@@ -503,14 +503,14 @@ func (n *NIC) take(now units.Time) *pair {
 		n.idle = n.idle[:k-1]
 		return p
 	}
-	if p := n.settled.head; p != nil && now-p.since >= linger && p.q.Quiet() {
+	if p := n.settled.First(); p != nil && now-p.since >= linger && p.q.Quiet() {
 		n.evict(p)
 		return p
 	}
 	if p := n.create(); p != nil {
 		return p
 	}
-	for p := n.settled.head; p != nil; p = p.after {
+	for p := range n.settled.All() {
 		if p.q.Quiet() {
 			n.evict(p)
 			return p

@@ -175,40 +175,15 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	n.arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows), c)
 }
 
-// chain is a list of queue pairs in the order in which their flows ended.
-type chain struct{ head, tail *pair }
-
-// appendIdlePair appends a queue pair to the chain of those that other connections may take.
+// appendIdlePair appends a queue pair to the list of those that other connections may take.
 func (n *NIC) appendIdlePair(now units.Time, p *pair) {
 	n.unsettle(p)
-	l := &n.settled
-	p.settled, p.since, p.before, p.after = true, now, l.tail, nil
-	if l.tail == nil {
-		l.head = p
-	} else {
-		l.tail.after = p
-	}
-	l.tail = p
+	p.since = now
+	n.settled.Push(&p.settled, p)
 }
 
-// unsettle removes it from the chain.
-func (n *NIC) unsettle(p *pair) {
-	if !p.settled {
-		return
-	}
-	l := &n.settled
-	if p.before == nil {
-		l.head = p.after
-	} else {
-		p.before.after = p.after
-	}
-	if p.after == nil {
-		l.tail = p.before
-	} else {
-		p.after.before = p.before
-	}
-	p.settled, p.before, p.after = false, nil, nil
-}
+// unsettle removes it from the list.
+func (n *NIC) unsettle(p *pair) { n.settled.Remove(&p.settled) }
 
 // evict takes a queue pair from its connection.
 func (n *NIC) evict(p *pair) {

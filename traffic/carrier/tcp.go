@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/wire"
@@ -84,12 +85,10 @@ type StreamOutlet struct {
 // than two full packets wait there: so windows, rates and retransmissions are decided late,
 // and no flow fills the host's queue. Acknowledgements do not wait for that.
 type Streams struct {
-	host    *Host
-	traffic int
-	config  TCP
-	traits  cc.Traits
-	out     StreamOutlet
-	own     netip.Addr // of the host; not known before the first segment
+	endpoint
+	config TCP
+	traits cc.Traits
+	out    *StreamOutlet
 
 	senders    agenda.Agenda[*outgoing]
 	receivers  agenda.Agenda[*accepted]
@@ -100,13 +99,12 @@ type Streams struct {
 	ccMessages cc.Outbox
 	refused    []*outgoing
 	over       []*outgoing // and not reported yet
-	arrived    []arrived   // likewise
 	ipID       uint16
 
-	ready, last *outgoing  // flows that may send, in turn
-	look        units.Time // when to check again whether the port has room; units.Never while no flow waits
-	relook      units.Time // likewise for messages of rate controls
-	waited      uint8      // consecutive checks that found no room
+	ready  queue.FIFO[*outgoing] // flows that may send, in turn
+	look   units.Time            // when to check again whether the port has room; units.Never while no flow waits
+	relook units.Time            // likewise for messages of rate controls
+	waited uint8                 // consecutive checks that found no room
 
 	counted tcp.Counters // of flows that are over
 	gone    func(now units.Time, x *StreamFlow)
@@ -122,7 +120,7 @@ type outgoing struct {
 	agenda.Task[*outgoing]
 	records.Record
 	sender  tcp.Sender
-	next    *outgoing // in ready or freeOut
+	next    *outgoing // in freeOut
 	path    nicemu.Path
 	to      netip.Addr
 	line    units.Rate // as known to its control
@@ -148,7 +146,7 @@ type accepted struct {
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	c.Offload = o.Offload
 	return &Streams{
-		host: h, traffic: traffic, config: c, traits: c.Control.Traits(), out: o, look: units.Never, relook: units.Never,
+		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, traits: c.Control.Traits(), out: &o, look: units.Never, relook: units.Never,
 		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[hearer]*outgoing{},
 	}
 }
@@ -170,18 +168,7 @@ func (d *Streams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	known, reachable := false, false
-	if s.to, known = d.out.AddressOf(int(r.To)); known {
-		s.path, reachable = d.out.PathTo(s.to)
-	}
-	switch {
-	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: TCP flows start at the host that has the data"
-	case !known:
-		s.Failure = "the destination host is not part of the traffic"
-	case !reachable:
-		s.Failure = "no host has the address " + s.to.String()
-	default:
+	if s.to, s.path, s.Failure = d.reach(r, "TCP"); s.Failure == "" {
 		d.open(now, s)
 		return
 	}
@@ -237,12 +224,7 @@ func (d *Streams) rescheduleFlow(now units.Time, s *outgoing) {
 		at = min(at, ready)
 	case !s.waiting:
 		s.waiting = true
-		if d.last == nil {
-			d.ready = s
-		} else {
-			d.last.next = s
-		}
-		d.last = s
+		d.ready.Push(s)
 	}
 	d.senders.At(&s.Task, at)
 }
@@ -303,11 +285,7 @@ func (d *Streams) Work(now units.Time) {
 		d.put(s)
 	}
 	d.over = d.over[:0]
-	for i := 0; i < len(d.arrived); i++ {
-		a := d.arrived[i]
-		d.host.Arrived(now, d.traffic, a.Flow, a.id)
-	}
-	d.arrived = d.arrived[:0]
+	d.reportArrived(now)
 	d.wake()
 }
 
@@ -323,18 +301,15 @@ const maxWaits = 2
 // send lets the flows that may send do so in turn, while the host's port has room.
 func (d *Streams) send(now units.Time) {
 	full, _ := d.sizes()
-	for d.look = units.Never; d.ready != nil; {
+	for d.look = units.Never; d.ready.Len() > 0; {
 		if d.out.Queued(now) >= 2*d.config.MTU {
 			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
 			d.waited = min(d.waited+1, maxWaits)
 			return
 		}
 		d.waited = 0
-		s := d.ready
-		if d.ready = s.next; d.ready == nil {
-			d.last = nil
-		}
-		s.next, s.waiting = nil, false
+		s := d.ready.Pop()
+		s.waiting = false
 		if p := s.sender.Phase(); p == tcp.Done || p == tcp.Failed {
 			if s.dead {
 				d.put(s)
@@ -356,14 +331,6 @@ func (d *Streams) send(now units.Time) {
 // port returns the port on which receivers of the traffic listen.
 func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
 
-// address returns the host's address.
-func (d *Streams) address() netip.Addr {
-	if !d.own.IsValid() {
-		d.own, _ = d.out.AddressOf(d.host.Node)
-	}
-	return d.own
-}
-
 // emit sends a segment of a flow.
 func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to netip.Addr, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
 	p := d.out.Pool.NewMessage(segments)
@@ -375,12 +342,7 @@ func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to neti
 		p.TOS |= wire.ECT0
 	}
 	d.ipID++
-	p.IPID = d.ipID
-	if p.Version == 6 {
-		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
-	}
-	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
-	d.out.Send(now, p)
+	d.transmit(now, p, path, d.ipID)
 }
 
 // Receive takes a packet of SegmentProtocol that has arrived at the host, and reports

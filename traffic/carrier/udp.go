@@ -51,10 +51,8 @@ type Outlet struct {
 
 // Datagrams carries the flows of one traffic over UDP, from and to one host.
 type Datagrams struct {
-	host    *Host
-	traffic int
-	config  UDP
-	out     Outlet
+	endpoint
+	config UDP
 
 	agenda  agenda.Agenda[*stream]
 	refused []*stream
@@ -62,7 +60,6 @@ type Datagrams struct {
 	numbers map[int32]uint32 // flows so far, by receiver
 	coming  map[uint64]*incoming
 	known   map[int]*numbers // by sender
-	arrived []arrived        // and not reported yet
 }
 
 // stream is a flow being sent.
@@ -82,12 +79,6 @@ type incoming struct {
 	left  uint32 // datagrams
 	next  uint32 // all before it have arrived
 	ahead map[uint32]bool
-}
-
-// arrived is a flow that has arrived completely.
-type arrived struct {
-	pattern.Flow
-	id uint64
 }
 
 // numbers records for which flows of a sender a datagram has arrived. A flow that
@@ -124,7 +115,7 @@ func NewDatagrams(h *Host, traffic int, c UDP, o Outlet) *Datagrams {
 	if c.Rate == 0 {
 		c.Rate = o.Line
 	}
-	return &Datagrams{host: h, traffic: traffic, config: c, out: o, numbers: map[int32]uint32{}, coming: map[uint64]*incoming{}, known: map[int]*numbers{}}
+	return &Datagrams{endpoint: endpoint{host: h, traffic: traffic, outlet: &o}, config: c, numbers: map[int32]uint32{}, coming: map[uint64]*incoming{}, known: map[int]*numbers{}}
 }
 
 // Protocol returns the protocol of the packets of UDP flows.
@@ -141,18 +132,7 @@ func (d *Datagrams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.seq, s.sent = *r, nil, 0, 0
 	s.Started = now
-	known, reachable := false, false
-	if s.to, known = d.out.AddressOf(int(r.To)); known {
-		s.path, reachable = d.out.PathTo(s.to)
-	}
-	switch {
-	case int(r.From) != d.host.Node:
-		s.Failure = "started by the wrong host: UDP flows start at the host that has the data"
-	case !known:
-		s.Failure = "the destination host is not part of the traffic"
-	case !reachable:
-		s.Failure = "no host has the address " + s.to.String()
-	default:
+	if s.to, s.path, s.Failure = d.reach(r, "UDP"); s.Failure == "" {
 		s.number = d.numbers[r.To]
 		d.numbers[r.To]++
 		s.SrcPort = portOf(uint16(mix(s.ID) & maxLabel))
@@ -178,38 +158,29 @@ func (d *Datagrams) Work(now units.Time) {
 	for k := d.agenda.Due(now); k != nil; k = d.agenda.Due(now) {
 		d.send(now, k.Owner)
 	}
-	for i := 0; i < len(d.arrived); i++ {
-		a := d.arrived[i]
-		d.host.Arrived(now, d.traffic, a.Flow, a.id)
-	}
-	d.arrived = d.arrived[:0]
+	d.reportArrived(now)
 	d.host.Wake(d.agenda.Next())
 }
 
 // send sends the next datagram of a flow.
 func (d *Datagrams) send(now units.Time, s *stream) {
 	c := &d.config
-	p := d.out.Pool.NewMessage(datagrams)
+	p := d.outlet.Pool.NewMessage(datagrams)
 	b := p.Message.Body.(*datagram)
 	*b = datagram{
 		id: s.ID, number: s.number, seq: s.seq, tag: s.Tag, size: uint64(s.Size), length: uint32(payloadOf(s.Size, c.Size, s.seq)),
 		traffic: d.traffic, from: d.host.Node,
 	}
-	p.Message.From, _ = d.out.AddressOf(d.host.Node)
-	p.Message.To, p.SrcPort = s.to, s.SrcPort
+	p.Message.From, p.Message.To, p.SrcPort = d.address(), s.to, s.SrcPort
 	p.Seal()
 	p.TOS = c.DSCP << 2
 	if c.ECT {
 		p.TOS |= wire.ECT0
 	}
-	p.IPID = uint16(s.seq)
-	if p.Version == 6 {
-		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
-	}
-	p.Dest, p.To, p.Src, p.Dst = s.path.Dest, s.path.To, d.out.MAC, s.path.MAC
+	id := uint16(s.seq)
 	s.sent += packet.OnWire(p.Size)
 	s.seq++
-	d.out.Send(now, p)
+	d.transmit(now, p, s.path, id)
 	if s.seq < countOf(s.Size, c.Size) {
 		d.agenda.At(&s.Task, s.Started+c.Rate.TimeOf(s.sent))
 		return

@@ -1,6 +1,10 @@
 package workload
 
-import "math"
+import (
+	"math"
+
+	"github.com/weftlab/weft/sim/fairness"
+)
 
 // TransferSums is the total of several transfers.
 type TransferSums struct {
@@ -16,8 +20,7 @@ type TransferSums struct {
 	// Goodput is the total of the payload that the transfers' goodputs count,
 	// over the time from the first start to the last end.
 	Goodput int64 `json:"goodput_bps"`
-	// Fairness is Jain's index of the transfers' goodputs (Jain, Chiu and Hawe
-	// 1984): 1 if all are equal, 1/n if one of n has everything. Transfers that
+	// Fairness is Jain's index of the transfers' goodputs. Transfers that
 	// posted nothing or whose messages are empty do not count; 0 if none counts,
 	// or all goodputs are 0.
 	Fairness float64 `json:"fairness"`
@@ -66,7 +69,7 @@ func SumTransfers(results []TransferResult) *TransferSums {
 		s.Goodput = int64(math.Round(bits / (end - start)))
 	}
 	if squares > 0 {
-		s.Fairness = goodput * goodput / (float64(counted) * squares)
+		s.Fairness = fairness.JainOf(counted, goodput, squares)
 	}
 	if s.Packets > 0 {
 		s.RetransmittedShare = float64(s.Retransmitted) / float64(s.Packets)

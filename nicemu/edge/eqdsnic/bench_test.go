@@ -191,7 +191,7 @@ func BenchmarkTunnelMemory(b *testing.B) {
 				for _, h := range others {
 					h.service.Fire(hub.now)
 				}
-				if n := hub.service.order.count + others[0].service.table.Len(); n != 0 {
+				if n := hub.service.order.Len() + others[0].service.table.Len(); n != 0 {
 					b.Fatalf("%d tunnels are left", n)
 				}
 				closed = float64(int64(heapInUse())-int64(before)) / tunnels

@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 	"github.com/weftlab/weft/wire/roce"
@@ -33,11 +34,11 @@ type sender struct {
 	eqif *queues
 	turn eqif.Turn[*sender]
 
-	also                        []address  // further keys by which it is found
-	inOrder                     hook       // in service.order
-	inIdle                      hook       // in service.idle, if it has no packets
-	since                       units.Time // it has had no packets since then
-	from                        netip.Addr // once it has sent something
+	also                        []address          // further keys by which it is found
+	inOrder                     queue.Link[sender] // in service.order
+	inIdle                      queue.Link[sender] // in service.idle, if it has no packets
+	since                       units.Time         // it has had no packets since then
+	from                        netip.Addr         // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
 
@@ -141,7 +142,7 @@ func (s *service) open(k address) *sender {
 	}
 	s.agenda.Enrol(&x.Task, x)
 	s.senders[k] = x
-	s.order.push(x)
+	s.order.Push(&x.inOrder, x)
 	return x
 }
 
@@ -163,12 +164,12 @@ func (s *service) expire(now units.Time) {
 		return
 	}
 	s.sweep = now + s.Idle/sweeps
-	for n := 0; s.idle.first != nil && now-s.idle.first.since >= s.Idle; n++ {
+	for n := 0; s.idle.First() != nil && now-s.idle.First().since >= s.Idle; n++ {
 		if n == maxClosed {
 			s.sweep = now
 			break
 		}
-		s.close(now, s.idle.first)
+		s.close(now, s.idle.First())
 	}
 	if s.table.Expire(now-2*s.Idle, maxClosed) == maxClosed {
 		s.sweep = now
@@ -177,8 +178,8 @@ func (s *service) expire(now units.Time) {
 
 // close ends a sender that is idle.
 func (s *service) close(now units.Time, x *sender) {
-	s.idle.remove(x)
-	s.order.remove(x)
+	s.idle.Remove(&x.inIdle)
+	s.order.Remove(&x.inOrder)
 	s.agenda.Remove(&x.Task)
 	if s.last == x {
 		s.last = nil
@@ -201,12 +202,12 @@ func (s *service) close(now units.Time, x *sender) {
 }
 
 // aged reports whether a sender will be closed at the next event of the interface.
-func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.in && now-x.since >= s.Idle }
+func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.In() && now-x.since >= s.Idle }
 
 // live returns how many senders are not aged.
 func (s *service) live(now units.Time) int {
-	n := s.order.count
-	for x := s.idle.first; x != nil && s.aged(now, x); x = x.inIdle.after {
+	n := s.order.Len()
+	for x := s.idle.First(); x != nil && s.aged(now, x); x = s.idle.Next(&x.inIdle) {
 		n--
 	}
 	return n

@@ -536,7 +536,7 @@ func TestIdle(t *testing.T) {
 					}
 					p.Sleep(settings.Idle - 2*ms)
 					a.offer(a.modelled(c, r, 100))
-					if a.service.order.count != 2 {
+					if a.service.order.Len() != 2 {
 						t.Errorf("round %d: a tunnel that was idle for less than %v is closed", r, settings.Idle)
 					}
 					p.Sleep(2 * ms)
@@ -545,8 +545,8 @@ func TestIdle(t *testing.T) {
 					}
 					a.offer(a.modelled(c, r, 100))
 					p.Sleep(ms)
-					if a.service.order.count != 1 || len(a.service.senders) != 1 || len(gone) != int(r)+1 {
-						t.Errorf("round %d: %d tunnels, %d addresses, %d are gone", r, a.service.order.count, len(a.service.senders), len(gone))
+					if a.service.order.Len() != 1 || len(a.service.senders) != 1 || len(gone) != int(r)+1 {
+						t.Errorf("round %d: %d tunnels, %d addresses, %d are gone", r, a.service.order.Len(), len(a.service.senders), len(gone))
 					}
 				}
 				p.Sleep(3 * settings.Idle)
@@ -580,8 +580,8 @@ func TestIdle(t *testing.T) {
 				}
 			}
 			for _, h := range w.hosts {
-				if s := h.service; s.order.count > 0 || len(s.senders) > 0 || s.table.Len() > 0 || s.agenda.Len() > 0 {
-					t.Errorf("host %d keeps %d tunnels out and %d in", h.number+1, s.order.count, s.table.Len())
+				if s := h.service; s.order.Len() > 0 || len(s.senders) > 0 || s.table.Len() > 0 || s.agenda.Len() > 0 {
+					t.Errorf("host %d keeps %d tunnels out and %d in", h.number+1, s.order.Len(), s.table.Len())
 				}
 			}
 		})

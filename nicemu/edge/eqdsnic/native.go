@@ -255,7 +255,7 @@ func (s *Socket) Close() {
 	delete(s.native.sockets, s.Port)
 	service := s.native.service
 	now := service.env.Now()
-	for x := service.order.first; x != nil; x = x.inOrder.after {
+	for x := range service.order.All() {
 		for _, m := range x.out.of(s) {
 			m.fail(now, net.ErrClosed)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 	"github.com/weftlab/weft/wire/roce"
@@ -49,8 +50,8 @@ type service struct {
 	settings map[path]*tunnel.Config
 	last     *sender // result of the last lookup: mostly also of the next
 	senders  map[address]*sender
-	order    chain                  // as they were made
-	idle     chain                  // those without packets, the longest idle first
+	order    queue.List[sender]     // as they were made
+	idle     queue.List[sender]     // those without packets, the longest idle first
 	epochs   map[address]eqds.Epoch // of closed tunnels
 
 	agenda  agenda.Agenda[end]
@@ -103,8 +104,6 @@ func newService(c *Config, env edge.Env) *service {
 	if env.Classes != nil {
 		s.prio = env.Classes.DSCP[c.DSCP]
 	}
-	s.order.hook = func(x *sender) *hook { return &x.inOrder }
-	s.idle.hook = func(x *sender) *hook { return &x.inIdle }
 	s.pulls = c.pulls(env.Line, s.mtu)
 	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
 	s.turns = eqif.NewRotation[*queues](s.mtu)
@@ -228,11 +227,11 @@ func (s *service) rescheduleSender(now units.Time, x *sender) {
 		s.show(x)
 	}
 	s.agenda.At(&x.Task, x.Timer())
-	if idle := x.Idle(); idle != x.inIdle.in {
+	if idle := x.Idle(); idle != x.inIdle.In() {
 		if x.since = now; idle {
-			s.idle.push(x)
+			s.idle.Push(&x.inIdle, x)
 		} else {
-			s.idle.remove(x)
+			s.idle.Remove(&x.inIdle)
 		}
 	}
 	if changed {

@@ -12,7 +12,7 @@ func (s *service) Gauges(now units.Time, values []float64) []float64 {
 	var waiting, unacknowledged float64
 	var bytes, reorder units.Bytes
 	sum := s.past
-	for x := s.order.first; x != nil; x = x.inOrder.after {
+	for x := range s.order.All() {
 		n, b := x.Queue()
 		if bytes += b; n > 0 {
 			waiting++
@@ -50,7 +50,7 @@ func (s *service) FlowCount(now units.Time) int { return s.live(now) }
 // EachFlow implements edge.Service.
 func (s *service) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	var shown edge.Flow
-	for x := s.order.first; x != nil; x = x.inOrder.after {
+	for x := range s.order.All() {
 		shown = s.flow(x, shown.Gauges[:0])
 		shown.Aged = s.aged(now, x)
 		if !each(&shown) {

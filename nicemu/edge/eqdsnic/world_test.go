@@ -138,7 +138,7 @@ func newNetwork(t testing.TB, seed uint64, settings ...*Config) *network {
 // begin gives the host a new service, as if the host restarted.
 func (h *host) begin(c *Config) {
 	if old := h.service; old != nil {
-		for x := old.order.first; x != nil; x = x.inOrder.after {
+		for x := range old.order.All() {
 			x.Forget() // drops its packets
 		}
 		for k := range old.table.All() {
@@ -195,15 +195,15 @@ func (h *host) sound() {
 		h.t.Fatal(err)
 	}
 	packets, idle, senders := 0, 0, 0
-	for x := s.order.first; x != nil; x = x.inOrder.after {
+	for x := range s.order.All() {
 		senders++
 		if s.senders[x.address] != x {
 			h.t.Fatalf("the tunnel to %v is not found by its address", x.to)
 		}
 		n, _ := x.Queue()
 		packets += n + x.Unacknowledged()
-		if x.Idle() != x.inIdle.in {
-			h.t.Fatalf("the tunnel to %v is idle: %v, and among idle ones: %v", x.to, x.Idle(), x.inIdle.in)
+		if x.Idle() != x.inIdle.In() {
+			h.t.Fatalf("the tunnel to %v is idle: %v, and among idle ones: %v", x.to, x.Idle(), x.inIdle.In())
 		}
 		if x.Idle() {
 			idle++
@@ -218,8 +218,8 @@ func (h *host) sound() {
 	if n := s.packets; packets > n {
 		h.t.Fatalf("tunnels have %d packets, counted are %d", packets, n)
 	}
-	if senders != s.order.count || idle != s.idle.count {
-		h.t.Fatalf("%d tunnels, %d idle; counted are %d and %d", senders, idle, s.order.count, s.idle.count)
+	if senders != s.order.Len() || idle != s.idle.Len() {
+		h.t.Fatalf("%d tunnels, %d idle; counted are %d and %d", senders, idle, s.order.Len(), s.idle.Len())
 	}
 	if s.last != nil && s.senders[s.last.address] != s.last {
 		h.t.Fatalf("the tunnel to %v is remembered, and is no more", s.last.to)

@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/wire"
@@ -14,7 +15,7 @@ import (
 
 // limiter is the service at one interface.
 //
-// A flow with packets is in the ring of its lane once the first of them may leave, and otherwise
+// A flow with packets is in the list of its lane once the first of them may leave, and otherwise
 // the agenda wakes it at that time. A flow without packets is in the list of idle flows, oldest
 // first, and its rate control is not woken: it catches up when the flow continues.
 type limiter struct {
@@ -25,8 +26,8 @@ type limiter struct {
 	quantum units.Bytes // on the wire, that a flow may send in a turn
 
 	flows  map[packet.FlowKey]*flow
-	order  ring // all flows, the oldest first
-	idle   ring
+	order  queue.List[flow] // all flows, the oldest first
+	idle   queue.List[flow]
 	shared *flow // for flows beyond the limit; nil before the first
 	lanes  [class.Count]lane
 	agenda agenda.Agenda[*flow]
@@ -46,8 +47,8 @@ type limiter struct {
 
 // lane holds the flows that may send in one class of the port.
 type lane struct {
-	ready ring
-	fed   units.Bytes // size announced to the port for the first packet; 0 if none
+	ready queue.List[flow] // take turns
+	fed   units.Bytes      // size announced to the port for the first packet; 0 if none
 }
 
 // flow is one flow.
@@ -62,11 +63,10 @@ type flow struct {
 	bytes   units.Bytes
 	hash    uint64 // of its packets
 	prio    uint8  // class of the first packet, or of the last one sent
-	turns   bool   // it is in the ring of its lane
 	credit  units.Bytes
 	since   units.Time // when it became idle
 
-	inTurn, inOrder, inIdle link
+	inTurn, inOrder, inIdle queue.Link[flow]
 
 	txPackets, txBytes, lost uint64
 }
@@ -74,11 +74,6 @@ type flow struct {
 func newLimiter(c *Config, env edge.Env) *limiter {
 	l := &limiter{Config: c, env: env, line: env.Line, traits: c.Control.Traits(), flows: map[packet.FlowKey]*flow{}, armed: units.Never}
 	l.quantum = packet.OnWire(wire.EthernetHeader + 2*wire.VLANTag + env.MTU)
-	l.order.link = func(f *flow) *link { return &f.inOrder }
-	l.idle.link = func(f *flow) *link { return &f.inIdle }
-	for i := range l.lanes {
-		l.lanes[i].ready.link = func(f *flow) *link { return &f.inTurn }
-	}
 	return l
 }
 
@@ -106,7 +101,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	if f.count > 1 {
 		return // nothing changes for earlier packets
 	}
-	l.idle.remove(f)
+	l.idle.Remove(&f.inIdle)
 	l.waiting++
 	l.tick(now, f)
 	f.control.Active(now, true)
@@ -166,7 +161,7 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 		f.since = now
 		l.waiting--
 		if f != l.shared {
-			l.idle.push(f)
+			l.idle.Push(&f.inIdle, f)
 		}
 	}
 	l.rescheduleFlow(now, f)
@@ -179,13 +174,12 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 // SIGCOMM 1995), in bytes on the wire.
 func (l *limiter) turn(n *lane) *flow {
 	for {
-		f := n.ready.first
+		f := n.ready.First()
 		if f == nil || f.credit >= packet.OnWire(f.queue.First().Size) {
 			return f
 		}
 		f.credit += l.quantum
-		n.ready.remove(f)
-		n.ready.push(f)
+		n.ready.Rotate()
 	}
 }
 
@@ -205,7 +199,7 @@ func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
 		at := f.pace.Next(f.control.Rate(), l.traits.Burst)
 		due = f.control.Timer()
 		if ready = at <= now; ready {
-			f.pace.Enter(now, at, f.turns)
+			f.pace.Enter(now, at, f.inTurn.In())
 		} else {
 			due = min(due, at)
 		}
@@ -214,13 +208,12 @@ func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
 		due = min(due, f.control.Timer())
 	}
 	l.agenda.At(&f.Task, due)
-	if f.turns && (!ready || f.prio != before) {
-		l.lanes[before].ready.remove(f)
-		f.turns = false
+	if !ready || f.prio != before {
+		l.lanes[before].ready.Remove(&f.inTurn)
 	}
-	if ready && !f.turns {
-		l.lanes[f.prio].ready.push(f)
-		f.turns, f.credit = true, l.quantum
+	if ready && !f.inTurn.In() {
+		l.lanes[f.prio].ready.Push(&f.inTurn, f)
+		f.credit = l.quantum
 	}
 	if f.prio != before {
 		l.feed(now, before)
@@ -271,7 +264,7 @@ func (l *limiter) Line(now units.Time, r units.Rate) {
 	if l.line = r; r == 0 {
 		return // rate controls keep the rate they know
 	}
-	for f := l.order.first; f != nil; f = f.inOrder.behind {
+	for f := range l.order.All() {
 		l.tick(now, f)
 		f.control.Line(now, r)
 		l.rescheduleFlow(now, f)

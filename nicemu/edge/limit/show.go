@@ -20,7 +20,7 @@ func (l *limiter) FlowCount(now units.Time) int {
 
 // aged returns how many flows are old.
 func (l *limiter) aged(now units.Time) (n int) {
-	for f := l.idle.first; f != nil && l.old(now, f); f = f.inIdle.behind {
+	for f := l.idle.First(); f != nil && l.old(now, f); f = l.idle.Next(&f.inIdle) {
 		n++
 	}
 	return n
@@ -28,7 +28,7 @@ func (l *limiter) aged(now units.Time) (n int) {
 
 // EachFlow implements edge.Service.
 func (l *limiter) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
-	for f := l.order.first; f != nil; f = f.inOrder.behind {
+	for f := range l.order.All() {
 		if !each(l.show(now, f)) {
 			return
 		}

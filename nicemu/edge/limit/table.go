@@ -19,7 +19,7 @@ func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	if len(l.flows) < l.Config.Flows && (l.shared == nil || l.shared.count == 0) {
 		f := l.newFlow(key)
 		l.flows[key] = f
-		l.idle.push(f)
+		l.idle.Push(&f.inIdle, f)
 		f.since = now
 		return f
 	}
@@ -38,12 +38,12 @@ func (l *limiter) old(now units.Time, f *flow) bool {
 // forget removes old flows, and the oldest without packets if there is no room for another. It runs
 // when a new flow comes, so that idle flows need no timer.
 func (l *limiter) forget(now units.Time) {
-	for f := l.idle.first; f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.first {
+	for f := l.idle.First(); f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.First() {
 		if l.gone != nil {
 			l.gone(now, l.show(now, f))
 		}
-		l.idle.remove(f)
-		l.order.remove(f)
+		l.idle.Remove(&f.inIdle)
+		l.order.Remove(&f.inOrder)
 		l.agenda.Remove(&f.Task)
 		delete(l.flows, f.key)
 		l.forgotten++
@@ -55,7 +55,7 @@ func (l *limiter) newFlow(key packet.FlowKey) *flow {
 	l.made++
 	f := &flow{key: key, number: l.made, control: l.newControl(key)}
 	l.agenda.Enrol(&f.Task, f)
-	l.order.push(f)
+	l.order.Push(&f.inOrder, f)
 	return f
 }
 

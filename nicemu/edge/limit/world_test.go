@@ -227,7 +227,7 @@ func (w *world) sound(now units.Time) {
 	}
 	var held [8]units.Bytes
 	packets, bytes, waiting, flows := 0, units.Bytes(0), 0, 0
-	for f := l.order.first; f != nil; f = f.inOrder.behind {
+	for f := range l.order.All() {
 		if flows++; f != l.shared && l.flows[f.key] != f {
 			w.t.Fatalf("a flow of the order is not in the table: %+v", f.key)
 		}
@@ -248,14 +248,14 @@ func (w *world) sound(now units.Time) {
 				w.t.Fatal("a flow is in another lane than its first packet")
 			}
 		}
-		if f.turns != f.inTurn.in || f.turns && n == 0 || may && !f.turns {
-			w.t.Fatalf("a flow with %d packets that may leave: %v, takes turns: %v", n, may, f.turns)
+		if f.inTurn.In() && n == 0 || may && !f.inTurn.In() {
+			w.t.Fatalf("a flow with %d packets that may leave: %v, takes turns: %v", n, may, f.inTurn.In())
 		}
-		if n > 0 && !f.turns && f.Want() > f.pace.Next(f.control.Rate(), l.traits.Burst) {
+		if n > 0 && !f.inTurn.In() && f.Want() > f.pace.Next(f.control.Rate(), l.traits.Burst) {
 			w.t.Fatal("a flow is woken too late")
 		}
-		if idle := n == 0 && f != l.shared; f.inIdle.in != idle {
-			w.t.Fatalf("a flow with %d packets is idle: %v", n, f.inIdle.in)
+		if idle := n == 0 && f != l.shared; f.inIdle.In() != idle {
+			w.t.Fatalf("a flow with %d packets is idle: %v", n, f.inIdle.In())
 		}
 		if n == 0 && f.Want() != units.Never {
 			w.t.Fatal("a flow that rests has something due")

@@ -7,6 +7,7 @@ import (
 	"container/heap"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/telemetry"
 )
@@ -205,13 +206,11 @@ func (b *Bottleneck) Results() (mean, longest, utilisation float64) {
 
 // Jain returns Jain's fairness index of what flows received: 1 if all received the same.
 func Jain(flows ...*Flow) float64 {
-	var sum, squares float64
+	var got []float64
 	for _, f := range flows {
-		g := float64(f.Got)
-		sum += g
-		squares += g * g
+		got = append(got, float64(f.Got))
 	}
-	return sum * sum / squares / float64(len(flows))
+	return fairness.Jain(got...)
 }
 
 type event struct {

@@ -23,6 +23,9 @@ func (t *Turn[O]) Waiting() bool { return t.after != nil }
 
 // Rotation implements deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
 // turns that have a packet that may leave, in bytes on the wire. Create it with NewRotation.
+//
+// It links its turns itself: with a queue.List, whose links lead to their owners, a packet's
+// turn takes 9 ns instead of 6.
 type Rotation[O any] struct {
 	quantum units.Bytes
 	first   *Turn[O] // of a ring; nil if none waits

@@ -20,7 +20,7 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 	case c.Flags.Has(eqds.FlagRST):
 		// The receiver is closed, or in another incarnation. It names a packet of this
 		// incarnation, or the next packet, which an RTS has named.
-		if s.phase == Established && c.Ack-s.una <= uint16(s.sent.count) {
+		if s.phase == Established && c.Ack-s.una <= uint16(s.sent.Len()) {
 			s.heard = now
 			s.reopen(now, s.epoch)
 		}
@@ -101,12 +101,12 @@ func (s *Sender[P]) clock(c *eqds.Control) bool {
 // judge handles what a control packet says about packets, and reports whether that is new.
 func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	i := int(c.Ack - s.una)
-	if i >= s.sent.count {
+	if i >= s.sent.Len() {
 		return false // acknowledged before, or never sent
 	}
 	switch {
 	case c.Flags.Has(eqds.FlagNACK):
-		r := s.sent.at(i)
+		r := s.sent.At(i)
 		if news = r.fate == inFlight; news {
 			s.counted.Trimmed++
 			s.paths.all[r.path].Trimmed++
@@ -117,7 +117,7 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	default:
 		fresh := 0
 		for k := range i + 1 {
-			if s.sent.at(k).fate != acked {
+			if s.sent.At(k).fate != acked {
 				fresh++
 			}
 		}
@@ -138,7 +138,7 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 // arrived records that the receiver has a packet, and reports whether that is new. timed means
 // that the acknowledgement gives an RTT sample for the packet.
 func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
-	r := s.sent.at(i)
+	r := s.sent.At(i)
 	o := Outcome{Delivered: true, Path: r.path, Tries: r.tries}
 	switch r.fate {
 	case acked:
@@ -164,8 +164,8 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 
 // drop removes the packets that are acknowledged in order.
 func (s *Sender[P]) drop() {
-	for s.sent.count > 0 && s.sent.at(0).fate == acked {
-		r := s.sent.popFront()
+	for s.sent.Len() > 0 && s.sent.First().fate == acked {
+		r := s.sent.Pop()
 		s.span -= units.Bytes(r.size)
 		s.una++
 		s.since = min(s.since+1, eqds.Span)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -77,9 +78,9 @@ type Sender[P any] struct {
 	known  bool // epoch is the previous incarnation's
 
 	una, nxt uint16
-	since    uint16          // how many numbers precede una in this incarnation, up to eqds.Span
-	sent     ring[record[P]] // from una to before nxt
-	queue    ring[item[P]]
+	since    uint16                // how many numbers precede una in this incarnation, up to eqds.Span
+	sent     queue.FIFO[record[P]] // from una to before nxt
+	queue    queue.FIFO[item[P]]
 	lost     int // packets of sent that are missing
 	lostAt   int // none before this one is missing
 	inFlight int // packets of sent that are in flight
@@ -125,14 +126,14 @@ func (s *Sender[P]) Phase() Phase { return s.phase }
 func (s *Sender[P]) Epoch() eqds.Epoch { return s.epoch }
 
 // Queue returns how much waits to be sent for the first time.
-func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.count, s.queued }
+func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.Len(), s.queued }
 
 // Unacknowledged returns the number of packets that the sender keeps because the receiver may
 // not have them: those in flight and those that are missing.
 func (s *Sender[P]) Unacknowledged() int { return s.inFlight + s.lost }
 
 // Idle reports whether the sender has no packets.
-func (s *Sender[P]) Idle() bool { return s.sent.count == 0 && s.queue.count == 0 }
+func (s *Sender[P]) Idle() bool { return s.sent.Len() == 0 && s.queue.Len() == 0 }
 
 // Credit returns how much the sender may send now.
 func (s *Sender[P]) Credit() units.Bytes { return s.credit }
@@ -163,7 +164,7 @@ func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	if s.Idle() {
 		s.wake(now)
 	}
-	s.queue.push(item[P]{p, uint32(size)})
+	s.queue.Push(item[P]{p, uint32(size)})
 	s.queued += size
 	s.checkCredit(now)
 	return true
@@ -203,15 +204,15 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 // reopen replaces an incarnation that does not work by a new one; its packets wait again. The
 // new epoch is greater than after.
 func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
-	for i := s.sent.count - 1; i >= 0; i-- {
-		if r := s.sent.at(i); r.fate != acked {
-			s.queue.unshift(r.item)
+	for i := s.sent.Len() - 1; i >= 0; i-- {
+		if r := s.sent.At(i); r.fate != acked {
+			s.queue.PushFirst(r.item)
 			s.queued += units.Bytes(r.size)
 		}
 	}
 	s.forgetSent()
 	s.epoch, s.timeouts = after, 0
-	if s.queue.count == 0 {
+	if s.queue.Len() == 0 {
 		s.phase = Closed
 		return
 	}
@@ -226,8 +227,8 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 
 // forgetSent drops the state of all packets that were sent.
 func (s *Sender[P]) forgetSent() {
-	for s.sent.count > 0 {
-		s.sent.popFront()
+	for s.sent.Len() > 0 {
+		s.sent.Pop()
 	}
 	s.una = s.nxt
 	s.lost, s.lostAt, s.inFlight, s.again, s.span = 0, 0, 0, 0, 0
@@ -255,14 +256,14 @@ func (s *Sender[P]) Close() (eqds.Data, bool) {
 
 // abandon gives up all packets.
 func (s *Sender[P]) abandon() {
-	for i := range s.sent.count {
-		if r := s.sent.at(i); r.fate != acked {
+	for i := range s.sent.Len() {
+		if r := s.sent.At(i); r.fate != acked {
 			s.done(r.p, Outcome{Path: r.path, Tries: r.tries})
 		}
 	}
 	s.forgetSent()
-	for s.queue.count > 0 {
-		s.done(s.queue.popFront().p, Outcome{})
+	for s.queue.Len() > 0 {
+		s.done(s.queue.Pop().p, Outcome{})
 	}
 	s.queued = 0
 }
@@ -287,11 +288,11 @@ func (s *Sender[P]) head() (size units.Bytes, resent bool) {
 	if s.lost > 0 {
 		return units.Bytes(s.firstMissing().size), true
 	}
-	if s.queue.count == 0 || s.sent.count == maxInFlight {
+	if s.queue.Len() == 0 || s.sent.Len() == maxInFlight {
 		return 0, false
 	}
-	size = units.Bytes(s.queue.at(0).size)
-	if s.sent.count > 0 && s.span+size > s.config.Window {
+	size = units.Bytes(s.queue.First().size)
+	if s.sent.Len() > 0 && s.span+size > s.config.Window {
 		return 0, false
 	}
 	return size, false
@@ -299,10 +300,10 @@ func (s *Sender[P]) head() (size units.Bytes, resent bool) {
 
 // firstMissing returns the first packet to be sent again, which must exist.
 func (s *Sender[P]) firstMissing() *record[P] {
-	for s.sent.at(s.lostAt).fate != missing {
+	for s.sent.At(s.lostAt).fate != missing {
 		s.lostAt++
 	}
-	return s.sent.at(s.lostAt)
+	return s.sent.At(s.lostAt)
 }
 
 // RequestLen is what Size returns for an RTS: the frame has headers only, and is not longer
@@ -331,8 +332,8 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 		s.again -= size
 		s.counted.Resent++
 	} else {
-		s.sent.push(record[P]{item: s.queue.popFront()})
-		r = s.sent.at(s.sent.count - 1)
+		s.sent.Push(record[P]{item: s.queue.Pop()})
+		r = s.sent.Last()
 		h.Seq = s.nxt
 		s.nxt++
 		s.queued -= size

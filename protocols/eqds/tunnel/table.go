@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net/netip"
 
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -23,8 +24,8 @@ type Table[P any] struct {
 	gone    func(k Key, r *Receiver[P])
 	tunnels map[Key]*place[P]
 	peers   map[netip.Addr]int
-	oldest  *place[P] // of a ring, in order of use
-	last    *place[P] // last one used: it is mostly the next one, too
+	order   queue.List[place[P]] // the least recently used first
+	last    *place[P]            // last one used: it is mostly the next one, too
 	refused uint64
 }
 
@@ -44,8 +45,8 @@ func DefaultLimits() Limits {
 // place is a tunnel's place in the order of use.
 type place[P any] struct {
 	*Receiver[P]
-	key           Key
-	before, after *place[P]
+	key   Key
+	inUse queue.Link[place[P]]
 }
 
 // NewTable returns an empty table. create makes the receiver of a new tunnel, and gone is
@@ -79,9 +80,9 @@ func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 		t.tunnels[k] = p
 		t.peers[k.From]++
 	} else {
-		t.unlink(p)
+		t.order.Remove(&p.inUse)
 	}
-	t.link(p)
+	t.order.Push(&p.inUse, p)
 	p.used, t.last = now, p
 	return p.Receiver
 }
@@ -93,12 +94,10 @@ func (t *Table[P]) Has(k Key) bool { return t.tunnels[k] != nil }
 // one.
 func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
 	return func(yield func(Key, *Receiver[P]) bool) {
-		for n, p := len(t.tunnels), t.oldest; n > 0; n-- {
-			next := p.after
+		for p := range t.order.All() {
 			if !yield(p.key, p.Receiver) {
 				return
 			}
-			p = next
 		}
 	}
 }
@@ -106,8 +105,9 @@ func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
 // Expire removes tunnels that were not used after since, the least recently used first, at most
 // most of them. It returns how many it removed.
 func (t *Table[P]) Expire(since units.Time, most int) (n int) {
-	for ; n < most && t.oldest != nil && t.oldest.used <= since; n++ {
-		t.remove(t.oldest)
+	for p := t.order.First(); n < most && p != nil && p.used <= since; p = t.order.First() {
+		t.remove(p)
+		n++
 	}
 	return n
 }
@@ -124,7 +124,7 @@ func (t *Table[P]) room(now units.Time, peer netip.Addr) bool {
 	if t.peers[peer] >= t.limits.Peer {
 		return t.evict(now, t.eldest(peer))
 	}
-	return len(t.tunnels) < t.limits.Tunnels || t.evict(now, t.oldest)
+	return len(t.tunnels) < t.limits.Tunnels || t.evict(now, t.order.First())
 }
 
 // eldest returns the least recently used tunnel of a peer. A peer has few, and 256 sender IDs.
@@ -149,32 +149,11 @@ func (t *Table[P]) remove(p *place[P]) {
 	if t.last == p {
 		t.last = nil
 	}
-	t.unlink(p)
+	t.order.Remove(&p.inUse)
 	delete(t.tunnels, p.key)
 	if t.peers[p.key.From]--; t.peers[p.key.From] == 0 {
 		delete(t.peers, p.key.From)
 	}
 	p.Receiver.Forget()
 	t.gone(p.key, p.Receiver)
-}
-
-// link puts a tunnel last in the order of use.
-func (t *Table[P]) link(p *place[P]) {
-	if t.oldest == nil {
-		p.before, p.after = p, p
-		t.oldest = p
-		return
-	}
-	p.before, p.after = t.oldest.before, t.oldest
-	p.before.after, p.after.before = p, p
-}
-
-func (t *Table[P]) unlink(p *place[P]) {
-	p.before.after, p.after.before = p.after, p.before
-	switch {
-	case p.after == p:
-		t.oldest = nil
-	case t.oldest == p:
-		t.oldest = p.after
-	}
 }

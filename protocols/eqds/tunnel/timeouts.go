@@ -13,7 +13,7 @@ func (s *Sender[P]) Tick(now units.Time) {
 	switch {
 	case s.Idle():
 	case now-s.heard >= s.config.GiveUp:
-		s.counted.GivenUp += uint64(s.queue.count + s.lost + s.inFlight)
+		s.counted.GivenUp += uint64(s.queue.Len() + s.lost + s.inFlight)
 		s.abandon()
 		s.phase = Closed
 	case s.timeouts >= s.config.Timeouts:
@@ -26,8 +26,8 @@ func (s *Sender[P]) Tick(now units.Time) {
 func (s *Sender[P]) expire(now units.Time) {
 	rto := s.backed(s.backoff)
 	next, expired := units.Never, false
-	for i := range s.sent.count {
-		r := s.sent.at(i)
+	for i := range s.sent.Len() {
+		r := s.sent.At(i)
 		switch {
 		case r.fate != inFlight:
 		case r.at+rto <= now:
@@ -49,7 +49,7 @@ func (s *Sender[P]) expire(now units.Time) {
 
 // miss marks a packet in flight as missing, so that it is sent again.
 func (s *Sender[P]) miss(i int) {
-	r := s.sent.at(i)
+	r := s.sent.At(i)
 	r.fate = missing
 	s.inFlight--
 	s.lost++

@@ -207,7 +207,7 @@ func (s *source) account(size units.Bytes) {
 
 // sizeOf returns the size of a packet in flight, for the tests.
 func (s *Sender[P]) sizeOf(seq uint16) units.Bytes {
-	return units.Bytes(s.sent.at(int(seq - s.una)).size)
+	return units.Bytes(s.sent.At(int(seq - s.una)).size)
 }
 
 // fly sends a data packet over the network, as bytes.
@@ -335,8 +335,8 @@ func (s *source) check() {
 	}
 	var span, again units.Bytes
 	lost, aloft := 0, 0
-	for i := range x.sent.count {
-		r := x.sent.at(i)
+	for i := range x.sent.Len() {
+		r := x.sent.At(i)
 		span += units.Bytes(r.size)
 		switch r.fate {
 		case missing:
@@ -350,13 +350,13 @@ func (s *source) check() {
 		}
 	}
 	queued := x.queued
-	if x.queue.count < 100 { // summing long ones would take too long
+	if x.queue.Len() < 100 { // summing long ones would take too long
 		queued = 0
-		for i := range x.queue.count {
-			queued += units.Bytes(x.queue.at(i).size)
+		for i := range x.queue.Len() {
+			queued += units.Bytes(x.queue.At(i).size)
 		}
 	}
-	if span != x.span || again != x.again || lost != x.lost || aloft != x.inFlight || queued != x.queued || int(x.nxt-x.una) != x.sent.count || span > s.config.Window && x.sent.count > 1 {
+	if span != x.span || again != x.again || lost != x.lost || aloft != x.inFlight || queued != x.queued || int(x.nxt-x.una) != x.sent.Len() || span > s.config.Window && x.sent.Len() > 1 {
 		s.t.Fatalf("%v: the sender's sums are wrong: %+v", s.now, x)
 	}
 	if !x.Idle() && x.Size() == 0 && x.Timer() == units.Never {

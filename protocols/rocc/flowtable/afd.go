@@ -56,9 +56,9 @@ func (t *afd) change(e *entry, by int) {
 	case e.count == 0:
 		t.forget(e)
 	case before == 1 && e.count == 2:
-		t.known.push(e)
+		t.known.Push(&e.known, e)
 	case before == 2 && e.count == 1:
-		t.known.remove(e)
+		t.known.Remove(&e.known)
 	}
 }
 
@@ -69,7 +69,7 @@ func (*afd) Depart(units.Time, *packet.Packet) {}
 func (t *afd) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
-func (t *afd) Len(units.Time) int { return t.known.n }
+func (t *afd) Len(units.Time) int { return t.known.Len() }
 
 // weights draws from numbered items by their weights. It is a Fenwick tree (Software:
 // Practice and Experience, 1994), which computes sums in logarithmic time.

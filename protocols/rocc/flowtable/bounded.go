@@ -2,6 +2,7 @@ package flowtable
 
 import (
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -17,7 +18,7 @@ type bounded struct {
 	store
 	size  int
 	age   units.Time
-	quiet ring // all flows, the longest silent first
+	quiet queue.List[entry] // all flows, the longest silent first
 }
 
 // Arrive implements Table.
@@ -29,27 +30,27 @@ func (t *bounded) Arrive(now units.Time, p *packet.Packet) {
 	e := t.find(p)
 	if e == nil {
 		if t.flows.n == t.size {
-			t.end(t.quiet.first)
+			t.end(t.quiet.First())
 		}
 		e = t.add(p)
-		t.known.push(e)
+		t.known.Push(&e.known, e)
 	} else {
-		t.quiet.remove(e)
+		t.quiet.Remove(&e.quiet)
 	}
 	e.last = now
-	t.quiet.push(e)
+	t.quiet.Push(&e.quiet, e)
 }
 
 // forgetOld ends the flows that have been silent for the age.
 func (t *bounded) forgetOld(now units.Time) {
-	for e := t.quiet.first; e != nil && now-e.last >= t.age; e = t.quiet.first {
+	for e := t.quiet.First(); e != nil && now-e.last >= t.age; e = t.quiet.First() {
 		t.end(e)
 	}
 }
 
 // end removes a flow from all structures.
 func (t *bounded) end(e *entry) {
-	t.quiet.remove(e)
+	t.quiet.Remove(&e.quiet)
 	t.forget(e)
 }
 
@@ -65,8 +66,8 @@ func (t *bounded) Feedback(now units.Time, tell func(f *Flow)) {
 
 // Len implements Table.
 func (t *bounded) Len(now units.Time) int {
-	n := t.known.n
-	for e := t.quiet.first; e != nil && now-e.last >= t.age; e = t.quiet.next(e) {
+	n := t.known.Len()
+	for e := t.quiet.First(); e != nil && now-e.last >= t.age; e = t.quiet.Next(&e.quiet) {
 		n--
 	}
 	return n

@@ -57,7 +57,7 @@ func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
 	}
 	e.last = now
 	if e.count++; e.count == bubbleKnown {
-		t.known.push(e)
+		t.known.Push(&e.known, e)
 	}
 	if above := e.slot - 1; above >= 0 && t.order[above].count < e.count {
 		t.place(t.order[above], e.slot)
@@ -73,7 +73,7 @@ func (*bubble) Depart(units.Time, *packet.Packet) {}
 
 // Feedback implements Table.
 func (t *bubble) Feedback(now units.Time, tell func(f *Flow)) {
-	for e := t.known.first; e != nil; e = t.known.next(e) {
+	for e := range t.known.All() {
 		if t.active(now, e) {
 			tell(&e.Flow)
 		}
@@ -88,7 +88,7 @@ func (t *bubble) Feedback(now units.Time, tell func(f *Flow)) {
 // Len implements Table.
 func (t *bubble) Len(now units.Time) int {
 	n := 0
-	for e := t.known.first; e != nil; e = t.known.next(e) {
+	for e := range t.known.All() {
 		if t.active(now, e) {
 			n++
 		}
@@ -108,7 +108,7 @@ func (t *bubble) clean(now units.Time) {
 			continue
 		}
 		if e.count /= 2; e.count < bubbleKnown {
-			t.known.remove(e)
+			t.known.Remove(&e.known)
 		}
 		e.slot = len(kept)
 		kept = append(kept, e)

@@ -46,7 +46,7 @@ type Table interface {
 // passed Validate.
 func New(c Config, random *rand.Rand) Table {
 	c = c.WithDefaults()
-	s := store{known: ring{of: inKnown}}
+	var s store
 	sample := sampler{random, c.Sample}
 	switch c.Kind {
 	case Queued:
@@ -54,7 +54,7 @@ func New(c Config, random *rand.Rand) Table {
 	case Recent:
 		return &queued{store: s, linger: true}
 	case Bounded:
-		return &bounded{store: s, size: c.Size, age: c.Age, quiet: ring{of: inQuiet}}
+		return &bounded{store: s, size: c.Size, age: c.Age}
 	case AFD:
 		return &afd{store: s, sampler: sample, size: c.Size, counts: newWeights(c.Size)}
 	case ElephantTrap:

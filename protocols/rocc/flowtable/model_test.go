@@ -187,7 +187,7 @@ func sound(t *rapid.T, table Table) {
 		sum := 0
 		for _, e := range x.flows.all() {
 			sum += e.count
-			if x.slots[e.slot] != e || e.links[inKnown].in != (e.count >= 2) {
+			if x.slots[e.slot] != e || e.known.In() != (e.count >= 2) {
 				t.Fatalf("%+v is in a wrong place", e)
 			}
 		}
@@ -196,7 +196,7 @@ func sound(t *rapid.T, table Table) {
 		}
 	case *trap:
 		for _, e := range x.flows.all() {
-			if x.slots[e.slot] != e || e.links[inKnown].in != (e.count > 0) || e.count > trapMost {
+			if x.slots[e.slot] != e || e.known.In() != (e.count > 0) || e.count > trapMost {
 				t.Fatalf("%+v is in a wrong place", e)
 			}
 		}
@@ -205,7 +205,7 @@ func sound(t *rapid.T, table Table) {
 		}
 	case *bubble:
 		for i, e := range x.order {
-			if !has(&x.flows, e) || e.slot != i || e.links[inKnown].in != (e.count >= bubbleKnown) {
+			if !has(&x.flows, e) || e.slot != i || e.known.In() != (e.count >= bubbleKnown) {
 				t.Fatalf("%+v is in a wrong place, not %d", e, i)
 			}
 		}

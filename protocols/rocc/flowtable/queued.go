@@ -21,7 +21,7 @@ func (t *queued) Arrive(_ units.Time, p *packet.Packet) {
 	e := t.find(p)
 	if e == nil {
 		e = t.add(p)
-		t.known.push(e)
+		t.known.Push(&e.known, e)
 	}
 	e.count++
 	e.seen = t.linger
@@ -45,16 +45,14 @@ func (t *queued) Depart(_ units.Time, p *packet.Packet) {
 func (t *queued) Feedback(_ units.Time, tell func(f *Flow)) {
 	t.eachFlow(tell)
 	if t.linger {
-		for e := t.known.first; e != nil; {
-			next := t.known.next(e)
+		for e := range t.known.All() {
 			if e.seen = false; e.count == 0 {
 				t.forget(e)
 			}
-			e = next
 		}
 	}
 	t.rest()
 }
 
 // Len implements Table.
-func (t *queued) Len(units.Time) int { return t.known.n }
+func (t *queued) Len(units.Time) int { return t.known.Len() }

@@ -2,6 +2,7 @@ package flowtable
 
 import (
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/sim/queue"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 )
@@ -9,22 +10,23 @@ import (
 // entry is a flow of a table.
 type entry struct {
 	Flow
-	hash  uint64     // of its key
-	chain *entry     // the next in its bucket
-	count int        // of packets in the queue, or of samples
-	last  units.Time // when its last packet arrived or was sampled
-	seen  bool       // a packet arrived in this interval
-	slot  int        // its index in the table's slice
-	links [rings]link
+	hash  uint64            // of its key
+	chain *entry            // the next in its bucket, or among the unused ones
+	count int               // of packets in the queue, or of samples
+	last  units.Time        // when its last packet arrived or was sampled
+	seen  bool              // a packet arrived in this interval
+	slot  int               // its index in the table's slice
+	known queue.Link[entry] // among the known flows
+	quiet queue.Link[entry] // among the flows by their last packet
 }
 
 // store holds the flows of a table, known or not yet. It reuses free entries.
 type store struct {
 	flows index
-	known ring
-	free  *entry // a chain by the links of known
-	made  int    // number of entries, including free ones
-	key   hashed // of the last packet passed to find
+	known queue.List[entry] // in the order in which they became known
+	free  *entry            // the first of a chain of unused ones
+	made  int               // number of entries, including free ones
+	key   hashed            // of the last packet passed to find
 
 	peak, rests int // most flows, and intervals, since the size was last checked
 }
@@ -44,7 +46,7 @@ func (s *store) add(p *packet.Packet) *entry {
 		e = &entry{slot: s.made}
 		s.made++
 	} else {
-		s.free = s.known.next(e)
+		s.free = e.chain
 	}
 	*e = entry{Flow: Flow{Key: s.key.FlowKey, Version: p.Version, Origin: p.Origin}, hash: s.key.hash, slot: e.slot}
 	s.flows.put(e)
@@ -54,14 +56,14 @@ func (s *store) add(p *packet.Packet) *entry {
 
 // forget removes a flow, known or not.
 func (s *store) forget(e *entry) {
-	s.known.remove(e)
+	s.known.Remove(&e.known)
 	s.flows.drop(e)
-	e.links[inKnown].behind, s.free = s.free, e
+	e.chain, s.free = s.free, e
 }
 
 // eachFlow calls tell for the known flows.
 func (s *store) eachFlow(tell func(f *Flow)) {
-	for e := s.known.first; e != nil; e = s.known.next(e) {
+	for e := range s.known.All() {
 		tell(&e.Flow)
 	}
 }
@@ -86,7 +88,7 @@ func (s *store) rest() {
 		return
 	}
 	s.flows = index{}
-	for e := s.known.first; e != nil; e = s.known.next(e) {
+	for e := range s.known.All() {
 		s.flows.put(e)
 	}
 	s.free, s.made = nil, s.flows.n

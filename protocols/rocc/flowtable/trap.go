@@ -37,7 +37,7 @@ func (t *trap) Arrive(_ units.Time, p *packet.Packet) {
 	switch {
 	case e != nil:
 		if e.count == 0 {
-			t.known.push(e)
+			t.known.Push(&e.known, e)
 		}
 		e.count = min(e.count+1, trapMost)
 		return
@@ -62,7 +62,7 @@ func (t *trap) evict() {
 			return
 		}
 		if e.count /= 2; e.count == 0 {
-			t.known.remove(e)
+			t.known.Remove(&e.known)
 		}
 	}
 }
@@ -74,4 +74,4 @@ func (*trap) Depart(units.Time, *packet.Packet) {}
 func (t *trap) Feedback(_ units.Time, tell func(f *Flow)) { t.eachFlow(tell) }
 
 // Len implements Table.
-func (t *trap) Len(units.Time) int { return t.known.n }
+func (t *trap) Len(units.Time) int { return t.known.Len() }

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/sim/fairness"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -169,13 +170,11 @@ func (d *Dumbbell) Results() (queue, utilisation float64) {
 
 // Jain returns Jain's index of what the flows got: 1 if all got the same.
 func Jain(flows ...*Flow) float64 {
-	var sum, squares float64
+	var got []float64
 	for _, f := range flows {
-		g := float64(f.Got)
-		sum += g
-		squares += g * g
+		got = append(got, float64(f.Got))
 	}
-	return sum * sum / squares / float64(len(flows))
+	return fairness.Jain(got...)
 }
 
 type event struct {
