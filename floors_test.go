@@ -39,10 +39,10 @@ var floors = [][]string{
 // why. It must get shorter, not longer.
 var upward = map[string]string{
 	// The examples of the NIC's documentation, which are tests, need a network.
-	"nicemu imports emu/fabric":           "examples",
-	"nicemu imports emu/spec":             "examples",
-	"nicemu/edge/eqds imports emu/fabric": "examples",
-	"nicemu/edge/eqds imports emu/spec":   "examples",
+	"nicemu imports emu/fabric":            "examples",
+	"nicemu imports emu/resolve":           "examples",
+	"nicemu/edge/eqds imports emu/fabric":  "examples",
+	"nicemu/edge/eqds imports emu/resolve": "examples",
 }
 
 // floor returns the number of a package's floor from the roof down; ok is false
@@ -172,7 +172,7 @@ func TestArchitectureListsThePackages(t *testing.T) {
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
 // neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
-	language := []string{"yaml", "jsonschema", module + "/emu/spec"}
+	language := []string{"yaml", "jsonschema", module + "/emu/resolve"}
 	deps := func(pkg string) []string {
 		out, err := exec.Command("go", "list", "-deps", "./"+pkg).Output()
 		if err != nil {
@@ -191,10 +191,10 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 			}
 		}
 	}
-	reader := deps("emu/spec")
+	reader := deps("emu/resolve")
 	for _, part := range language {
 		if find(reader, part) < 0 {
-			t.Errorf("emu/spec is not made of %s: what is looked for here has another name now", part)
+			t.Errorf("emu/resolve is not made of %s: what is looked for here has another name now", part)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/internal/oracle"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -36,7 +36,7 @@ import (
 // two switches.
 func nicsOfHosts(t *testing.T, workers int) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
+	p, err := resolve.Parse("nics.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds: {link: {rate: 200Mbps, delay: 10us}, host: {nic: {cc: dcqcn, timeout: 16ms, retries: 4}}}

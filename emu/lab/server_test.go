@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -19,7 +19,7 @@ import (
 // a fabric and an engine but no hosts, which needs no privileges.
 func served(t *testing.T) *httptest.Server {
 	t.Helper()
-	p, err := spec.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
+	p, err := resolve.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

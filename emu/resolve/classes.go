@@ -1,0 +1,294 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/class"
+)
+
+// defaultClass is the class of packets that match no other class. Every node
+// with classes has it.
+const defaultClass = "default"
+
+// qosFile is what the file says about a node with classes, merged with the
+// settings of the node's kind.
+type qosFile struct {
+	switchFile
+	classes []*namedClass // by rising priority
+}
+
+// namedClass is what the file says about one class.
+type namedClass struct {
+	classFile
+	name     string
+	at       any // the name in the file, or nil
+	priority uint8
+}
+
+// bare returns the class without the settings that only a switch or a port has.
+func (c *namedClass) bare() class.Class {
+	bare := class.Class{Name: c.name, Priority: c.priority}
+	if c.Weight != nil {
+		bare.Weight = int(*c.Weight)
+	}
+	bare.Fair = c.Order != nil && *c.Order == fair
+	return bare
+}
+
+// lossless reports whether packets of a class are never dropped for lack of
+// room.
+func (d *qosFile) lossless(c *namedClass) bool {
+	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil
+}
+
+// classes resolves which nodes have classes, and which packets belong to each
+// class.
+func (v *resolver) classes() {
+	v.deep = make([]*qosFile, len(v.plan.Nodes))
+	kinds := &v.lab.Topology.Kinds
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
+		if n.Kind == plan.Host {
+			kind := kinds.Host.Classes
+			if n.VM != nil {
+				kind = kinds.VM.Classes
+			}
+			v.checkHostClasses(kind)
+			v.checkHostClasses(file.Classes)
+			if len(kind)+len(file.Classes) > 0 {
+				v.setClasses(i, &qosFile{classes: v.joinClasses(file.Classes, kind)})
+			}
+			continue
+		}
+		d := &qosFile{
+			switchFile: file.join(v.Reader, kinds.Switch.switchFile),
+			classes:    v.joinClasses(file.Classes, kinds.Switch.Classes),
+		}
+		cutThrough := d.CutThrough != nil && *d.CutThrough
+		if len(d.classes) > 0 || d.Buffer.settings() != nil || d.Pause.settings() != nil || cutThrough {
+			v.setClasses(i, d)
+			n.QoS.CutThrough = cutThrough
+		}
+	}
+	for i := range v.plan.Nodes {
+		if v.plan.Nodes[i].Kind == plan.Host && v.deep[i] == nil {
+			v.takeOver(i)
+		}
+		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
+			v.setClasses(i, &qosFile{}) // these send by class
+		}
+	}
+}
+
+// joinClasses returns the classes of a node: those of the kind, overridden by
+// the node's settings, then those that only the node has.
+func (v *resolver) joinClasses(node, kind yamlfile.Dict[classFile]) []*namedClass {
+	var joined []*namedClass
+	for _, d := range []yamlfile.Dict[classFile]{kind, node} {
+		for j := range d {
+			name, file := &d[j].Name, d[j].Value
+			i := slices.IndexFunc(joined, func(c *namedClass) bool { return c.name == *name })
+			if i < 0 {
+				joined = append(joined, &namedClass{name: *name, at: name, classFile: file})
+				continue
+			}
+			joined[i].at = name
+			joined[i].classFile = file.join(v.Reader, joined[i].classFile)
+		}
+	}
+	return joined
+}
+
+// checkHostClasses reports settings that classes of a host do not have.
+func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
+	for i := range classes {
+		c := &classes[i].Value
+		for _, key := range []struct {
+			name string
+			set  bool
+			at   any
+		}{
+			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha},
+			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"credits", c.Credits != nil, c.Credits}, {"trim", c.Trim != nil, c.Trim},
+		} {
+			if key.set {
+				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark", "%s is a setting of a switch's class", key.name)
+			}
+		}
+	}
+}
+
+// setClasses sets the classes of a node, with the priority of each, and maps
+// packets to them.
+func (v *resolver) setClasses(node int, d *qosFile) {
+	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
+		d.classes = append(d.classes, &namedClass{name: defaultClass})
+	}
+	v.deep[node] = d
+	v.plan.Nodes[node].QoS = &plan.QoS{}
+	var holder [class.Count]*namedClass
+	for _, c := range d.classes {
+		if c.at != nil {
+			v.checkName(c.at, "a class's name", c.name, maxNodeName)
+		}
+		switch {
+		case c.Priority != nil:
+			c.priority = uint8(*c.Priority)
+		case c.name != defaultClass:
+			v.Fail(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
+			continue
+		}
+		if other := holder[c.priority]; other != nil {
+			v.Fail(v.Some(c.Priority, other.Priority, c.at, other.at), "every class needs its own priority, 0 to 7; the class default has 0 unless it sets another",
+				"the classes %s and %s both have priority %d", other.name, c.name, c.priority)
+			continue
+		}
+		holder[c.priority] = c
+	}
+	slices.SortStableFunc(d.classes, func(a, b *namedClass) int { return cmp.Compare(a.priority, b.priority) })
+	v.plan.Nodes[node].QoS.Map = v.classMap(d)
+}
+
+// priorityHint returns the hint for a class without a priority, which may be a
+// misspelt class of the kind.
+func (d *qosFile) priorityHint(c *namedClass) string {
+	hint := "write for example priority: 3; it is the class's queue, 0 to 7, and the class that PFC pauses"
+	var others []string
+	for _, o := range d.classes {
+		if o != c {
+			others = append(others, o.name)
+		}
+	}
+	if near, ok := suggest.Nearest(c.name, others); ok {
+		hint = fmt.Sprintf("did you mean %q? Otherwise %s", near, hint)
+	}
+	return hint
+}
+
+// classMap maps each code point to the priority of its class, and code points
+// without a class to the default class.
+func (v *resolver) classMap(d *qosFile) (m class.Map) {
+	for _, c := range d.classes {
+		if c.name != defaultClass {
+			continue
+		}
+		m.Untagged = c.priority
+		for i := range m.DSCP {
+			m.DSCP[i] = c.priority
+		}
+		for i := range m.PCP {
+			m.PCP[i] = c.priority
+		}
+	}
+	var dscps [64]*namedClass
+	var pcps [8]*namedClass
+	for _, c := range d.classes {
+		for i := range c.DSCP {
+			v.give(&c.DSCP[i], "dscp", c.DSCP[i].span, c, dscps[:], m.DSCP[:])
+		}
+		for i := range c.PCP {
+			v.give(&c.PCP[i], "pcp", c.PCP[i].span, c, pcps[:], m.PCP[:])
+		}
+		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
+			v.Fail(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
+		}
+	}
+	return m
+}
+
+// give assigns the code points of a span to a class.
+func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
+	for p := s.low; p <= s.high; p++ {
+		if other := holders[p]; other != nil {
+			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
+			return
+		}
+		holders[p], m[p] = c, c.priority
+	}
+}
+
+// takeOver gives a host the classes of the switches it is connected to.
+func (v *resolver) takeOver(host int) {
+	n := &v.plan.Nodes[host]
+	first := -1
+	for _, p := range n.Ports {
+		if p.Link < 0 {
+			continue
+		}
+		at := v.plan.Links[p.Link].Ends[1-p.End].Node
+		theirs := v.deep[at]
+		switch {
+		case theirs == nil || v.plan.Nodes[at].Kind == plan.Host:
+		case first < 0:
+			first = at
+			mine := &qosFile{}
+			for _, c := range theirs.classes {
+				file := classFile{Weight: c.Weight, Order: c.Order}
+				if atHosts(c.Mark) {
+					file.Mark = c.Mark
+				}
+				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, classFile: file})
+			}
+			v.deep[host] = mine
+			n.QoS = &plan.QoS{Map: v.plan.Nodes[at].QoS.Map}
+		case n.QoS.Map != v.plan.Nodes[at].QoS.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
+			v.Fail(v.Some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
+				"%s is connected to %s and %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
+			return
+		}
+	}
+}
+
+func sameOnHosts(a, b *namedClass) bool { return a.bare() == b.bare() }
+
+// portClasses sets the queues of every port of a node with classes, except for
+// what depends on links and buffer.
+func (v *resolver) portClasses() {
+	for i, d := range v.deep {
+		if d == nil {
+			continue
+		}
+		n := &v.plan.Nodes[i]
+		for p := range n.Ports {
+			port, queue := &n.Ports[p], v.queues[plan.End{Node: i, Port: p}]
+			port.Classes = make([]class.Class, 0, len(d.classes))
+			for _, file := range d.classes {
+				c := file.bare()
+				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {
+					c.Limit = port.Queue.Limit
+					set(&c.Limit, file.Limit)
+				}
+				c.Mark = port.Queue.Mark
+				if file.Mark != nil {
+					c.Mark = v.mark(file.Mark, v.rateOf(port))
+					if n.Kind == plan.Host {
+						v.checkMark(n, c.Mark, c.Limit, file.Mark)
+					}
+				}
+				port.Classes = append(port.Classes, c)
+			}
+		}
+	}
+}
+
+// checkClassLimits reports queues of a port that cannot hold a frame. Place is
+// the setting that determines the frame's size.
+func (v *resolver) checkClassLimits(at plan.End, frame units.Bytes, place any) {
+	d := v.deep[at.Node]
+	for i, c := range v.plan.Nodes[at.Node].Ports[at.Port].Classes {
+		file, queue := d.classes[i], v.queues[at]
+		limited := c.Limit > 0 || file.Limit != nil || !d.lossless(file) && queue.Limit != nil
+		if limited && c.Limit < frame {
+			v.Fail(v.Some(file.Limit, queue.Limit, place), "",
+				"the queue of the class %s at %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+				c.Name, v.plan.PortName(at.Node, at.Port), c.Limit, frame)
+		}
+	}
+}

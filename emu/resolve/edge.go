@@ -1,0 +1,147 @@
+package resolve
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// edges is the seam for edge services.
+type edges struct{}
+
+// edgeFile is the value of the key edge.
+type edgeFile = systemFile[edges]
+
+func (edges) oneOf() string   { return edge.Services.OneOf() }
+func (edges) example() string { return "edge: {limit: {rate: 100Mbps}}" }
+func (edges) optional() bool  { return true }
+func (edges) names() []string { return edge.Services.Names() }
+
+func (edges) find(name string) (system, error) {
+	k, err := edge.Services.Find(name)
+	if err != nil {
+		return system{}, err
+	}
+	first := ""
+	if k.Presets != nil {
+		first = k.Presets[0]
+	}
+	return system{
+		summary: k.Summary,
+		presets: k.Presets,
+		blank:   func() any { return blank(k.Settings(first, units.Gbps)) },
+	}, nil
+}
+
+// edges gives hosts their edge services.
+func (v *resolver) edges() {
+	kinds := &v.lab.Topology.Kinds
+	for i := range v.plan.Nodes {
+		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
+		if n.Kind != plan.Host {
+			continue
+		}
+		kind := kinds.Host.Edge
+		if n.VM != nil {
+			kind = kinds.VM.Edge
+		}
+		f := said.join(v.Reader, kind)
+		if f == nil || f.name == "" {
+			continue
+		}
+		if n.Ports[0].Link < 0 {
+			if said != nil {
+				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.name, n.Name)
+			}
+			continue
+		}
+		n.Edge = v.edge(n, f, v.Some(said, kind))
+	}
+}
+
+// edge resolves the edge service of a host for the rate of its first link.
+func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
+	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
+	for _, p := range n.Ports {
+		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
+			slowest = min(slowest, rate)
+		}
+	}
+	if slowest == math.MaxInt64 {
+		slowest = 0
+	}
+	k, _ := edge.Services.Find(f.name)
+	settings := k.Settings(f.presetOf(), line)
+	overlay(v.Reader, settings, f.values)
+	before := v.Faults()
+	for _, c := range controlsIn(settings) {
+		*c = v.control(n, controlOf(v.Reader, c), place)
+	}
+	if v.Faults() == before {
+		reportSystem(v.Reader, f.name, settings, settings.Validate(slowest), f.preset, f, place)
+	}
+	return edge.Chosen{Name: f.name, Preset: f.presetOf(), Settings: settings}
+}
+
+// controlsIn returns the fields of settings that are rate controls.
+func controlsIn(settings any) (all []*cc.Choice) {
+	v := reflect.ValueOf(settings).Elem()
+	for _, f := range yamlfile.FieldsOf(v.Type()) {
+		if c, ok := v.FieldByIndex(f.Index).Addr().Interface().(*cc.Choice); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// tunnelMTUs checks that the links of all interfaces that a tunnel can join have the same MTU:
+// both ends of a tunnel count packets of that size, and no node reports an outer packet that
+// is too long.
+func (v *resolver) tunnelMTUs() {
+	first := map[string]plan.End{}
+	for i := range v.plan.Nodes {
+		n := &v.plan.Nodes[i]
+		if !n.Encapsulates() {
+			continue
+		}
+		for j := range n.Ports {
+			p := &n.Ports[j]
+			if p.Link < 0 {
+				continue
+			}
+			at, known := first[n.Edge.Name]
+			if !known {
+				at = plan.End{Node: i, Port: j}
+				first[n.Edge.Name] = at
+			}
+			whose := &v.plan.Nodes[at.Node].Ports[at.Port]
+			want, name := v.settingsOf(whose, 0).MTU, v.plan.PortName(i, j)
+			for d := range 2 {
+				if mtu := v.settingsOf(p, d).MTU; mtu != want {
+					v.FailOnce(v.linkPlaces[p.Link], "give the links of all hosts with "+n.Edge.Name+" the same mtu, in both directions",
+						"%s: the link of %s has an mtu of %d, the link of %s %d: tunnels need the same everywhere", n.Edge.Name, name, mtu, v.plan.PortName(at.Node, at.Port), want)
+					break
+				}
+			}
+		}
+	}
+}
+
+// checkTunnelMTU refuses an event that changes the MTU of a link with tunnels at an end.
+func (v *resolver) checkTunnelMTU(link int, was, is units.Bytes, place any) {
+	if was == is {
+		return
+	}
+	for _, end := range v.plan.Links[link].Ends {
+		if n := &v.plan.Nodes[end.Node]; n.Encapsulates() {
+			v.Fail(place, "leave mtu out of the event, or give "+n.Name+" edge: none", plan.FixedMTU, n.Edge.Name, v.plan.PortName(end.Node, end.Port))
+			return
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package resolve
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+
+	"github.com/weftlab/weft/emu/plan"
+)
+
+// Default pools for the routers' own addresses.
+const (
+	routerPool4 = "10.255.0.0/16"
+	routerPool6 = "fd00:ffff::/64"
+)
+
+// routers finds the switches that are routers.
+func (v *resolver) routers() (routers []int) {
+	kind := v.lab.Topology.Kinds.Switch.Address
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
+		if n.Kind != plan.Switch {
+			continue
+		}
+		is := kind != nil && bool(*kind)
+		if len(file.Address) > 0 {
+			is = file.Address[0].word != "none"
+		}
+		for j := range file.Ports {
+			port := &file.Ports[j].Value
+			if len(port.Address) == 0 {
+				continue
+			}
+			if len(file.Address) > 0 && !is {
+				v.Fail(&port.Address, "leave out either address: none or this", "%s has address: none, but an address at a port makes it a router", n.Name)
+			}
+			is = true
+		}
+		if is {
+			n.Router = &plan.Router{}
+			routers = append(routers, i)
+		}
+	}
+	return routers
+}
+
+// hostAddresses checks the key address of a host.
+func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
+	for i := range list {
+		a := &list[i]
+		switch {
+		case a.word != "":
+			v.Fail(a, "leave address out to get one from the pools", "address: %s is for switches", a.word)
+		case a.bare:
+			ip, length := a.prefix.Addr(), 24
+			if ip.Is6() {
+				length = 64
+			}
+			v.Fail(a, "", "the address %s lacks its prefix length: write for example %s/%d", ip, ip, length)
+		default:
+			out = append(out, placed{a.prefix, a})
+		}
+	}
+	return out
+}
+
+// routerAddresses checks the key address of a switch.
+func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
+	for i := range list {
+		a := &list[i]
+		switch {
+		case a.word != "" && len(list) > 1:
+			v.Fail(a, "missing addresses come from the pools", "%s must be the only entry", a.word)
+		case a.word != "":
+		case a.prefix.Bits() < a.prefix.Addr().BitLen():
+			v.Fail(a, "write it under ports: to give it to a port",
+				"the router's own address must not have a prefix length: write %s", a.prefix.Addr())
+		default:
+			out = append(out, placed{a.prefix, a})
+		}
+	}
+	return out
+}
+
+// automaticRouters gives every router its own address for each version of IP in
+// the lab, as for hosts: router number i in the order of the plan gets the i-th
+// address of the pool.
+func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
+	addressing := &v.lab.Addressing
+	for _, family := range []struct {
+		hosts, file *pool
+		standard    string
+		ipv6        bool
+	}{{addressing.IPv4, addressing.Routers.IPv4, routerPool4, false}, {addressing.IPv6, addressing.Routers.IPv6, routerPool6, true}} {
+		prefix := netip.MustParsePrefix(family.standard)
+		if family.hosts != nil && *family.hosts == (pool{}) {
+			prefix = netip.Prefix{} // the lab does not use this version
+		}
+		if family.file != nil {
+			prefix = netip.Prefix(*family.file)
+		}
+		if !prefix.IsValid() {
+			continue
+		}
+		if prefix.Addr().Is6() != family.ipv6 {
+			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
+			continue
+		}
+		spare := uint64(len(routers))
+		for i, n := range routers {
+			r := v.plan.Nodes[n].Router
+			if speaksOwn(r, family.ipv6) {
+				continue
+			}
+			ip := nth(prefix, uint64(i+1))
+			for taken[ip] != nil {
+				spare++
+				ip = nth(prefix, spare)
+			}
+			if !ip.IsValid() {
+				v.Fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",
+					"the pool %v has no address for the router %s", prefix, v.plan.Nodes[n].Name)
+				break
+			}
+			r.Addresses = append(r.Addresses, ip)
+		}
+	}
+}
+
+// speaksOwn reports whether a router has its own address of a version of IP.
+func speaksOwn(r *plan.Router, ipv6 bool) bool {
+	for _, a := range r.Addresses {
+		if a.Is6() == ipv6 {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultRoutes gives a host a default route for each version of IP unless the
+// file does. The route leads through the first router port in the domain of one
+// of the host's interfaces.
+func (v *resolver) defaultRoutes(host int) {
+	n := &v.plan.Nodes[host]
+	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
+		if hasRoute(n.Routes, all) {
+			continue
+		}
+		for p := range n.Ports {
+			if !plan.HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
+				continue
+			}
+			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
+				n.Routes = append(n.Routes, plan.Route{To: all, Via: via})
+				break
+			}
+		}
+	}
+}
+
+// defaultGateway returns the address of the first router port in a domain.
+func (v *resolver) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
+	if v.gateways == nil {
+		v.gateways = map[gatewayKey]netip.Addr{}
+		for n := range v.plan.Nodes {
+			node := &v.plan.Nodes[n]
+			for p := range node.Ports {
+				for _, a := range node.Ports[p].Addresses {
+					key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
+					if _, there := v.gateways[key]; !there && node.Router != nil {
+						v.gateways[key] = a.Addr()
+					}
+				}
+			}
+		}
+	}
+	a, ok := v.gateways[gatewayKey{domain, ipv6}]
+	return a, ok
+}
+
+type gatewayKey struct {
+	domain int
+	ipv6   bool
+}

@@ -1,0 +1,49 @@
+package resolve
+
+import (
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/observe/series"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// maxPatterns bounds the patterns that are matched against up to 200000 ports.
+const maxPatterns = 100
+
+type seriesFile struct {
+	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, or 100us in wall-clock time; default 1ms"`
+	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? as wildcards; default all ports of switches"`
+}
+
+func (seriesFile) Noun() string { return "series" }
+
+// series resolves what to sample.
+func (v *resolver) series() {
+	file := v.lab.Series
+	if file == nil {
+		return
+	}
+	s := &plan.Series{Every: plan.DefaultSeries}
+	set(&s.Every, file.Every)
+	if s.Every < series.MinVirtual || s.Every > series.MaxEvery {
+		v.Fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
+	}
+	if n := len(file.Ports); n > maxPatterns {
+		v.Fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns exceed the limit of %d", n, maxPatterns)
+		return
+	}
+	for i := range file.Ports {
+		v.failName(&file.Ports[i], func() error {
+			_, err := v.plan.MatchPorts(file.Ports[i : i+1])
+			return err
+		})
+	}
+	if v.Err() != nil {
+		return
+	}
+	var err error
+	if s.Ports, err = v.plan.MatchPorts(file.Ports); err != nil {
+		v.Fail(file, "", "%v", err)
+	}
+	v.plan.Series = s
+}

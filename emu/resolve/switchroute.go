@@ -1,0 +1,307 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/plan"
+)
+
+// maxWeights bounds the sum of the weights of a static route, which is the
+// number of its entries in the table.
+const maxWeights = 16_384
+
+// routeStep is the next hop of a route: for a host, the address of a gateway;
+// for a switch, a port. It may be written as a single value.
+type routeStep struct {
+	plain bool
+	weightedPort
+}
+
+// weightedPort is a routeStep that is not a single value.
+type weightedPort struct {
+	Port   portName `yaml:"port" jsonschema_description:"port of the switch"`
+	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"weight of the port relative to the others, 1 to 1000; default 1"`
+}
+
+// portName is the name of a port, which is often a number.
+type portName yamlfile.Scalar
+
+func (p *portName) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	(*yamlfile.Scalar)(p).Decode(r, n, what)
+}
+
+func (s *routeStep) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	s.Weight = 1
+	if text, ok := yamlfile.ScalarText(n); ok {
+		s.Port, s.plain = portName(text), true
+		return
+	}
+	r.Read(&s.weightedPort, n, what)
+}
+
+func (routeStep) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[portName]()), m.Of(reflect.TypeFor[weightedPort]())}}
+}
+
+// gateway returns the next hop of a host's route and checks its form.
+func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
+	ok := f.To.name == ""
+	if !ok {
+		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
+	}
+	if len(f.Via) != 1 || !f.Via[0].plain {
+		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
+		return netip.Addr{}, false
+	}
+	ip, err := parseGateway(string(f.Via[0].Port))
+	if err != nil {
+		v.Fail(&f.Via, "", "via: %v", err)
+	}
+	return ip, ok && err == nil
+}
+
+// switchRoutes resolves the static routes of switches.
+func (v *resolver) switchRoutes() {
+	v.routed = v.plan.Routed()
+	for i := range v.plan.Nodes {
+		if n, file := &v.plan.Nodes[i], v.nodeFileOf(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
+			v.staticRoutes(i, file.Routes)
+		}
+	}
+}
+
+// located is a static route and its entry in the file.
+type located struct {
+	plan.StaticRoute
+	file *routeFile
+}
+
+// rank returns the precedence of a route: named interfaces rank above hosts,
+// hosts above prefixes, longer prefixes above shorter ones, and those above
+// default.
+func (l *located) rank(hasPort bool) int {
+	const host, port = 1000, 1001
+	switch {
+	case l.file.To.any:
+		return -1
+	case l.file.To.name == "":
+		return l.file.To.prefix.Bits()
+	case hasPort:
+		return port
+	}
+	return host
+}
+
+func (v *resolver) staticRoutes(node int, files []routeFile) {
+	n := &v.plan.Nodes[node]
+	var routes []located
+	ranks := map[string]int{}
+	for j := range files {
+		f := &files[j]
+		l := located{plan.StaticRoute{To: f.To.String()}, f}
+		if n.Router != nil {
+			l.Prefixes = f.To.prefixes()
+		}
+		if _, twice := ranks[l.To]; twice {
+			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s already has a route to %s", n.Name, l.To)
+			continue
+		}
+		var hasPort, ok bool
+		if l.Stations, hasPort, ok = v.stationsOf(node, &f.To); !ok {
+			continue
+		}
+		ranks[l.To] = l.rank(hasPort)
+		if !v.checkTo(node, &l) {
+			continue
+		}
+		if l.Via, ok = v.ways(node, f); ok {
+			routes = append(routes, l)
+		}
+	}
+	slices.SortStableFunc(routes, func(a, b located) int { return cmp.Compare(ranks[a.To], ranks[b.To]) })
+	if n.Router != nil {
+		v.checkRouted(node, routes)
+	} else {
+		v.checkStatic(node, routes)
+	}
+	for _, l := range routes {
+		n.Static = append(n.Static, l.StaticRoute)
+	}
+}
+
+// checkTo checks the destination of a switch's route.
+func (v *resolver) checkTo(node int, l *located) bool {
+	n := &v.plan.Nodes[node]
+	switch {
+	case n.Router != nil:
+		return v.checkRoutedTo(node, l)
+	case len(l.Stations) == 0:
+		v.Fail(&l.file.To, "a prefix does not cover hosts at the switch itself: name them", "%s matches no host elsewhere in the lab", l.To)
+		return false
+	}
+	for _, s := range l.Stations {
+		if !v.sees(node, s) {
+			v.Fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s only sees frames to that router", v.plan.PortName(s.Node, s.Port), n.Name)
+			return false
+		}
+	}
+	return true
+}
+
+// sees reports whether traffic to a station passes through a switch: in a lab
+// with routers, a plain switch only sees frames for stations in its own domain.
+func (v *resolver) sees(node int, s plan.End) bool {
+	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
+}
+
+// stationsOf returns the host interfaces that a switch's route leads to.
+// Prefixes and default exclude hosts at the switch itself, as on a router they
+// exclude what is directly connected. HasPort reports whether the route names
+// an interface.
+func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasPort, ok bool) {
+	if to.name != "" {
+		return v.namedStations(to)
+	}
+	for i, n := range v.plan.Nodes {
+		if n.Kind != plan.Host {
+			continue
+		}
+		for p, port := range n.Ports {
+			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, plan.End{Node: i, Port: p}) {
+				continue
+			}
+			if to.any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.prefix.Contains(a.Addr()) }) {
+				found = append(found, plan.End{Node: i, Port: p})
+			}
+		}
+	}
+	return found, false, true
+}
+
+func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok bool) {
+	if ip, err := netip.ParseAddr(to.name); err == nil {
+		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.name)
+		return nil, false, false
+	}
+	if _, _, err := plan.SplitEndpoint(to.name); err == nil {
+		end, ok := v.ports[to.name]
+		if !ok {
+			v.failName(to, func() error { _, _, err := v.plan.Endpoint(to.name); return err })
+			return nil, true, false
+		}
+		return []plan.End{end}, true, v.isHost(to, end.Node)
+	}
+	node, ok := v.node(to, to.name)
+	if !ok || !v.isHost(to, node) {
+		return nil, false, false
+	}
+	for p := range v.plan.Nodes[node].Ports {
+		found = append(found, plan.End{Node: node, Port: p})
+	}
+	return found, false, true
+}
+
+// isHost checks that a route leads to a host.
+func (v *resolver) isHost(place *destination, node int) bool {
+	n := &v.plan.Nodes[node]
+	if n.Kind != plan.Host {
+		v.Fail(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
+	}
+	return n.Kind == plan.Host
+}
+
+// ways returns the ports that a route of a switch leads through.
+func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
+	ok = true
+	sum := 0
+	for i := range f.Via {
+		s := &f.Via[i]
+		name := string(s.Port)
+		end, known := v.ports[v.plan.Nodes[node].Name+":"+name]
+		switch {
+		case !known:
+			v.failName(s, func() error { return v.plan.NoPort(node, name) })
+			ok = false
+			continue
+		case slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Port == end.Port }):
+			v.Fail(s, `to give it a larger share, write a weight: {port: "`+name+`", weight: 2}`, "the port %s is listed twice", name)
+			ok = false
+		}
+		ways = append(ways, plan.Way{Port: end.Port, Weight: int(s.Weight)})
+		sum += int(s.Weight)
+	}
+	switch {
+	case len(f.Via) == 0:
+		v.Fail(&f.Via, `write for example via: "3"`, "the route has no port")
+		return nil, false
+	case sum > maxWeights:
+		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights add up to %d, more than %d", sum, maxWeights)
+		return nil, false
+	}
+	return ways, ok
+}
+
+// checkStatic reports routes of a switch that cannot do what they seem to say.
+func (v *resolver) checkStatic(node int, routes []located) {
+	best := map[plan.End]*located{} // the route that is used while its links are up
+	for i := range routes {
+		l := &routes[i]
+		for _, s := range l.Stations {
+			// The tables know stations, not addresses. If two prefixes match
+			// one station, the longer wins if it lies within the other;
+			// otherwise neither means what it says.
+			other := best[s]
+			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
+				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
+				v.Fail(&l.file.To, "a switch uses one route for all packets to an interface: name the host, with its port if needed",
+					"%s and %s are both prefixes of %s but have different ports", other.To, l.To, v.plan.PortName(s.Node, s.Port))
+				return
+			}
+			best[s] = l
+		}
+	}
+	for i := range routes {
+		l := &routes[i]
+		for k, w := range l.Via {
+			host, ok := v.hostBehind(node, w.Port)
+			if !ok {
+				continue
+			}
+			for _, s := range l.Stations {
+				if s != host {
+					v.Fail(&l.file.Via[k], "a host does not forward packets", "the port %s leads to %s, but the route is also to %s",
+						v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(host.Node, host.Port), v.plan.PortName(s.Node, s.Port))
+					break
+				}
+			}
+		}
+	}
+}
+
+// undecided reports whether none of the routes names a station or its host.
+func (v *resolver) undecided(routes []located, s plan.End) bool {
+	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.name != "" && slices.Contains(l.Stations, s) })
+}
+
+func covers(wide, narrow netip.Prefix) bool {
+	return wide.Bits() <= narrow.Bits() && wide.Contains(narrow.Addr())
+}
+
+// hostBehind returns the host interface that a port leads to.
+func (v *resolver) hostBehind(node, port int) (plan.End, bool) {
+	p := v.plan.Nodes[node].Ports[port]
+	if p.Link < 0 {
+		return plan.End{}, false
+	}
+	far := v.plan.Links[p.Link].Ends[1-p.End]
+	return far, v.plan.Nodes[far.Node].Kind == plan.Host
+}
