@@ -172,7 +172,7 @@ func TestArchitectureListsThePackages(t *testing.T) {
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
 // neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
-	language := []string{"yaml", "jsonschema", module + "/emu/resolve"}
+	language := []string{"yaml", "jsonschema", module + "/emu/labfile", module + "/emu/resolve"}
 	deps := func(pkg string) []string {
 		out, err := exec.Command("go", "list", "-deps", "./"+pkg).Output()
 		if err != nil {

@@ -3,7 +3,7 @@ package cli
 import (
 	"strconv"
 
-	"github.com/weftlab/weft/emu/resolve"
+	"github.com/weftlab/weft/emu/labfile"
 )
 
 // dilationFlag is a dilation that overrides the file's; 0 means none.
@@ -19,7 +19,7 @@ func (d *dilationFlag) String() string {
 
 // Set reads 1 to plan.MaxDilation.
 func (d *dilationFlag) Set(s string) error {
-	n, err := resolve.ParseDilation(s)
+	n, err := labfile.ParseDilation(s)
 	*d = dilationFlag(n)
 	return err
 }

@@ -17,7 +17,7 @@ topology:
   kinds: {host: {attach: none, nic: roce}}
 `
 
-// build makes the fabric of a lab file. (resolve.Load reads one from disk.)
+// build makes the fabric of a lab file. (resolve.File reads one from disk.)
 func build(lab string) *fabric.Fabric {
 	return fabric.New(must(resolve.Parse("lab.yaml", []byte(lab))))
 }

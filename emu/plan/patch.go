@@ -16,7 +16,7 @@ import (
 // LinkPatch is a change to the settings of one direction of a link; nil leaves
 // a setting unchanged. Lab files use it to describe links, events set it and
 // the command line sends it. See links.Settings for what the settings mean. The
-// tags for YAML and its schema are for package resolve.
+// tags for YAML and its schema are for package labfile.
 type LinkPatch struct {
 	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
 	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`

@@ -5,9 +5,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/addr"
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 )
 
 // addresses gives every interface its Ethernet and IP addresses.
@@ -35,7 +36,7 @@ func (v *resolver) addresses() {
 	}
 	addressing := &v.lab.Addressing
 	for _, family := range []struct {
-		file     *pool
+		file     *labfile.Pool
 		standard string
 		ipv6     bool
 	}{{addressing.IPv4, "10.0.0.0/16", false}, {addressing.IPv6, "fd00::/64", true}} {
@@ -72,7 +73,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			}
 		}
 	}
-	giveMAC := func(p *plan.Port, m *mac) {
+	giveMAC := func(p *plan.Port, m *labfile.MAC) {
 		if m == nil {
 			return
 		}
@@ -128,7 +129,7 @@ type placed struct {
 	at any
 }
 
-func prefixes(list yamlfile.OneOrMore[address]) (out []placed) {
+func prefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
 	for i := range list {
 		out = append(out, placed{netip.Prefix(list[i]), &list[i]})
 	}
@@ -182,12 +183,12 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 				continue
 			}
 			for len(pools) <= p {
-				pools, spare = append(pools, following(pools[len(pools)-1])), append(spare, 0)
+				pools, spare = append(pools, addr.Following(pools[len(pools)-1])), append(spare, 0)
 			}
-			ip := nth(pools[p], uint64(i+1))
+			ip := addr.Nth(pools[p], uint64(i+1))
 			for taken[ip] != nil || given[ip] {
 				spare[p]++
-				ip = nth(pools[p], uint64(len(hosts))+spare[p])
+				ip = addr.Nth(pools[p], uint64(len(hosts))+spare[p])
 			}
 			if !ip.IsValid() {
 				hint := "write a larger pool under addressing:, or none"
@@ -203,55 +204,6 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 	}
 }
 
-// nth returns the i-th address of a prefix, or the zero Addr beyond its hosts.
-func nth(p netip.Prefix, i uint64) netip.Addr {
-	if !p.IsValid() {
-		return netip.Addr{}
-	}
-	ip := addTo(p.Addr(), i)
-	if !p.Contains(ip) || ip.Is4() && p.Bits() < 31 && ip == lastOf(p) {
-		return netip.Addr{}
-	}
-	return ip
-}
-
-// addTo returns the address i after ip, or the zero Addr beyond the last.
-func addTo(ip netip.Addr, i uint64) netip.Addr {
-	b := ip.AsSlice()
-	for at := len(b) - 1; at >= 0 && i > 0; at-- {
-		i += uint64(b[at])
-		b[at] = byte(i)
-		i >>= 8
-	}
-	if i > 0 {
-		return netip.Addr{}
-	}
-	sum, _ := netip.AddrFromSlice(b)
-	return sum
-}
-
-// lastOf returns the last address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().AsSlice()
-	for bit := p.Bits(); bit < len(b)*8; bit++ {
-		b[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(b)
-	return last
-}
-
-// following returns the next prefix of equal size, or the zero Prefix after the last.
-func following(p netip.Prefix) netip.Prefix {
-	if !p.IsValid() {
-		return netip.Prefix{}
-	}
-	next := lastOf(p).Next()
-	if !next.IsValid() || !isUnicast(next) {
-		return netip.Prefix{}
-	}
-	return netip.PrefixFrom(next, p.Bits())
-}
-
 // routes resolves the static routes of hosts.
 func (v *resolver) routes() {
 	for i := range v.plan.Nodes {
@@ -265,8 +217,8 @@ func (v *resolver) routes() {
 			if !ok {
 				continue
 			}
-			route := plan.Route{To: f.To.prefix, Via: via}
-			if f.To.any {
+			route := plan.Route{To: f.To.Prefix, Via: via}
+			if f.To.Any {
 				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 				if route.Via.Is6() {
 					route.To = netip.PrefixFrom(netip.IPv6Unspecified(), 0)

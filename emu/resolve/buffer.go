@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -35,28 +36,28 @@ type memory struct {
 // leaves the buffer without a size.
 func (v *resolver) memory(node int) (memory, bool) {
 	d := v.deep[node]
-	file := d.Buffer.settings()
+	file := d.Buffer.Settings()
 	if file == nil {
 		return memory{}, true
 	}
 	n := &v.plan.Nodes[node]
 	m := memory{pause: 1, lossy: 1}
 	ports, parts := units.Bytes(max(len(n.Ports), 1)), units.Bytes(len(d.classes))
-	if d.Pause.settings() != nil {
+	if d.Pause.Settings() != nil {
 		parts = 1 // all classes of a port fill and pause together
 	}
 	switch {
 	case file.Preset == nil:
-	case *file.Preset == hpccBuffer:
+	case *file.Preset == labfile.HPCCBuffer:
 		// alibaba-edu/High-Precision-Congestion-Control, simulation/run.py,
 		// scratch/third.cc and switch-mmu.cc.
 		m = memory{pause: 1.0 / 8, lossy: 1.0 / 8, nic: v.nicRate(), ingressReserve: 4 * units.KiB, offset: 3 * units.KiB, flights: 3}
 		m.size = units.Bytes(math.Min(float64(16*units.MiB)*float64(m.nic)/50e9, float64(maxMemory)))
-	case *file.Preset == broadcomBuffer:
+	case *file.Preset == labfile.BroadcomBuffer:
 		// Broadcom Trident II as SONiC sets it for the Dell S6000
 		// (sonic-buildimage, buffers_defaults_t1.j2, pg_profile_lookup.ini).
 		m = memory{size: 12_766_208, pause: 1.0 / 8, lossy: 8, ingressAlpha: 8, queueReserve: 1518, offset: 2496}
-	case *file.Preset == perPortBuffer:
+	case *file.Preset == labfile.PerPortBuffer:
 		m = memory{part: 240 * units.KB} // IRN: Mittal et al., SIGCOMM 2018, §4.1
 	}
 	if file.Size != nil {
@@ -137,12 +138,12 @@ func (v *resolver) buffers() {
 func (v *resolver) share(d *qosFile, file *namedClass, m *memory, c *class.Class) {
 	ingress := file.Ingress
 	if ingress == nil {
-		ingress = &ingressFile{}
+		ingress = &labfile.Ingress{}
 	}
 	if d.lossless(file) {
 		c.Ingress.Reserve = m.ingressReserve
 		hint := "pauses limit it: see xoff and alpha of pfc"
-		if file.Credits.settings() != nil {
+		if file.Credits.Settings() != nil {
 			hint = "credits limit it: see buffer of credits"
 			if ingress.Reserve != nil {
 				v.Fail(ingress.Reserve, hint, "ingress of the class %s with credits has no reserve", file.name)
@@ -159,20 +160,20 @@ func (v *resolver) share(d *qosFile, file *namedClass, m *memory, c *class.Class
 		c.Ingress.Alpha = m.ingressAlpha
 	}
 	set(&c.Reserve, file.Reserve)
-	set((*alpha)(&c.Alpha), file.Alpha)
+	set((*labfile.Alpha)(&c.Alpha), file.Alpha)
 	set(&c.Ingress.Reserve, ingress.Reserve)
 	if m.part > 0 && !d.lossless(file) {
 		c.Ingress.Limit = max(m.part-c.Ingress.Reserve, 1)
 	}
 	set(&c.Ingress.Limit, ingress.Limit)
-	set((*alpha)(&c.Ingress.Alpha), ingress.Alpha)
+	set((*labfile.Alpha)(&c.Ingress.Alpha), ingress.Alpha)
 	if ingress.Limit != nil && *ingress.Limit == 0 {
 		v.Fail(ingress.Limit, "leave it out for no limit", "limit must be above 0")
 	}
 	for _, key := range []struct {
 		name  string
 		bytes *units.Bytes
-		alpha *alpha
+		alpha *labfile.Alpha
 	}{
 		{"reserve", file.Reserve, nil}, {"alpha", nil, file.Alpha},
 		{"reserve", ingress.Reserve, nil}, {"alpha", nil, ingress.Alpha},
@@ -207,7 +208,7 @@ func (v *resolver) fill(node int, m *memory) {
 	}
 	shared := m.size - headroom - reserve
 	if m.size > 0 && shared <= 0 {
-		buffer := d.Buffer.settings()
+		buffer := d.Buffer.Settings()
 		v.Fail(v.Some(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
 			"the headroom of %s takes %v and its reserves %v: %v of a buffer of %v", n.Name, headroom, reserve, headroom+reserve, m.size)
 		return
@@ -216,7 +217,7 @@ func (v *resolver) fill(node int, m *memory) {
 		queue := v.queues[plan.End{Node: node, Port: p}]
 		for j, c := range n.Ports[p].Classes {
 			file := d.classes[j]
-			if f := file.PFC.settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {
+			if f := file.PFC.Settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {
 				v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserves, the buffer of %s holds %v", *f.Xoff, n.Name, shared)
 			}
 			mark := file.Mark
@@ -225,8 +226,8 @@ func (v *resolver) fill(node int, m *memory) {
 			}
 			if most := longest(&c, m.size, shared); mark != nil && most > 0 {
 				v.checkMark(n, c.Mark, most, mark)
-				if k, err := congestion.Points.Find(mark.name); err == nil && k.NotFair != "" && file.Order != nil && *file.Order == fair {
-					v.Fail(v.Some(file.Order, mark), "leave out order: fair or mark: "+mark.name, "%s and does not work with order: fair", k.NotFair)
+				if k, err := congestion.Points.Find(mark.Name); err == nil && k.NotFair != "" && file.Order != nil && *file.Order == labfile.Fair {
+					v.Fail(v.Some(file.Order, mark), "leave out order: fair or mark: "+mark.Name, "%s and does not work with order: fair", k.NotFair)
 				}
 			}
 		}

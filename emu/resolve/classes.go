@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
@@ -20,13 +20,13 @@ const defaultClass = "default"
 // qosFile is what the file says about a node with classes, merged with the
 // settings of the node's kind.
 type qosFile struct {
-	switchFile
+	labfile.Switch
 	classes []*namedClass // by rising priority
 }
 
 // namedClass is what the file says about one class.
 type namedClass struct {
-	classFile
+	labfile.Class
 	name     string
 	at       any // the name in the file, or nil
 	priority uint8
@@ -38,14 +38,14 @@ func (c *namedClass) bare() class.Class {
 	if c.Weight != nil {
 		bare.Weight = int(*c.Weight)
 	}
-	bare.Fair = c.Order != nil && *c.Order == fair
+	bare.Fair = c.Order != nil && *c.Order == labfile.Fair
 	return bare
 }
 
 // lossless reports whether packets of a class are never dropped for lack of
 // room.
 func (d *qosFile) lossless(c *namedClass) bool {
-	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil
+	return c.PFC.Settings() != nil || c.Credits.Settings() != nil || d.Pause.Settings() != nil
 }
 
 // classes resolves which nodes have classes, and which packets belong to each
@@ -68,11 +68,11 @@ func (v *resolver) classes() {
 			continue
 		}
 		d := &qosFile{
-			switchFile: file.join(v.Reader, kinds.Switch.switchFile),
-			classes:    v.joinClasses(file.Classes, kinds.Switch.Classes),
+			Switch:  file.Join(v.Reader, kinds.Switch.Switch),
+			classes: v.joinClasses(file.Classes, kinds.Switch.Classes),
 		}
 		cutThrough := d.CutThrough != nil && *d.CutThrough
-		if len(d.classes) > 0 || d.Buffer.settings() != nil || d.Pause.settings() != nil || cutThrough {
+		if len(d.classes) > 0 || d.Buffer.Settings() != nil || d.Pause.Settings() != nil || cutThrough {
 			v.setClasses(i, d)
 			n.QoS.CutThrough = cutThrough
 		}
@@ -89,25 +89,25 @@ func (v *resolver) classes() {
 
 // joinClasses returns the classes of a node: those of the kind, overridden by
 // the node's settings, then those that only the node has.
-func (v *resolver) joinClasses(node, kind yamlfile.Dict[classFile]) []*namedClass {
+func (v *resolver) joinClasses(node, kind yamlfile.Dict[labfile.Class]) []*namedClass {
 	var joined []*namedClass
-	for _, d := range []yamlfile.Dict[classFile]{kind, node} {
+	for _, d := range []yamlfile.Dict[labfile.Class]{kind, node} {
 		for j := range d {
 			name, file := &d[j].Name, d[j].Value
 			i := slices.IndexFunc(joined, func(c *namedClass) bool { return c.name == *name })
 			if i < 0 {
-				joined = append(joined, &namedClass{name: *name, at: name, classFile: file})
+				joined = append(joined, &namedClass{name: *name, at: name, Class: file})
 				continue
 			}
 			joined[i].at = name
-			joined[i].classFile = file.join(v.Reader, joined[i].classFile)
+			joined[i].Class = file.Join(v.Reader, joined[i].Class)
 		}
 	}
 	return joined
 }
 
 // checkHostClasses reports settings that classes of a host do not have.
-func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
+func (v *resolver) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
 	for i := range classes {
 		c := &classes[i].Value
 		for _, key := range []struct {
@@ -191,10 +191,10 @@ func (v *resolver) classMap(d *qosFile) (m class.Map) {
 	var pcps [8]*namedClass
 	for _, c := range d.classes {
 		for i := range c.DSCP {
-			v.give(&c.DSCP[i], "dscp", c.DSCP[i].span, c, dscps[:], m.DSCP[:])
+			v.give(&c.DSCP[i], "dscp", c.DSCP[i].Range, c, dscps[:], m.DSCP[:])
 		}
 		for i := range c.PCP {
-			v.give(&c.PCP[i], "pcp", c.PCP[i].span, c, pcps[:], m.PCP[:])
+			v.give(&c.PCP[i], "pcp", c.PCP[i].Range, c, pcps[:], m.PCP[:])
 		}
 		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
 			v.Fail(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
@@ -204,8 +204,8 @@ func (v *resolver) classMap(d *qosFile) (m class.Map) {
 }
 
 // give assigns the code points of a span to a class.
-func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
-	for p := s.low; p <= s.high; p++ {
+func (v *resolver) give(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
+	for p := s.Low; p <= s.High; p++ {
 		if other := holders[p]; other != nil {
 			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
 			return
@@ -230,11 +230,11 @@ func (v *resolver) takeOver(host int) {
 			first = at
 			mine := &qosFile{}
 			for _, c := range theirs.classes {
-				file := classFile{Weight: c.Weight, Order: c.Order}
+				file := labfile.Class{Weight: c.Weight, Order: c.Order}
 				if atHosts(c.Mark) {
 					file.Mark = c.Mark
 				}
-				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, classFile: file})
+				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, Class: file})
 			}
 			v.deep[host] = mine
 			n.QoS = &plan.QoS{Map: v.plan.Nodes[at].QoS.Map}
@@ -261,7 +261,7 @@ func (v *resolver) portClasses() {
 			port.Classes = make([]class.Class, 0, len(d.classes))
 			for _, file := range d.classes {
 				c := file.bare()
-				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {
+				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.Settings() == nil) {
 					c.Limit = port.Queue.Limit
 					set(&c.Limit, file.Limit)
 				}

@@ -3,38 +3,16 @@ package resolve
 import (
 	"math"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// controls is the seam for rate controls.
-type controls struct{}
-
-// controlFile is the value of the key cc.
-type controlFile = systemFile[controls]
-
-func (controls) oneOf() string   { return cc.Methods.OneOf() }
-func (controls) example() string { return "cc: dcqcn, or cc: {dcqcn: {preset: paper}}" }
-func (controls) names() []string { return cc.Methods.Names() }
-func (controls) optional() bool  { return true }
-
-func (controls) find(name string) (system, error) {
-	m, err := cc.Methods.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	return system{
-		summary: m.Summary,
-		presets: m.Presets,
-		blank:   func() any { return blank(m.Preset(m.Presets[0], units.Gbps)) },
-	}, nil
-}
-
 // control resolves a rate control of a host for the rate of its first link. It
 // returns the zero Choice if there is none, or if it is invalid.
-func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
-	if c == nil || c.name == "" {
+func (v *resolver) control(n *plan.Node, c *labfile.Control, place any) cc.Choice {
+	if c == nil || c.Name == "" {
 		return cc.Choice{}
 	}
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
@@ -42,17 +20,17 @@ func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 		rate := v.settingsOf(&p, 0).Rate
 		if rate == 0 {
 			v.FailOnce(v.Some(c, place), "write rate: for the link, in links, in the generator or in link under kinds",
-				"%s needs the rate of the link, and the rate of %s:%s is unlimited", c.name, n.Name, p.Name)
+				"%s needs the rate of the link, and the rate of %s:%s is unlimited", c.Name, n.Name, p.Name)
 			return cc.Choice{}
 		}
 		slowest = min(slowest, rate)
 	}
-	m, _ := cc.Methods.Find(c.name)
-	preset := c.presetOf()
+	m, _ := cc.Methods.Find(c.Name)
+	preset := c.PresetOf()
 	settings := m.Preset(preset, line)
-	overlay(v.Reader, settings, c.values)
-	reportSystem(v.Reader, c.name, settings, settings.Validate(slowest), c.preset, c, place)
-	return cc.Choice{Name: c.name, Preset: preset, Settings: settings}
+	labfile.Overlay(v.Reader, settings, c.Values)
+	labfile.ReportSettings(v.Reader, c.Name, settings, settings.Validate(slowest), c.Preset, c, place)
+	return cc.Choice{Name: c.Name, Preset: preset, Settings: settings}
 }
 
 // checkUnlimited reports an event that removes the rate limit of a host's link if

@@ -8,16 +8,9 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// creditsFile is the credit that a class of a switch grants to its senders.
-type creditsFile struct {
-	Buffer *units.Bytes `yaml:"buffer,omitempty" jsonschema_description:"buffer of each port for queued packets that arrived through it; required except with a per-port buffer, where it defaults to the port's share"`
-	Update *units.Bytes `yaml:"update,omitempty" jsonschema_description:"bytes that must leave before the sender is told at once; default a quarter of the buffer"`
-	Period *units.Time  `yaml:"period,omitempty" jsonschema_description:"how often a sender reports what it has sent, and gets an answer, while some of its credit is outstanding; default the time of 65536 bytes on the link"`
-}
-
 // credits resolves the credits that a class of a port grants.
 func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class) {
-	f := file.Credits.settings()
+	f := file.Credits.Settings()
 	if f == nil {
 		return
 	}
@@ -26,10 +19,10 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
 	peer := v.plan.Links[port.Link].Ends[1-port.End]
 	switch theirs := v.deep[peer.Node]; {
-	case v.deep[at.Node].Pause.settings() != nil:
+	case v.deep[at.Node].Pause.Settings() != nil:
 		v.FailOnce(file.Credits, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has credits", file.name)
 		return
-	case file.PFC.settings() != nil:
+	case file.PFC.Settings() != nil:
 		v.FailOnce(file.Credits, "leave one of them out; none removes the kind's setting", "the class %s has both pfc and credits", file.name)
 		return
 	case theirs == nil:

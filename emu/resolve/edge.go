@@ -4,40 +4,13 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// edges is the seam for edge services.
-type edges struct{}
-
-// edgeFile is the value of the key edge.
-type edgeFile = systemFile[edges]
-
-func (edges) oneOf() string   { return edge.Services.OneOf() }
-func (edges) example() string { return "edge: {limit: {rate: 100Mbps}}" }
-func (edges) optional() bool  { return true }
-func (edges) names() []string { return edge.Services.Names() }
-
-func (edges) find(name string) (system, error) {
-	k, err := edge.Services.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	first := ""
-	if k.Presets != nil {
-		first = k.Presets[0]
-	}
-	return system{
-		summary: k.Summary,
-		presets: k.Presets,
-		blank:   func() any { return blank(k.Settings(first, units.Gbps)) },
-	}, nil
-}
 
 // edges gives hosts their edge services.
 func (v *resolver) edges() {
@@ -51,13 +24,13 @@ func (v *resolver) edges() {
 		if n.VM != nil {
 			kind = kinds.VM.Edge
 		}
-		f := said.join(v.Reader, kind)
-		if f == nil || f.name == "" {
+		f := said.Join(v.Reader, kind)
+		if f == nil || f.Name == "" {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
 			if said != nil {
-				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.name, n.Name)
+				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
 			}
 			continue
 		}
@@ -66,7 +39,7 @@ func (v *resolver) edges() {
 }
 
 // edge resolves the edge service of a host for the rate of its first link.
-func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
+func (v *resolver) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
 		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
@@ -76,17 +49,17 @@ func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 	if slowest == math.MaxInt64 {
 		slowest = 0
 	}
-	k, _ := edge.Services.Find(f.name)
-	settings := k.Settings(f.presetOf(), line)
-	overlay(v.Reader, settings, f.values)
+	k, _ := edge.Services.Find(f.Name)
+	settings := k.Settings(f.PresetOf(), line)
+	labfile.Overlay(v.Reader, settings, f.Values)
 	before := v.Faults()
 	for _, c := range controlsIn(settings) {
-		*c = v.control(n, controlOf(v.Reader, c), place)
+		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)
 	}
 	if v.Faults() == before {
-		reportSystem(v.Reader, f.name, settings, settings.Validate(slowest), f.preset, f, place)
+		labfile.ReportSettings(v.Reader, f.Name, settings, settings.Validate(slowest), f.Preset, f, place)
 	}
-	return edge.Chosen{Name: f.name, Preset: f.presetOf(), Settings: settings}
+	return edge.Chosen{Name: f.Name, Preset: f.PresetOf(), Settings: settings}
 }
 
 // controlsIn returns the fields of settings that are rate controls.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 )
@@ -13,7 +14,7 @@ import (
 func (v *resolver) events() {
 	type located struct {
 		plan.Event
-		file *eventFile
+		file *labfile.Event
 	}
 	var events []located
 	for i := range v.lab.Events {

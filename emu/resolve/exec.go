@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
@@ -19,8 +20,8 @@ const (
 )
 
 // programs resolves the commands of the kind, then those of the node.
-func (v *resolver) programs(kind, node []execForm) (all []plan.Program) {
-	for _, list := range [][]execForm{kind, node} {
+func (v *resolver) programs(kind, node []labfile.ExecForm) (all []plan.Program) {
+	for _, list := range [][]labfile.ExecForm{kind, node} {
 		for i := range list {
 			all = append(all, v.program(&list[i]))
 		}
@@ -28,10 +29,10 @@ func (v *resolver) programs(kind, node []execForm) (all []plan.Program) {
 	return all
 }
 
-func (v *resolver) program(form *execForm) plan.Program {
+func (v *resolver) program(form *labfile.ExecForm) plan.Program {
 	f := &form.Value
-	p := plan.Program{Line: v.Line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: plan.Ready{Within: defaultWithin}}
-	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.argv == nil {
+	p := plan.Program{Line: v.Line(form), Text: f.Run.Text, Argv: slices.Clone(f.Run.Argv), Ready: plan.Ready{Within: defaultWithin}}
+	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.Argv == nil {
 		v.FailOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
 	}
 	if strings.ContainsRune(strings.Join(p.Argv, ""), 0) {
@@ -45,13 +46,14 @@ func (v *resolver) program(form *execForm) plan.Program {
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
 	if f.Ready != nil {
-		p.Ready = f.Ready.Resolve(v.Reader)
+		p.Ready = Ready(v.Reader, f.Ready)
 	}
 	return p
 }
 
-// Resolve resolves the settings and reports faults to the reader.
-func (f *readyFile) Resolve(v *yamlfile.Reader) plan.Ready {
+// Ready resolves what to wait for after a command has started, and reports faults to the
+// reader.
+func Ready(v *yamlfile.Reader, f *labfile.Ready) plan.Ready {
 	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {

@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
@@ -16,7 +17,7 @@ const (
 
 // flows resolves one entry of the workload that sends packets, and returns its
 // name.
-func (v *resolver) flows(f *workloadFile) *string {
+func (v *resolver) flows(f *labfile.Workload) *string {
 	flow, file := v.flow(f)
 	if flow.For == 0 && v.lab.Duration == nil {
 		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and the run has no end")
@@ -36,18 +37,18 @@ func (v *resolver) flows(f *workloadFile) *string {
 }
 
 // flow resolves the settings of an entry's flows, except for the hosts.
-func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
+func (v *resolver) flow(f *labfile.Workload) (workload.Flow, *labfile.Constant) {
 	var flow workload.Flow
-	var file *constantFile
+	var file *labfile.Constant
 	switch {
 	case f.CBR != nil:
 		flow.Pattern, file = workload.CBR, f.CBR
 	case f.Poisson != nil:
 		flow.Pattern, file = workload.Poisson, f.Poisson
 	default:
-		flow.Pattern, file = workload.OnOff, &f.OnOff.constantFile
+		flow.Pattern, file = workload.OnOff, &f.OnOff.Constant
 		flow.On, flow.Off = f.OnOff.On, f.OnOff.Off
-		flow.Exponential = f.OnOff.Phases == exponential
+		flow.Exponential = f.OnOff.Phases == labfile.ExponentialPhases
 		v.checkPhase(&f.OnOff.On, "on")
 		v.checkPhase(&f.OnOff.Off, "off")
 	}
@@ -80,7 +81,7 @@ func (v *resolver) checkPhase(t *units.Time, what string) {
 
 // checkPath resolves the version of IP of a flow and checks that its packets get
 // from one host to the other.
-func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) {
+func (v *resolver) checkPath(flow *workload.Flow, file *labfile.Constant) (ok bool) {
 	if flow.IPv6, ok = v.version(flow.From, flow.To, file.IP, &file.To); !ok {
 		return false
 	}

@@ -5,9 +5,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
 )

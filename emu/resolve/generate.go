@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 )
 
@@ -16,42 +17,35 @@ type generator interface {
 	build(b *builder)
 }
 
-// chosen returns the generator that the file asks for.
-func (g *generateFile) chosen() generator {
+// generatorOf returns the generator that the file asks for.
+func generatorOf(g *labfile.Generate) generator {
 	switch {
 	case g.Star != nil:
-		return g.Star
+		return (*star)(g.Star)
 	case g.Dumbbell != nil:
-		return g.Dumbbell
+		return (*dumbbell)(g.Dumbbell)
 	case g.ParkingLot != nil:
-		return g.ParkingLot
+		return (*parkingLot)(g.ParkingLot)
 	case g.LeafSpine != nil:
-		return g.LeafSpine
+		return (*leafSpine)(g.LeafSpine)
 	default:
-		return g.FatTree
+		return (*fatTree)(g.FatTree)
 	}
 }
 
-// star is hosts around the switch s1.
-type star struct {
-	Hosts          count `yaml:"hosts" jsonschema_description:"number of hosts"`
-	plan.LinkPatch `yaml:",inline"`
-}
+type (
+	star       labfile.Star
+	dumbbell   labfile.Dumbbell
+	parkingLot labfile.ParkingLot
+	leafSpine  labfile.LeafSpine
+	fatTree    labfile.FatTree
+)
 
 func (g *star) size() (nodes, links int) { return int(g.Hosts) + 1, int(g.Hosts) }
 
 func (g *star) build(b *builder) {
 	s := b.switches("s", 1)
 	b.hosts(s[0], int(g.Hosts), g.LinkPatch)
-}
-
-// dumbbell is the switches s1 and s2 with hosts on both sides; the hosts on the
-// left come first.
-type dumbbell struct {
-	Left           count          `yaml:"left" jsonschema_description:"number of hosts at s1"`
-	Right          count          `yaml:"right" jsonschema_description:"number of hosts at s2"`
-	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the link between the switches; default the settings of the hosts' links"`
-	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *dumbbell) size() (nodes, links int) {
@@ -64,15 +58,6 @@ func (g *dumbbell) build(b *builder) {
 	b.hosts(s[0], int(g.Left), g.LinkPatch)
 	b.hosts(s[1], int(g.Right), g.LinkPatch)
 	b.link(s[0], s[1], g.Bottleneck.Over(g.LinkPatch))
-}
-
-// parkingLot is a chain of Hops+1 switches s1, s2, ... with a bottleneck
-// between neighbours. h1 and h2 are at the two ends of the chain; for each
-// bottleneck i from 1, h(2i+1) is at s(i) and h(2i+2) is at s(i+1).
-type parkingLot struct {
-	Hops           count          `yaml:"hops" jsonschema_description:"number of bottleneck links"`
-	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the links between switches; default the settings of the hosts' links"`
-	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *parkingLot) size() (nodes, links int) {
@@ -94,16 +79,6 @@ func (g *parkingLot) build(b *builder) {
 	}
 }
 
-// leafSpine is leaves with hosts, and spines; each leaf is connected to every
-// spine. The hosts of leaf1 come first.
-type leafSpine struct {
-	Spines         count          `yaml:"spines" jsonschema_description:"number of spines"`
-	Leaves         count          `yaml:"leaves" jsonschema_description:"number of leaves"`
-	HostsPerLeaf   count          `yaml:"hosts-per-leaf" jsonschema_description:"number of hosts at each leaf"`
-	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between leaves and spines; default the settings of the hosts' links"`
-	plan.LinkPatch `yaml:",inline"`
-}
-
 func (g *leafSpine) size() (nodes, links int) {
 	hosts := int(g.Leaves) * int(g.HostsPerLeaf)
 	return hosts + int(g.Leaves+g.Spines), hosts + int(g.Leaves)*int(g.Spines)
@@ -120,17 +95,6 @@ func (g *leafSpine) build(b *builder) {
 			b.link(leaf, spine, g.Uplink.Over(g.LinkPatch))
 		}
 	}
-}
-
-// fatTree is the k-ary fat-tree (Al-Fares et al., SIGCOMM 2008, §3): k pods of
-// k/2 edge and k/2 aggregation switches, (k/2)² core switches, k³/4 hosts. Each
-// edge switch has k/2 hosts and is connected to the aggregation switches of its
-// pod; the i-th aggregation switch of each pod is connected to the i-th k/2
-// core switches.
-type fatTree struct {
-	K              radix          `yaml:"k" jsonschema_description:"number of ports of each switch, even; makes k*k*k/4 hosts"`
-	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between switches; default the settings of the hosts' links"`
-	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *fatTree) size() (nodes, links int) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
@@ -58,12 +59,12 @@ func TestGuideAndSchemaKnowEveryKey(t *testing.T) {
 	for _, text := range pages {
 		guide.WriteString(text)
 	}
-	schema, err := Schema()
+	schema, err := labfile.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys := map[string]bool{}
-	collectKeys(reflect.TypeFor[labFile](), keys)
+	collectKeys(reflect.TypeFor[labfile.Lab](), keys)
 	if len(keys) < 60 {
 		t.Errorf("only %d keys are found", len(keys))
 	}
@@ -90,9 +91,9 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 			collectKeys(t.FieldByIndex(f.Index).Type, keys)
 		}
 		if s, ok := reflect.Zero(t).Interface().(interface {
-			keys() ([]string, []reflect.Type)
+			Keys() ([]string, []reflect.Type)
 		}); ok {
-			names, settings := s.keys()
+			names, settings := s.Keys()
 			for i, name := range names {
 				keys[name] = true
 				collectKeys(settings[i], keys)

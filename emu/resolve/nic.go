@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -33,7 +34,7 @@ func (v *resolver) nics() {
 		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}
-		f := said.over(v.Reader, kind)
+		f := said.Over(v.Reader, kind)
 		if f == nil {
 			continue
 		}
@@ -45,15 +46,15 @@ func (v *resolver) nics() {
 		}
 		place := v.Some(said, kind)
 		n.NIC = &nicemu.Settings{
-			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: maxRetries, RNRRetry: maxRetries, MinRNR: defaultRNRTimer,
+			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: labfile.MaxRetries, RNRRetry: labfile.MaxRetries, MinRNR: defaultRNRTimer,
 		}
-		set((*dscp)(&n.NIC.DSCP), f.DSCP)
-		set((*psnInterval)(&n.NIC.AckEvery), f.AckEvery)
-		set((*psnInterval)(&n.NIC.AskEvery), f.AskEvery)
-		set((*ackTimeout)(&n.NIC.Timeout), f.Timeout)
-		set((*retries)(&n.NIC.RetryCount), f.Retries)
-		set((*rnrRetries)(&n.NIC.RNRRetry), f.RNRRetries)
-		set((*rnrTimer)(&n.NIC.MinRNR), f.RNRTimer)
+		set((*labfile.DSCP)(&n.NIC.DSCP), f.DSCP)
+		set((*labfile.PSNInterval)(&n.NIC.AckEvery), f.AckEvery)
+		set((*labfile.PSNInterval)(&n.NIC.AskEvery), f.AskEvery)
+		set((*labfile.AckTimeout)(&n.NIC.Timeout), f.Timeout)
+		set((*labfile.Retries)(&n.NIC.RetryCount), f.Retries)
+		set((*labfile.RNRRetries)(&n.NIC.RNRRetry), f.RNRRetries)
+		set((*labfile.RNRTimer)(&n.NIC.MinRNR), f.RNRTimer)
 		n.NIC.Control = v.control(n, f.Control, place)
 		v.recovery(n, f.Recovery, place)
 		traits := n.NIC.Control.Traits()
@@ -71,8 +72,8 @@ func (v *resolver) nics() {
 			n.NIC.AckDSCP = (*uint8)(f.AckDSCP)
 		}
 		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
-		n.NIC.Delays = f.Delays.settings().resolve()
-		n.NIC.RateLimiter = f.RateLimiter.settings().resolve()
+		n.NIC.Delays = f.Delays.Settings().Times()
+		n.NIC.RateLimiter = f.RateLimiter.Settings().Limiter()
 		if err := n.NIC.RateLimiter.Check(); err != nil {
 			v.FailOnce(v.Some(f.RateLimiter, place), "", "rate-limiter: %v", err)
 		}
@@ -84,7 +85,7 @@ func (v *resolver) nics() {
 
 // nicMTU resolves the largest path MTU of a host that fits all its links. Over is the
 // maximum overhead of a packet in addition to its payload.
-func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes) {
+func (v *resolver) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
 		for direction := range 2 {
@@ -99,7 +100,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 		fits--
 	}
 	n.NIC.MTU = fits
-	set((*pathMTU)(&n.NIC.MTU), f.MTU)
+	set((*labfile.PathMTU)(&n.NIC.MTU), f.MTU)
 	if n.NIC.MTU > fits {
 		packet := units.Bytes(n.NIC.MTU.Bytes()) + over
 		v.FailOnce(v.Some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
@@ -108,7 +109,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 }
 
 // limits resolves the limits of a device.
-func (v *resolver) limits(f *limitsFile) qp.Limits {
+func (v *resolver) limits(f *labfile.Limits) qp.Limits {
 	l := qp.ConnectX5()
 	if f == nil {
 		return l
@@ -133,7 +134,7 @@ func (v *resolver) limits(f *limitsFile) qp.Limits {
 		}
 	}
 	for _, number := range []struct {
-		from *limit
+		from *labfile.Limit
 		to   *int
 	}{
 		{f.MR, &l.MR}, {f.MW, &l.MW}, {f.PD, &l.PD}, {f.CQ, &l.CQ}, {f.CQE, &l.CQE}, {f.QP, &l.QP}, {f.QPWR, &l.QPWR}, {f.SGE, &l.SGE},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
@@ -15,44 +16,57 @@ import (
 	"github.com/weftlab/weft/traffic/workload"
 )
 
-// patternForm is an entry of the workload with a pattern of flows.
-type patternForm interface {
-	common() *patternFile
-	// resolve returns the pattern. After a fault the result is nil or undefined.
-	resolve(e *patternEntry) maker
-}
-
 // maker is a pattern that can be built.
 type maker interface {
 	Make() (pattern.Pattern, error)
 }
 
-// pattern returns the pattern of flows of an entry and its key, or nil if it has none.
-func (f *workloadFile) pattern() (key string, form patternForm) {
+// patternOf returns the keys that an entry with a pattern of flows shares with others, the
+// entry's place and its key; file is nil if the entry has no pattern.
+func patternOf(f *labfile.Workload) (file *labfile.Pattern, place any, key string) {
 	switch {
 	case f.Arrivals != nil:
-		return "arrivals", f.Arrivals
+		return &f.Arrivals.Pattern, f.Arrivals, "arrivals"
 	case f.Requests != nil:
-		return "requests", f.Requests
+		return &f.Requests.Pattern, f.Requests, "requests"
 	case f.Bursts != nil:
-		return "bursts", f.Bursts
+		return &f.Bursts.Pattern, f.Bursts, "bursts"
 	case f.FlowPermutation != nil:
-		return "flow-permutation", f.FlowPermutation
+		return &f.FlowPermutation.Pattern, f.FlowPermutation, "flow-permutation"
 	case f.FlowAllToAll != nil:
-		return "flow-all-to-all", f.FlowAllToAll
+		return &f.FlowAllToAll.Pattern, f.FlowAllToAll, "flow-all-to-all"
 	case f.Collective != nil:
-		return "collective", f.Collective
+		return &f.Collective.Pattern, f.Collective, "collective"
 	case f.FlowList != nil:
-		return "flow-list", f.FlowList
+		return &f.FlowList.Pattern, f.FlowList, "flow-list"
 	}
-	return "", nil
+	return nil, nil, ""
+}
+
+// pattern resolves the pattern of an entry. After a fault the result is nil or undefined.
+func (e *patternEntry) pattern(f *labfile.Workload) maker {
+	switch {
+	case f.Arrivals != nil:
+		return e.arrivals(f.Arrivals)
+	case f.Requests != nil:
+		return e.requests(f.Requests)
+	case f.Bursts != nil:
+		return e.bursts(f.Bursts)
+	case f.FlowPermutation != nil:
+		return e.permutation(f.FlowPermutation)
+	case f.FlowAllToAll != nil:
+		return e.allToAll(f.FlowAllToAll)
+	case f.Collective != nil:
+		return e.collective(f.Collective)
+	}
+	return e.flowList(f.FlowList)
 }
 
 // patternEntry is an entry of the workload whose pattern is being resolved.
 type patternEntry struct {
 	*resolver
 	place  any // the entry
-	file   *patternFile
+	file   *labfile.Pattern
 	stream pattern.Stream
 	rdma   bool
 	naming string // prefix for errors of Make
@@ -62,11 +76,11 @@ type patternEntry struct {
 func (v *resolver) patterns(names map[string]int) {
 	// Names in the file take precedence over generated ones.
 	for i := range v.lab.Workload {
-		_, form := v.lab.Workload[i].pattern()
-		if form == nil || form.common().Name == nil {
+		file, _, _ := patternOf(&v.lab.Workload[i])
+		if file == nil || file.Name == nil {
 			continue
 		}
-		name := form.common().Name
+		name := file.Name
 		v.checkName(name, "a pattern's name", *name, maxNodeName)
 		if names[*name] > 0 {
 			v.Fail(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
@@ -74,11 +88,11 @@ func (v *resolver) patterns(names map[string]int) {
 		names[*name] = 1
 	}
 	for i := range v.lab.Workload {
-		key, form := v.lab.Workload[i].pattern()
-		if form == nil {
+		file, place, key := patternOf(&v.lab.Workload[i])
+		if file == nil {
 			continue
 		}
-		e := patternEntry{resolver: v, place: form, file: form.common()}
+		e := patternEntry{resolver: v, place: place, file: file}
 		if e.file.Name != nil {
 			e.stream.Name = *e.file.Name
 		} else {
@@ -86,14 +100,14 @@ func (v *resolver) patterns(names map[string]int) {
 		}
 		e.stream.Seed = v.plan.Seed
 		e.rdma = e.file.By == nil || e.file.By.Value.RDMA != nil
-		e.add(form)
+		e.add(&v.lab.Workload[i])
 	}
 }
 
 // add resolves the entry and adds it to the plan.
-func (e *patternEntry) add(form patternForm) {
+func (e *patternEntry) add(f *labfile.Workload) {
 	before := e.Faults()
-	m := form.resolve(e)
+	m := e.pattern(f)
 	if e.Faults() > before {
 		return
 	}
@@ -145,7 +159,7 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 }
 
 // span resolves when flows are created; a stop of 0 means none.
-func (e *patternEntry) span(f *spanFile) (start, stop units.Time) {
+func (e *patternEntry) span(f *labfile.Span) (start, stop units.Time) {
 	e.checkTime(&f.Start, "start", maxTime)
 	e.checkTime(f.Stop, "stop", maxTime)
 	if f.Stop != nil && *f.Stop <= f.Start {
@@ -164,13 +178,13 @@ func (e *patternEntry) ends(itself bool, keys string) {
 }
 
 // law resolves a law of times, and returns the zero Law if the file gives none.
-func (e *patternEntry) law(f *lawForm) (law pattern.Law) {
+func (e *patternEntry) law(f *labfile.LawForm) (law pattern.Law) {
 	var err error
 	switch {
 	case f == nil:
-	case f.word == "constant":
+	case f.Word == "constant":
 		return pattern.Constant()
-	case f.word != "":
+	case f.Word != "":
 		return pattern.Poisson()
 	case f.Value.Lognormal != nil:
 		law, err = pattern.Lognormal(float64(*f.Value.Lognormal))
@@ -184,7 +198,7 @@ func (e *patternEntry) law(f *lawForm) (law pattern.Law) {
 }
 
 // stride resolves the distance between partners among n hosts; 0 if the file gives none.
-func (e *patternEntry) stride(f *amount, n int) int {
+func (e *patternEntry) stride(f *labfile.Amount, n int) int {
 	if f == nil {
 		return 0
 	}
@@ -195,7 +209,7 @@ func (e *patternEntry) stride(f *amount, n int) int {
 }
 
 // destinations resolves where the hosts send; nil if the file does not say.
-func (e *patternEntry) destinations(f *destinationsForm, hosts []int) pattern.Destinations {
+func (e *patternEntry) destinations(f *labfile.DestinationsForm, hosts []int) pattern.Destinations {
 	switch {
 	case f != nil && e.Place(&f.Value.Hosts) != nil:
 		among := e.hosts(f.Value.Hosts, &f.Value.Hosts, 1)
@@ -207,8 +221,8 @@ func (e *patternEntry) destinations(f *destinationsForm, hosts []int) pattern.De
 		return e.matrix(f.Value.Matrix, hosts)
 	case len(hosts) == 1:
 		e.Fail(e.Some(f, e.place), "write to: {hosts: ...}, or more hosts", "%s has no other host to send to", e.plan.Nodes[hosts[0]].Name)
-	case f == nil || f.word == "random":
-	case f.word == "permutation":
+	case f == nil || f.Word == "random":
+	case f.Word == "permutation":
 		return pattern.Partners{}
 	default:
 		return pattern.Partners{Stride: e.stride(f.Value.Stride, len(hosts))}
@@ -217,20 +231,20 @@ func (e *patternEntry) destinations(f *destinationsForm, hosts []int) pattern.De
 }
 
 // matrix resolves a traffic matrix among hosts.
-func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
+func (e *patternEntry) matrix(f *labfile.MatrixForm, hosts []int) pattern.Destinations {
 	var rows [][]float64
-	if f.file != nil {
-		name, text, ok := e.text(f.file, "matrix")
+	if f.File != nil {
+		name, text, ok := f.File.Read(e.Reader, "matrix")
 		if !ok {
 			return nil
 		}
 		var err error
 		if rows, err = readMatrix(text); err != nil {
-			e.Fail(f.file, "a line needs a number for each receiving host", "%s: %v", name, err)
+			e.Fail(f.File, "a line needs a number for each receiving host", "%s: %v", name, err)
 			return nil
 		}
 	}
-	for _, r := range f.value {
+	for _, r := range f.Value {
 		row := make([]float64, len(r))
 		for i, x := range r {
 			row[i] = float64(x)
@@ -289,7 +303,7 @@ func (e *patternEntry) firstPort(host int) *plan.Port {
 }
 
 // version chooses the version of IP among hosts, unless the file does.
-func (e *patternEntry) version(hosts []int, file *ipVersion) (ipv6 bool) {
+func (e *patternEntry) version(hosts []int, file *labfile.IPVersion) (ipv6 bool) {
 	of := func(ipv6 bool) int {
 		return slices.IndexFunc(hosts, func(h int) bool { return !speaks(&e.plan.Nodes[h], ipv6) })
 	}
@@ -322,7 +336,7 @@ func (e *patternEntry) checkPaths(hosts []int, ipv6 bool) {
 
 // byRDMA resolves the settings of flows that use RDMA.
 func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
-	f, place := &rdmaFlowsFile{}, e.place
+	f, place := &labfile.RDMAFlows{}, e.place
 	if by := e.file.By; by != nil {
 		f, place = by.Value.RDMA, by
 	}
@@ -334,8 +348,8 @@ func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 	if c.Chunk > maxMessage || f.Chunk != nil && *f.Chunk == 0 {
 		e.Fail(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
 	}
-	set((*pathMTU)(&c.MTU), f.MTU)
-	set((*dscp)(&c.DSCP), f.DSCP)
+	set((*labfile.PathMTU)(&c.MTU), f.MTU)
+	set((*labfile.DSCP)(&c.DSCP), f.DSCP)
 	for i, h := range hosts {
 		n := &e.plan.Nodes[h]
 		if !e.hasNIC(h, place) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
@@ -113,7 +114,7 @@ func TestFilesAreRelative(t *testing.T) {
 }
 
 // patchesOf returns a patch of the first entry's sizes, from a separate file.
-func patchesOf(t *testing.T, file, sizes string) []Patch {
+func patchesOf(t *testing.T, file, sizes string) []labfile.Patch {
 	r := yamlfile.New(file, []byte(sizes+"\n"))
 	var value yamlfile.Scalar
 	r.Read(&value, r.Parse(), "a value")
@@ -121,7 +122,7 @@ func patchesOf(t *testing.T, file, sizes string) []Patch {
 	if !ok {
 		t.Fatal(r.Err())
 	}
-	return []Patch{{"workload[0].arrivals.sizes.cdf", v, v}}
+	return []labfile.Patch{{Path: "workload[0].arrivals.sizes.cdf", Value: v, At: v}}
 }
 
 // TestSeedsOfPatterns checks that a pattern's flows depend on the lab's seed and on its

@@ -3,6 +3,7 @@ package resolve
 import (
 	"math"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -88,11 +89,11 @@ func (m *memory) pauseAt(r units.Rate) float64 {
 
 // pfc resolves how a class of a port pauses.
 func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
-	f := file.PFC.settings()
+	f := file.PFC.Settings()
 	if f == nil {
 		return
 	}
-	if d := v.deep[at.Node]; d.Pause.settings() != nil {
+	if d := v.deep[at.Node]; d.Pause.Settings() != nil {
 		v.Fail(file.PFC, "leave one of them out; none removes the kind's setting", "pause applies to all classes of a port, and the class %s also has pfc", file.name)
 		return
 	}
@@ -121,7 +122,7 @@ func hasPriority(d *qosFile, priority uint8) bool {
 // globalPause resolves how the ports of a switch pause as a whole. The lowest
 // threshold of any port applies to the whole switch.
 func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
-	n, f := &v.plan.Nodes[node], v.deep[node].Pause.settings()
+	n, f := &v.plan.Nodes[node], v.deep[node].Pause.Settings()
 	if f == nil {
 		return
 	}
@@ -150,7 +151,7 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 
 // pause resolves how a port requests pauses, and its headroom. Reserve is the
 // part of the port's share that the threshold does not count.
-func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
+func (v *resolver) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := v.Faults()
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
@@ -175,7 +176,7 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 	v.offset(&c, f, what, m, in.mtu)
 
 	c.Quanta = pfc.DefaultQuanta
-	set((*quanta)(&c.Quanta), f.Quanta)
+	set((*labfile.Quanta)(&c.Quanta), f.Quanta)
 	set(&c.Refresh, f.Refresh)
 	const quantum = 512 / 8 // IEEE 802.3 §31B.2
 	if lasts := in.fastest.TimeOf(units.Bytes(c.Quanta) * quantum); f.Refresh != nil && *f.Refresh >= lasts {
@@ -200,7 +201,7 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 
 // threshold resolves where a pause begins. Part is what a port's share of the
 // buffer leaves for the threshold, if ports have shares.
-func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, rate units.Rate, part units.Bytes) {
+func (v *resolver) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, rate units.Rate, part units.Bytes) {
 	switch {
 	case f.Xoff != nil && f.Alpha != nil:
 		v.Fail(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has both xoff and alpha", what)
@@ -228,7 +229,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 }
 
 // offset resolves where a pause ends.
-func (v *resolver) offset(c *pfc.Config, f *pfcFile, what string, m *memory, mtu units.Bytes) {
+func (v *resolver) offset(c *pfc.Config, f *labfile.PFC, what string, m *memory, mtu units.Bytes) {
 	switch {
 	case f.Xon != nil && f.Offset != nil:
 		v.Fail(f.Offset, "xon is xoff less offset", "%s has both xon and offset", what)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -36,7 +37,7 @@ func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 			if first := n.Ports[0].Classes[i]; first.Name != c.Name || first.Priority != c.Priority {
 				t.Errorf("ports of %s have different classes", n.Name)
 			}
-			if c.Weight < 0 || c.Weight > maxWeight || c.Limit < 0 || c.Alpha < 0 || c.Ingress.Alpha < 0 {
+			if c.Weight < 0 || c.Weight > labfile.MaxWeight || c.Limit < 0 || c.Alpha < 0 || c.Ingress.Alpha < 0 {
 				t.Errorf("class %+v", c)
 			}
 			reserved += c.Reserve + c.Ingress.Reserve

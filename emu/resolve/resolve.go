@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -17,11 +18,9 @@ import (
 
 // Bounds on the size of a lab.
 const (
-	maxNodes     = 20_000
 	maxLinks     = 100_000
 	maxFlows     = 100_000 // and transfers
-	maxRadix     = 48
-	maxLabName   = 32 // together with a node's name, part of namespace names
+	maxLabName   = 32      // together with a node's name, part of namespace names
 	maxNodeName  = 40
 	maxInterface = 15                       // IFNAMSIZ-1 (linux/if.h)
 	maxTime      = 1_000_000 * units.Second // eleven days
@@ -43,14 +42,14 @@ func nameHint(most int) string {
 // things by name and to locate them in the file.
 type resolver struct {
 	*yamlfile.Reader
-	lab  *labFile
+	lab  *labfile.Lab
 	plan *plan.Plan
 
 	nodes map[string]int
-	files []*nodeFile // of each node; nil if only a generator names it
+	files []*labfile.Node // of each node; nil if only a generator names it
 
 	ports      map[string]plan.End // by "node:port"
-	queues     map[plan.End]queueFile
+	queues     map[plan.End]labfile.Queue
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
 	reach      *plan.Reach
@@ -65,14 +64,14 @@ type resolver struct {
 	unknownNodes map[string]*plan.NameError // nodes that do not exist
 }
 
-func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
+func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	v := &resolver{
 		Reader: r,
 		lab:    lab,
 		plan:   &plan.Plan{File: r.File()},
 		nodes:  map[string]int{},
 		ports:  map[string]plan.End{},
-		queues: map[plan.End]queueFile{},
+		queues: map[plan.End]labfile.Queue{},
 
 		pairsOf: map[int]int{}, unknownNodes: map[string]*plan.NameError{},
 	}
@@ -135,7 +134,7 @@ func (v *resolver) header() {
 	if d := lab.Dilation; d != nil {
 		p.Dilation = int(*d)
 	}
-	p.Fidelity = plan.Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
+	p.Fidelity = plan.Fidelity{Strict: lab.Fidelity.Mode == labfile.Strict, Limit: units.Millisecond}
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
@@ -177,10 +176,10 @@ func (v *resolver) generate() {
 	if g == nil {
 		return
 	}
-	chosen := g.chosen()
+	chosen := generatorOf(g)
 	nodes, links := chosen.size()
-	if nodes > maxNodes || links > maxLinks {
-		v.Fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", maxNodes, maxLinks),
+	if nodes > labfile.MaxNodes || links > maxLinks {
+		v.Fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", labfile.MaxNodes, maxLinks),
 			"this makes %d nodes and %d links", nodes, links)
 		return
 	}
@@ -205,7 +204,7 @@ func (v *resolver) namedNodes() {
 		i, generated := v.nodes[*name]
 		switch {
 		case generated:
-			if made := v.plan.Nodes[i].Kind; file.Kind != nil && file.Kind.plan() != made {
+			if made := v.plan.Nodes[i].Kind; file.Kind != nil && planKind(*file.Kind) != made {
 				v.Fail(file.Kind, "choose another name, or leave kind out to add settings to it",
 					"the generator makes %s as a %v", *name, made)
 			}
@@ -214,18 +213,18 @@ func (v *resolver) namedNodes() {
 			i = v.addNode(*name, plan.Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
-			i = v.addNode(*name, file.Kind.plan())
+			i = v.addNode(*name, planKind(*file.Kind))
 		}
 		v.files[i] = file
-		if file.Kind != nil && *file.Kind == vmNode {
+		if file.Kind != nil && *file.Kind == labfile.VMNode {
 			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &plan.VM{}, plan.Guest
 		}
 	}
 	switch n := len(v.plan.Nodes); {
 	case n == 0 && v.Faults() == 0:
 		v.Fail(topology, "write nodes: or generate:", "the topology has no nodes")
-	case n > maxNodes:
-		v.Fail(topology, "", "the topology has %d nodes, more than %d", n, maxNodes)
+	case n > labfile.MaxNodes:
+		v.Fail(topology, "", "the topology has %d nodes, more than %d", n, labfile.MaxNodes)
 	}
 }
 

@@ -5,17 +5,6 @@ import (
 	"slices"
 )
 
-// prefixes returns the prefixes that a destination stands for; nil for a name.
-func (d *destination) prefixes() []netip.Prefix {
-	switch {
-	case d.any:
-		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
-	case d.name == "":
-		return []netip.Prefix{d.prefix}
-	}
-	return nil
-}
-
 // checkRoutedTo checks the destination of a router's static route.
 func (v *resolver) checkRoutedTo(node int, l *located) bool {
 	n := &v.plan.Nodes[node]

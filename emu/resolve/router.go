@@ -3,9 +3,10 @@ package resolve
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/addr"
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 )
 
 // Default pools for the routers' own addresses.
@@ -24,7 +25,7 @@ func (v *resolver) routers() (routers []int) {
 		}
 		is := kind != nil && bool(*kind)
 		if len(file.Address) > 0 {
-			is = file.Address[0].word != "none"
+			is = file.Address[0].Word != "none"
 		}
 		for j := range file.Ports {
 			port := &file.Ports[j].Value
@@ -45,38 +46,38 @@ func (v *resolver) routers() (routers []int) {
 }
 
 // hostAddresses checks the key address of a host.
-func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
+func (v *resolver) hostAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
-		case a.word != "":
-			v.Fail(a, "leave address out to get one from the pools", "address: %s is for switches", a.word)
-		case a.bare:
-			ip, length := a.prefix.Addr(), 24
+		case a.Word != "":
+			v.Fail(a, "leave address out to get one from the pools", "address: %s is for switches", a.Word)
+		case a.Bare:
+			ip, length := a.Prefix.Addr(), 24
 			if ip.Is6() {
 				length = 64
 			}
 			v.Fail(a, "", "the address %s lacks its prefix length: write for example %s/%d", ip, ip, length)
 		default:
-			out = append(out, placed{a.prefix, a})
+			out = append(out, placed{a.Prefix, a})
 		}
 	}
 	return out
 }
 
 // routerAddresses checks the key address of a switch.
-func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
+func (v *resolver) routerAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
-		case a.word != "" && len(list) > 1:
-			v.Fail(a, "missing addresses come from the pools", "%s must be the only entry", a.word)
-		case a.word != "":
-		case a.prefix.Bits() < a.prefix.Addr().BitLen():
+		case a.Word != "" && len(list) > 1:
+			v.Fail(a, "missing addresses come from the pools", "%s must be the only entry", a.Word)
+		case a.Word != "":
+		case a.Prefix.Bits() < a.Prefix.Addr().BitLen():
 			v.Fail(a, "write it under ports: to give it to a port",
-				"the router's own address must not have a prefix length: write %s", a.prefix.Addr())
+				"the router's own address must not have a prefix length: write %s", a.Prefix.Addr())
 		default:
-			out = append(out, placed{a.prefix, a})
+			out = append(out, placed{a.Prefix, a})
 		}
 	}
 	return out
@@ -88,12 +89,12 @@ func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []
 func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 	addressing := &v.lab.Addressing
 	for _, family := range []struct {
-		hosts, file *pool
+		hosts, file *labfile.Pool
 		standard    string
 		ipv6        bool
 	}{{addressing.IPv4, addressing.Routers.IPv4, routerPool4, false}, {addressing.IPv6, addressing.Routers.IPv6, routerPool6, true}} {
 		prefix := netip.MustParsePrefix(family.standard)
-		if family.hosts != nil && *family.hosts == (pool{}) {
+		if family.hosts != nil && *family.hosts == (labfile.Pool{}) {
 			prefix = netip.Prefix{} // the lab does not use this version
 		}
 		if family.file != nil {
@@ -112,10 +113,10 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 			if speaksOwn(r, family.ipv6) {
 				continue
 			}
-			ip := nth(prefix, uint64(i+1))
+			ip := addr.Nth(prefix, uint64(i+1))
 			for taken[ip] != nil {
 				spare++
-				ip = nth(prefix, spare)
+				ip = addr.Nth(prefix, spare)
 			}
 			if !ip.IsValid() {
 				v.Fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",

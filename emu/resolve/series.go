@@ -2,20 +2,11 @@ package resolve
 
 import (
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/observe/series"
-	"github.com/weftlab/weft/sim/units"
 )
 
 // maxPatterns bounds the patterns that are matched against up to 200000 ports.
 const maxPatterns = 100
-
-type seriesFile struct {
-	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, or 100us in wall-clock time; default 1ms"`
-	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? as wildcards; default all ports of switches"`
-}
-
-func (seriesFile) Noun() string { return "series" }
 
 // series resolves what to sample.
 func (v *resolver) series() {

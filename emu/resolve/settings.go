@@ -1,13 +1,15 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -41,8 +43,8 @@ func (v *resolver) settings() {
 			n.Exec = v.programs(v.lab.Topology.Kinds.VM.Exec, file.Exec)
 			continue
 		}
-		set((*attach)(&n.Attach), kind.Attach)
-		set((*attach)(&n.Attach), file.Attach)
+		set((*labfile.Attach)(&n.Attach), kind.Attach)
+		set((*labfile.Attach)(&n.Attach), file.Attach)
 		if n.Attach != plan.NoDevice {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
@@ -71,9 +73,9 @@ func (v *resolver) settings() {
 const defaultJoin = 20 * units.Microsecond
 
 // offload resolves how packets are carried to and from a host.
-func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
-	set((*offload)(&n.Offload), kind.Offload)
-	set((*offload)(&n.Offload), file.Offload)
+func (v *resolver) offload(n *plan.Node, kind *labfile.HostKind, file *labfile.Node) {
+	set((*labfile.Offload)(&n.Offload), kind.Offload)
+	set((*labfile.Offload)(&n.Offload), file.Offload)
 	for _, window := range []*units.Time{kind.JoinWindow, file.JoinWindow} {
 		v.checkTime(window, "join-window", maxJoin)
 	}
@@ -89,50 +91,50 @@ func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
 }
 
 // nodeFileOf returns what the file says about a node.
-func (v *resolver) nodeFileOf(node int) *nodeFile {
+func (v *resolver) nodeFileOf(node int) *labfile.Node {
 	if f := v.files[node]; f != nil {
 		return f
 	}
-	return &nodeFile{}
+	return &labfile.Node{}
 }
 
 // checkKeys reports keys that have no meaning for the node's kind.
-func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
+func (v *resolver) checkKeys(n *plan.Node, file *labfile.Node) {
 	for _, key := range []struct {
 		name string
-		kind nodeKind
-		also nodeKind
+		kind labfile.NodeKind
+		also labfile.NodeKind
 		set  bool
 		at   any
 	}{
-		{"attach", hostNode, hostNode, file.Attach != nil, file.Attach},
-		{"offload", hostNode, hostNode, file.Offload != nil, file.Offload},
-		{"join-window", hostNode, hostNode, file.JoinWindow != nil, file.JoinWindow},
-		{"mac", hostNode, vmNode, file.MAC != nil, file.MAC},
-		{"nic", hostNode, hostNode, file.NIC != nil, file.NIC},
-		{"edge", hostNode, vmNode, file.Edge != nil, file.Edge},
-		{"sysctls", hostNode, vmNode, len(file.Sysctls) > 0, &file.Sysctls},
-		{"exec", hostNode, vmNode, len(file.Exec) > 0, &file.Exec},
-		{"private", hostNode, hostNode, len(file.Private) > 0, &file.Private},
-		{"interfaces", hostNode, vmNode, len(file.Interfaces) > 0, &file.Interfaces},
-		{"ecmp-seed", switchNode, switchNode, file.ECMPSeed != nil, file.ECMPSeed},
-		{"ports", switchNode, switchNode, len(file.Ports) > 0, &file.Ports},
-		{"buffer", switchNode, switchNode, file.Buffer != nil, file.Buffer},
-		{"pause", switchNode, switchNode, file.Pause != nil, file.Pause},
-		{"cut-through", switchNode, switchNode, file.CutThrough != nil, file.CutThrough},
-		{"forwarding", switchNode, switchNode, file.Forwarding != nil, file.Forwarding},
-		{"image", vmNode, vmNode, file.Image != nil, file.Image},
-		{"kernel", vmNode, vmNode, file.Kernel != nil, file.Kernel},
-		{"initrd", vmNode, vmNode, file.Initrd != nil, file.Initrd},
-		{"disk", vmNode, vmNode, file.Disk != nil, file.Disk},
-		{"persist", vmNode, vmNode, file.Persist != nil, file.Persist},
-		{"append", vmNode, vmNode, file.Append != nil, file.Append},
-		{"memory", vmNode, vmNode, file.Memory != nil, file.Memory},
-		{"cpus", vmNode, vmNode, file.CPUs != nil, file.CPUs},
-		{"accel", vmNode, vmNode, file.Accel != nil, file.Accel},
-		{"console", vmNode, vmNode, file.Console != nil, file.Console},
-		{"ready", vmNode, vmNode, file.Ready != nil, file.Ready},
-		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
+		{"attach", labfile.HostNode, labfile.HostNode, file.Attach != nil, file.Attach},
+		{"offload", labfile.HostNode, labfile.HostNode, file.Offload != nil, file.Offload},
+		{"join-window", labfile.HostNode, labfile.HostNode, file.JoinWindow != nil, file.JoinWindow},
+		{"mac", labfile.HostNode, labfile.VMNode, file.MAC != nil, file.MAC},
+		{"nic", labfile.HostNode, labfile.HostNode, file.NIC != nil, file.NIC},
+		{"edge", labfile.HostNode, labfile.VMNode, file.Edge != nil, file.Edge},
+		{"sysctls", labfile.HostNode, labfile.VMNode, len(file.Sysctls) > 0, &file.Sysctls},
+		{"exec", labfile.HostNode, labfile.VMNode, len(file.Exec) > 0, &file.Exec},
+		{"private", labfile.HostNode, labfile.HostNode, len(file.Private) > 0, &file.Private},
+		{"interfaces", labfile.HostNode, labfile.VMNode, len(file.Interfaces) > 0, &file.Interfaces},
+		{"ecmp-seed", labfile.SwitchNode, labfile.SwitchNode, file.ECMPSeed != nil, file.ECMPSeed},
+		{"ports", labfile.SwitchNode, labfile.SwitchNode, len(file.Ports) > 0, &file.Ports},
+		{"buffer", labfile.SwitchNode, labfile.SwitchNode, file.Buffer != nil, file.Buffer},
+		{"pause", labfile.SwitchNode, labfile.SwitchNode, file.Pause != nil, file.Pause},
+		{"cut-through", labfile.SwitchNode, labfile.SwitchNode, file.CutThrough != nil, file.CutThrough},
+		{"forwarding", labfile.SwitchNode, labfile.SwitchNode, file.Forwarding != nil, file.Forwarding},
+		{"image", labfile.VMNode, labfile.VMNode, file.Image != nil, file.Image},
+		{"kernel", labfile.VMNode, labfile.VMNode, file.Kernel != nil, file.Kernel},
+		{"initrd", labfile.VMNode, labfile.VMNode, file.Initrd != nil, file.Initrd},
+		{"disk", labfile.VMNode, labfile.VMNode, file.Disk != nil, file.Disk},
+		{"persist", labfile.VMNode, labfile.VMNode, file.Persist != nil, file.Persist},
+		{"append", labfile.VMNode, labfile.VMNode, file.Append != nil, file.Append},
+		{"memory", labfile.VMNode, labfile.VMNode, file.Memory != nil, file.Memory},
+		{"cpus", labfile.VMNode, labfile.VMNode, file.CPUs != nil, file.CPUs},
+		{"accel", labfile.VMNode, labfile.VMNode, file.Accel != nil, file.Accel},
+		{"console", labfile.VMNode, labfile.VMNode, file.Console != nil, file.Console},
+		{"ready", labfile.VMNode, labfile.VMNode, file.Ready != nil, file.Ready},
+		{"ready-limit", labfile.VMNode, labfile.VMNode, file.Limit != nil, file.Limit},
 	} {
 		if k := kindOf(n); key.set && k != key.kind && k != key.also {
 			v.Fail(key.at, "", "%s is a setting of a %v, but %s is a %v", key.name, key.kind, n.Name, k)
@@ -141,7 +143,7 @@ func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 }
 
 // private merges the private directories of the kind and the node.
-func private(kind, node []privateDir) (dirs []string) {
+func private(kind, node []labfile.PrivateDir) (dirs []string) {
 	for _, d := range slices.Concat(kind, node) {
 		if !slices.Contains(dirs, string(d)) {
 			dirs = append(dirs, string(d))
@@ -175,10 +177,10 @@ func (v *resolver) portSettings() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
-		queue, limit := file.Queue.over(v.hostQueue(n)), hostQueue
-		single := make([]queueFile, len(n.Ports))
+		queue, limit := file.Queue.Over(v.hostQueue(n)), hostQueue
+		single := make([]labfile.Queue, len(n.Ports))
 		if n.Kind == plan.Switch {
-			queue, limit = file.Queue.over(kinds.Switch.Queue), switchQueue
+			queue, limit = file.Queue.Over(kinds.Switch.Queue), switchQueue
 			for j := range file.Ports {
 				if port, ok := v.port(i, &file.Ports[j].Name); ok {
 					single[port] = file.Ports[j].Value.Queue
@@ -193,7 +195,7 @@ func (v *resolver) portSettings() {
 		}
 		for p := range n.Ports {
 			at := plan.End{Node: i, Port: p}
-			q := v.queues[at].over(single[p]).over(queue)
+			q := v.queues[at].Over(single[p]).Over(queue)
 			v.queues[at] = q
 			n.Ports[p].Queue.Limit = limit
 			set(&n.Ports[p].Queue.Limit, q.Limit)
@@ -210,7 +212,7 @@ func (v *resolver) portSettings() {
 
 // hostQueue returns the queue that the kind of a host or virtual machine gives
 // it.
-func (v *resolver) hostQueue(n *plan.Node) queueFile {
+func (v *resolver) hostQueue(n *plan.Node) labfile.Queue {
 	if n.VM != nil {
 		return v.lab.Topology.Kinds.VM.Queue
 	}
@@ -278,4 +280,41 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 			return
 		}
 	}
+}
+
+// checkSysctl checks a kernel setting by its key. The key becomes a path below
+// /proc/sys, where only net. is specific to one host.
+func checkSysctl(key, value string) error {
+	parts := strings.Split(key, ".")
+	for _, p := range parts {
+		if !wordPattern.MatchString(p) {
+			return fmt.Errorf("%q is not a sysctl: write for example net.ipv4.tcp_ecn", key)
+		}
+	}
+	if parts[0] != "net" || len(parts) < 3 {
+		return fmt.Errorf("%q is not specific to a host: only sysctls that begin with net. are, such as net.ipv4.tcp_ecn", key)
+	}
+	if value == "" || len(value) > 256 || strings.ContainsAny(value, "\n\x00") {
+		return errors.New("the value of a sysctl must be one line of at most 256 characters")
+	}
+	return nil
+}
+
+// planKind returns the plan's kind for k.
+func planKind(k labfile.NodeKind) plan.Kind {
+	if k == labfile.SwitchNode {
+		return plan.Switch
+	}
+	return plan.Host
+}
+
+// kindOf returns the kind of a node in a file.
+func kindOf(n *plan.Node) labfile.NodeKind {
+	switch {
+	case n.Kind == plan.Switch:
+		return labfile.SwitchNode
+	case n.VM != nil:
+		return labfile.VMNode
+	}
+	return labfile.HostNode
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/weftlab/weft/emu/addr"
 	"github.com/weftlab/weft/emu/plan"
 )
 
@@ -102,7 +103,7 @@ func (v *resolver) explicitSubnet(s *segment, lack int, ipv6 bool, taken map[net
 // hasRoom reports whether n addresses of a prefix are free.
 func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 	for i := uint64(1); n > 0; i++ {
-		ip := nth(p.Masked(), i)
+		ip := addr.Nth(p.Masked(), i)
 		if !ip.IsValid() {
 			return false
 		}
@@ -118,10 +119,10 @@ func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.
 	next := uint64(0)
 	for _, e := range ends {
 		next++
-		ip := nth(subnet, next)
+		ip := addr.Nth(subnet, next)
 		for taken[ip] != nil {
 			next++
-			ip = nth(subnet, next)
+			ip = addr.Nth(subnet, next)
 		}
 		if !ip.IsValid() {
 			var first netip.Addr // lowest address in the file
@@ -194,19 +195,19 @@ func carveAt(pool netip.Prefix, wish int, bits []int, reserved []netip.Prefix) (
 			}
 			part := netip.PrefixFrom(next, length).Masked()
 			if part.Addr() != next {
-				next = lastOf(part).Next()
+				next = addr.Last(part).Next()
 				continue
 			}
 			at := slices.IndexFunc(reserved, part.Overlaps)
 			if at < 0 {
 				parts = append(parts, part)
-				next = lastOf(part).Next()
+				next = addr.Last(part).Next()
 				break
 			}
 			if wide := reserved[at]; wide.Bits() < length {
 				part = wide
 			}
-			next = lastOf(part).Next()
+			next = addr.Last(part).Next()
 		}
 	}
 	return parts, true

@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/invopop/jsonschema"
-
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 )
 
@@ -19,46 +14,13 @@ import (
 // number of its entries in the table.
 const maxWeights = 16_384
 
-// routeStep is the next hop of a route: for a host, the address of a gateway;
-// for a switch, a port. It may be written as a single value.
-type routeStep struct {
-	plain bool
-	weightedPort
-}
-
-// weightedPort is a routeStep that is not a single value.
-type weightedPort struct {
-	Port   portName `yaml:"port" jsonschema_description:"port of the switch"`
-	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"weight of the port relative to the others, 1 to 1000; default 1"`
-}
-
-// portName is the name of a port, which is often a number.
-type portName yamlfile.Scalar
-
-func (p *portName) Decode(r *yamlfile.Reader, n ast.Node, what string) {
-	(*yamlfile.Scalar)(p).Decode(r, n, what)
-}
-
-func (s *routeStep) Decode(r *yamlfile.Reader, n ast.Node, what string) {
-	s.Weight = 1
-	if text, ok := yamlfile.ScalarText(n); ok {
-		s.Port, s.plain = portName(text), true
-		return
-	}
-	r.Read(&s.weightedPort, n, what)
-}
-
-func (routeStep) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[portName]()), m.Of(reflect.TypeFor[weightedPort]())}}
-}
-
 // gateway returns the next hop of a host's route and checks its form.
-func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
-	ok := f.To.name == ""
+func (v *resolver) gateway(f *labfile.Route) (netip.Addr, bool) {
+	ok := f.To.Name == ""
 	if !ok {
-		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
+		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.Name)
 	}
-	if len(f.Via) != 1 || !f.Via[0].plain {
+	if len(f.Via) != 1 || !f.Via[0].Plain {
 		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
 		return netip.Addr{}, false
 	}
@@ -82,7 +44,7 @@ func (v *resolver) switchRoutes() {
 // located is a static route and its entry in the file.
 type located struct {
 	plan.StaticRoute
-	file *routeFile
+	file *labfile.Route
 }
 
 // rank returns the precedence of a route: named interfaces rank above hosts,
@@ -91,17 +53,17 @@ type located struct {
 func (l *located) rank(hasPort bool) int {
 	const host, port = 1000, 1001
 	switch {
-	case l.file.To.any:
+	case l.file.To.Any:
 		return -1
-	case l.file.To.name == "":
-		return l.file.To.prefix.Bits()
+	case l.file.To.Name == "":
+		return l.file.To.Prefix.Bits()
 	case hasPort:
 		return port
 	}
 	return host
 }
 
-func (v *resolver) staticRoutes(node int, files []routeFile) {
+func (v *resolver) staticRoutes(node int, files []labfile.Route) {
 	n := &v.plan.Nodes[node]
 	var routes []located
 	ranks := map[string]int{}
@@ -109,7 +71,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 		f := &files[j]
 		l := located{plan.StaticRoute{To: f.To.String()}, f}
 		if n.Router != nil {
-			l.Prefixes = f.To.prefixes()
+			l.Prefixes = f.To.Prefixes()
 		}
 		if _, twice := ranks[l.To]; twice {
 			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s already has a route to %s", n.Name, l.To)
@@ -167,8 +129,8 @@ func (v *resolver) sees(node int, s plan.End) bool {
 // Prefixes and default exclude hosts at the switch itself, as on a router they
 // exclude what is directly connected. HasPort reports whether the route names
 // an interface.
-func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasPort, ok bool) {
-	if to.name != "" {
+func (v *resolver) stationsOf(node int, to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
+	if to.Name != "" {
 		return v.namedStations(to)
 	}
 	for i, n := range v.plan.Nodes {
@@ -179,7 +141,7 @@ func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasP
 			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, plan.End{Node: i, Port: p}) {
 				continue
 			}
-			if to.any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.prefix.Contains(a.Addr()) }) {
+			if to.Any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.Prefix.Contains(a.Addr()) }) {
 				found = append(found, plan.End{Node: i, Port: p})
 			}
 		}
@@ -187,20 +149,20 @@ func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasP
 	return found, false, true
 }
 
-func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok bool) {
-	if ip, err := netip.ParseAddr(to.name); err == nil {
-		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.name)
+func (v *resolver) namedStations(to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
+	if ip, err := netip.ParseAddr(to.Name); err == nil {
+		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.Name)
 		return nil, false, false
 	}
-	if _, _, err := plan.SplitEndpoint(to.name); err == nil {
-		end, ok := v.ports[to.name]
+	if _, _, err := plan.SplitEndpoint(to.Name); err == nil {
+		end, ok := v.ports[to.Name]
 		if !ok {
-			v.failName(to, func() error { _, _, err := v.plan.Endpoint(to.name); return err })
+			v.failName(to, func() error { _, _, err := v.plan.Endpoint(to.Name); return err })
 			return nil, true, false
 		}
 		return []plan.End{end}, true, v.isHost(to, end.Node)
 	}
-	node, ok := v.node(to, to.name)
+	node, ok := v.node(to, to.Name)
 	if !ok || !v.isHost(to, node) {
 		return nil, false, false
 	}
@@ -211,7 +173,7 @@ func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok
 }
 
 // isHost checks that a route leads to a host.
-func (v *resolver) isHost(place *destination, node int) bool {
+func (v *resolver) isHost(place *labfile.Destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
 		v.Fail(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
@@ -220,7 +182,7 @@ func (v *resolver) isHost(place *destination, node int) bool {
 }
 
 // ways returns the ports that a route of a switch leads through.
-func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
+func (v *resolver) ways(node int, f *labfile.Route) (ways []plan.Way, ok bool) {
 	ok = true
 	sum := 0
 	for i := range f.Via {
@@ -260,8 +222,8 @@ func (v *resolver) checkStatic(node int, routes []located) {
 			// one station, the longer wins if it lies within the other;
 			// otherwise neither means what it says.
 			other := best[s]
-			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
-				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
+			if other != nil && other.file.To.Prefix.IsValid() && l.file.To.Prefix.IsValid() &&
+				!covers(other.file.To.Prefix, l.file.To.Prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
 				v.Fail(&l.file.To, "a switch uses one route for all packets to an interface: name the host, with its port if needed",
 					"%s and %s are both prefixes of %s but have different ports", other.To, l.To, v.plan.PortName(s.Node, s.Port))
 				return
@@ -289,7 +251,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 
 // undecided reports whether none of the routes names a station or its host.
 func (v *resolver) undecided(routes []located, s plan.End) bool {
-	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.name != "" && slices.Contains(l.Stations, s) })
+	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.Name != "" && slices.Contains(l.Stations, s) })
 }
 
 func covers(wide, narrow netip.Prefix) bool {
@@ -304,4 +266,13 @@ func (v *resolver) hostBehind(node, port int) (plan.End, bool) {
 	}
 	far := v.plan.Links[p.Link].Ends[1-p.End]
 	return far, v.plan.Nodes[far.Node].Kind == plan.Host
+}
+
+// parseGateway reads the address of a route's next hop, such as 10.0.0.254.
+func parseGateway(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil || ip.Is4In6() || ip.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q is not a gateway address: write for example 10.0.0.254", text)
+	}
+	return ip, nil
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/yamlfile"
-
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -19,7 +19,7 @@ func (v *resolver) workload() {
 	names := map[string]int{}
 	for i := range v.lab.Workload {
 		f := &v.lab.Workload[i]
-		if _, pattern := f.pattern(); pattern != nil {
+		if pattern, _, _ := patternOf(f); pattern != nil {
 			continue
 		}
 		flows, transfers := len(v.plan.Flows), len(v.plan.Transfers)
@@ -121,7 +121,7 @@ func (v *resolver) room(more int, place any) bool {
 
 // version chooses the version of IP between two hosts, unless the file does.
 // Place is where the file names the hosts.
-func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok bool) {
+func (v *resolver) version(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
 	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
 	ipv6 = !(speaks(a, false) && speaks(b, false))
 	if file == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -24,18 +25,18 @@ const (
 // exchange is an entry of the workload that asks for transfers.
 type exchange struct {
 	verb  workload.Verb
-	file  *transferFile
+	file  *labfile.Transfer
 	pairs []hostPair // from is the host that posts
 	place any        // where the file names the hosts
 }
 
 // transfers resolves one entry of the workload with RDMA transfers, and returns
 // its name.
-func (v *resolver) transfers(f *workloadFile) *string {
+func (v *resolver) transfers(f *labfile.Workload) *string {
 	e := v.exchange(f)
 	t := v.transfer(&e, f)
-	if v.queuePairs += len(e.pairs) * t.QPs; v.queuePairs > maxPairs {
-		v.Fail(v.Some(e.file.QPs, e.place), "", "the workload has more than %d queue pairs", maxPairs)
+	if v.queuePairs += len(e.pairs) * t.QPs; v.queuePairs > labfile.MaxPairs {
+		v.Fail(v.Some(e.file.QPs, e.place), "", "the workload has more than %d queue pairs", labfile.MaxPairs)
 		return nil
 	}
 	for _, p := range e.pairs {
@@ -50,7 +51,7 @@ func (v *resolver) transfers(f *workloadFile) *string {
 
 // exchange resolves which hosts exchange data. It returns no pairs after a
 // fault.
-func (v *resolver) exchange(f *workloadFile) exchange {
+func (v *resolver) exchange(f *labfile.Workload) exchange {
 	switch {
 	case f.Write != nil:
 		return v.between(workload.Write, f.Write)
@@ -66,8 +67,8 @@ func (v *resolver) exchange(f *workloadFile) exchange {
 	return v.allToAll(f.AllToAll)
 }
 
-func (v *resolver) between(verb workload.Verb, f *pairFile) exchange {
-	e := exchange{verb: verb, file: &f.transferFile, place: &f.To}
+func (v *resolver) between(verb workload.Verb, f *labfile.Pair) exchange {
+	e := exchange{verb: verb, file: &f.Transfer, place: &f.To}
 	from, ok1 := v.hosts(f.From, &f.From, true)
 	to, ok2 := v.hosts(f.To, &f.To, true)
 	if ok1 && ok2 {
@@ -76,8 +77,8 @@ func (v *resolver) between(verb workload.Verb, f *pairFile) exchange {
 	return e
 }
 
-func (v *resolver) incast(f *incastFile) exchange {
-	e := exchange{verb: f.Verb, file: &f.transferFile, place: &f.From}
+func (v *resolver) incast(f *labfile.Incast) exchange {
+	e := exchange{verb: f.Verb, file: &f.Transfer, place: &f.From}
 	to, ok1 := v.host(&f.To)
 	ok1 = ok1 && v.hasNIC(to, &f.To)
 	from, ok2 := v.hosts(f.From, &f.From, true)
@@ -92,8 +93,8 @@ func (v *resolver) incast(f *incastFile) exchange {
 	return e
 }
 
-func (v *resolver) permutation(f *meshFile) exchange {
-	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.Some(&f.Hosts, f)}
+func (v *resolver) permutation(f *labfile.Mesh) exchange {
+	e := exchange{verb: f.Verb, file: &f.Transfer, place: v.Some(&f.Hosts, f)}
 	v.permutations++
 	name := strconv.Itoa(v.permutations)
 	set(&name, f.Name)
@@ -122,8 +123,8 @@ func derangement(r *rand.Rand, n int) []int {
 	}
 }
 
-func (v *resolver) allToAll(f *meshFile) exchange {
-	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.Some(&f.Hosts, f)}
+func (v *resolver) allToAll(f *labfile.Mesh) exchange {
+	e := exchange{verb: f.Verb, file: &f.Transfer, place: v.Some(&f.Hosts, f)}
 	if hosts, ok := v.mesh(f); ok {
 		e.pairs = v.pairs(hosts, hosts, e.place, e.place)
 	}
@@ -131,7 +132,7 @@ func (v *resolver) allToAll(f *meshFile) exchange {
 }
 
 // mesh finds the hosts that take part, at least 2.
-func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
+func (v *resolver) mesh(f *labfile.Mesh) (hosts []int, ok bool) {
 	if v.Place(&f.Hosts) != nil {
 		hosts, ok = v.hosts(f.Hosts, &f.Hosts, true)
 	} else {
@@ -170,10 +171,10 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	if f.For != nil {
 		t.Count = 0
 	}
-	set((*messages)(&t.Count), f.Count)
-	set((*pairCount)(&t.QPs), f.QPs)
+	set((*labfile.Messages)(&t.Count), f.Count)
+	set((*labfile.PairCount)(&t.QPs), f.QPs)
 	set(&t.Every, f.Every)
-	set((*service)(&t.Service), f.Service)
+	set((*labfile.Service)(&t.Service), f.Service)
 	if f.Name != nil {
 		v.checkName(f.Name, "a transfer's name", *f.Name, maxNodeName)
 	}
@@ -208,12 +209,12 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	f, from, to := e.file, &v.plan.Nodes[t.From], &v.plan.Nodes[t.To]
 	mtu := min(from.NIC.MTU, to.NIC.MTU)
-	set((*pathMTU)(&mtu), f.MTU)
+	set((*labfile.PathMTU)(&mtu), f.MTU)
 	t.MTU = units.Bytes(mtu.Bytes())
 	t.DSCP = from.NIC.DSCP
-	set((*dscp)(&t.DSCP), f.DSCP)
+	set((*labfile.DSCP)(&t.DSCP), f.DSCP)
 	t.Depth = min(defaultDepth, from.NIC.Limits.QPWR)
-	set((*messageDepth)(&t.Depth), f.Depth)
+	set((*labfile.MessageDepth)(&t.Depth), f.Depth)
 
 	before := v.Faults()
 	for _, n := range []*plan.Node{from, to} {

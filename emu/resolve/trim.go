@@ -3,6 +3,7 @@ package resolve
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
@@ -19,17 +20,17 @@ const (
 
 // trim resolves how the packets of a class are trimmed, nil if they are not.
 func (v *resolver) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
-	f := file.Trim.settings()
+	f := file.Trim.Settings()
 	if f == nil {
 		return nil
 	}
 	t := &trim.Config{Keep: keepUEC}
-	uec := f.Preset != nil && *f.Preset == uecTrim
-	if f.Preset != nil && *f.Preset == ndpTrim {
+	uec := f.Preset != nil && *f.Preset == labfile.UECTrim
+	if f.Preset != nil && *f.Preset == labfile.NDPTrim {
 		t = &trim.Config{Keep: keepNDP, Tail: 0.5, Return: true}
 	}
 	set(&t.Keep, f.Keep)
-	set((*dscp)(&t.DSCP), f.DSCP)
+	set((*labfile.DSCP)(&t.DSCP), f.DSCP)
 	set(&t.Tail, f.Tail)
 	set(&t.Return, f.Return)
 	set(&t.FixLength, f.FixLength)
@@ -54,9 +55,9 @@ func (v *resolver) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units
 }
 
 // trimmedClass checks the class that trimmed packets get.
-func (v *resolver) trimmedClass(d *qosFile, from *namedClass, f *trimFile, port *plan.Port) {
+func (v *resolver) trimmedClass(d *qosFile, from *namedClass, f *labfile.Trim, port *plan.Port) {
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
-		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })
+		return slices.ContainsFunc(c.DSCP, func(r labfile.DSCPRange) bool { return r.Low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.High })
 	})
 	const hint = "they need a separate class with this dscp, a limit and usually a higher priority"
 	switch {

@@ -1,9 +1,12 @@
 package resolve
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
@@ -12,7 +15,7 @@ import (
 // vm resolves the settings of a virtual machine.
 func (v *resolver) vm(i int) {
 	n, said := &v.plan.Nodes[i], v.nodeFileOf(i)
-	file := said.vmFile.over(v.Reader, v.lab.Topology.Kinds.VM.vmFile)
+	file := said.VM.Over(v.Reader, v.lab.Topology.Kinds.VM.VM)
 	m := n.VM
 	m.Line = v.Line(said.Kind)
 	for _, path := range []struct {
@@ -46,8 +49,8 @@ func (v *resolver) vm(i int) {
 	}
 	m.Memory = (m.Memory + units.MiB - 1) / units.MiB * units.MiB
 	m.CPUs = 1
-	set((*cpus)(&m.CPUs), file.CPUs)
-	set((*vmAccel)(&m.Accel), file.Accel)
+	set((*labfile.CPUs)(&m.CPUs), file.CPUs)
+	set((*labfile.Accel)(&m.Accel), file.Accel)
 
 	m.Ready = vm.ReadyNone
 	if m.BuiltIn() {
@@ -69,7 +72,7 @@ func (v *resolver) vm(i int) {
 }
 
 // boots checks what a machine boots.
-func (v *resolver) boots(m *plan.VM, f *vmFile) {
+func (v *resolver) boots(m *plan.VM, f *labfile.VM) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
 		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has its own kernel, and no disk")
 	}
@@ -88,4 +91,28 @@ func (v *resolver) boots(m *plan.VM, f *vmFile) {
 	if err := oneLine("append", m.Append, maxAppend); err != nil {
 		v.FailOnce(f.Append, "", "%v", err)
 	}
+}
+
+// Bounds on virtual machines.
+const (
+	minGuestMemory     = 64 * units.MiB
+	maxGuestMemory     = 1024 * units.GiB
+	defaultGuestMemory = 256 * units.MiB
+	minReady           = units.Second
+	maxReady           = 3600 * units.Second
+	defaultReady       = 3 * time.Minute
+	// maxAppend leaves room for what weft itself puts on the command line, of
+	// which an x86 kernel takes 2048 bytes (COMMAND_LINE_SIZE).
+	maxAppend = 1800
+)
+
+// oneLine checks a text that is passed to a program unchanged.
+func oneLine(what, text string, most int) error {
+	switch {
+	case strings.ContainsAny(text, "\n\r\x00"):
+		return fmt.Errorf("%s must be a single line", what)
+	case len(text) > most:
+		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), most)
+	}
+	return nil
 }

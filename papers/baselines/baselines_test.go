@@ -109,7 +109,7 @@ func TestLabs_AreValidAndBelongToAnExperiment(t *testing.T) {
 		for _, lab := range slices.Concat(e.Labs, e.Quick) {
 			file := filepath.Join(e.Name, lab+".yaml")
 			used[file] = true
-			if _, err := resolve.Load(file); err != nil {
+			if _, err := resolve.File(file); err != nil {
 				t.Error(err)
 			}
 		}
