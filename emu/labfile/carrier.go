@@ -51,6 +51,7 @@ func (CarrierForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("rdma", "tcp", "ndp", "udp"), m.Of(reflect.TypeFor[Carrier]())}}
 }
 
+// Carrier is the carrier of flows, with its settings: one of the fields is set.
 type Carrier struct {
 	yamlfile.OneKey `yaml:",inline"`
 	RDMA            *RDMAFlows `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; rate control starts afresh for each flow"`

@@ -20,7 +20,7 @@ type Delays struct {
 
 func (d *Delays) byName() any { d.Preset = new(DelaysPreset); return d.Preset }
 
-// join returns d with missing keys taken from base. A preset sets all of them.
+// Join returns d with missing keys taken from base. A preset sets all of them.
 func (d *Delays) join(r *yamlfile.Reader, base *Delays) *Delays {
 	if d.Preset != nil {
 		return d

@@ -30,6 +30,7 @@ func (ExecForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: append(run.OneOf, m.Of(reflect.TypeFor[Exec]()))}
 }
 
+// Exec is a command with further settings.
 type Exec struct {
 	Run   CommandLine                    `yaml:"run" jsonschema_description:"the command: text for /bin/sh, or a program and its arguments"`
 	Ready *Ready                         `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before the host's next command starts and before the lab counts as up; default none"`

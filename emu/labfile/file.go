@@ -15,6 +15,7 @@ import (
 // The types here are the lab file as it is written: its keys, and which may be
 // left out. The JSON Schema is made from them. A nil pointer is a missing key.
 
+// Lab is a lab file. A nil pointer is a missing key, here and in the other types.
 type Lab struct {
 	Name       *string     `yaml:"name,omitempty" jsonschema_description:"name of the lab, at most 32 letters, digits, _ . -; default the file's name without extension" jsonschema:"pattern=^[a-zA-Z0-9][a-zA-Z0-9_.-]*$,maxLength=32"`
 	Seed       *uint64     `yaml:"seed,omitempty" jsonschema_description:"seed of everything random; default 1"`
@@ -32,12 +33,14 @@ type Lab struct {
 
 func (Lab) Noun() string { return "a lab" }
 
+// Fidelity says how late packets may be in wall-clock time.
 type Fidelity struct {
 	Mode  Mode            `yaml:"mode,omitempty" jsonschema_description:"report lateness, or fail the run (strict); default report"`
 	Limit *units.Time     `yaml:"limit,omitempty" jsonschema_description:"maximum lateness of a packet, in emulated time; default 1ms"`
 	Share *units.Fraction `yaml:"share,omitempty" jsonschema_description:"share of packets that may exceed the limit; default 0%"`
 }
 
+// Engine says how the engine uses the processor in wall-clock time.
 type Engine struct {
 	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s of real time at any dilation; default 0"`
 	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
@@ -49,6 +52,7 @@ func (Engine) Moved() map[string]string {
 	return map[string]string{"shards": "it no longer exists: leave it out (weft sim --workers 2 and weft up --workers 2 run a lab with two threads)"}
 }
 
+// Addressing holds the pools of addresses. A nil pool means the default.
 type Addressing struct {
 	IPv4 *Pool `yaml:"ipv4,omitempty" jsonschema_description:"pool of IPv4 addresses, or none; default 10.0.0.0/16"`
 	IPv6 *Pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00::/64"`
@@ -62,6 +66,7 @@ type RouterPools struct {
 	IPv6 *Pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00:ffff::/64"`
 }
 
+// Topology is the nodes and links of a lab.
 type Topology struct {
 	Kinds    Kinds               `yaml:"kinds,omitempty" jsonschema_description:"defaults of each kind"`
 	Generate *Generate           `yaml:"generate,omitempty" jsonschema_description:"generated topology"`
@@ -70,6 +75,7 @@ type Topology struct {
 	Reroute  *Reroute            `yaml:"reroute,omitempty" jsonschema_description:"whether and when switches react to links that go down or come up; default never"`
 }
 
+// Kinds holds the defaults of each kind of node, and of links.
 type Kinds struct {
 	Switch SwitchKind     `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
 	Host   HostKind       `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
@@ -77,6 +83,7 @@ type Kinds struct {
 	Link   plan.LinkPatch `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
 }
 
+// SwitchKind holds the defaults of switches.
 type SwitchKind struct {
 	Address *AutoAddress `yaml:"address,omitempty" jsonschema_description:"auto makes all switches routers with an address from the pools, none leaves them switches; default none"`
 
@@ -86,6 +93,7 @@ type SwitchKind struct {
 	Forwarding *Forwarding `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several paths to a destination; default ecmp"`
 }
 
+// HostKind holds the defaults of hosts.
 type HostKind struct {
 	Attach     *Attach                        `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
 	Offload    *Offload                       `yaml:"offload,omitempty" jsonschema_description:"whether hosts send up to 64 KB at once, which the emulator splits, and receive runs of packets joined; default on"`
@@ -101,6 +109,7 @@ type HostKind struct {
 	Edge    *Edge                `yaml:"edge,omitempty" jsonschema_description:"edge service between hosts and their ports: {name: {settings}}, or none; default none"`
 }
 
+// Node is what a file says about one node. Which keys it may have depends on its kind.
 type Node struct {
 	Kind *NodeKind `yaml:"kind,omitempty" jsonschema_description:"host, switch, or vm for a virtual machine; may be left out for a node that the generator makes"`
 
@@ -131,6 +140,7 @@ type Node struct {
 	VM      `yaml:",inline"`
 }
 
+// Route is a static route of a host or a switch.
 type Route struct {
 	To  Destination                   `yaml:"to" jsonschema_description:"prefix, or default; for a switch also a host or a host's interface"`
 	Via yamlfile.OneOrMore[RouteStep] `yaml:"via" jsonschema_description:"for a host: address of the next hop, on the link of one of its interfaces; for a switch: a port or a list of ports"`
@@ -138,18 +148,21 @@ type Route struct {
 
 func (Route) Noun() string { return "a route" }
 
+// Interface holds the settings of one interface of a host.
 type Interface struct {
 	Address yamlfile.OneOrMore[Address] `yaml:"address,omitempty" jsonschema_description:"addresses; default from the pools"`
 	MAC     *MAC                        `yaml:"mac,omitempty" jsonschema_description:"Ethernet address"`
 	Queue   Queue                       `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
 }
 
+// Port holds the settings of one port of a switch.
 type Port struct {
 	Queue Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
 
 	Address yamlfile.OneOrMore[Address] `yaml:"address,omitempty" jsonschema_description:"addresses with prefix lengths, which make the switch a router; default from the pools where hosts are behind the port"`
 }
 
+// Queue is the egress queue of a port.
 type Queue struct {
 	Limit *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"maximum queue length in bytes; default 1MB for a switch, 10MB for a host"`
 	Mark  *Mark        `yaml:"mark,omitempty" jsonschema_description:"marking of packets (ECN), switches only; default none"`
@@ -166,6 +179,7 @@ func (q Queue) Over(base Queue) Queue {
 	return q
 }
 
+// Link is a link and its settings in both directions.
 type Link struct {
 	Endpoints      []string `yaml:"endpoints" jsonschema_description:"the two ports that the link joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
 	plan.LinkPatch `yaml:",inline"`
@@ -174,6 +188,7 @@ type Link struct {
 
 func (Link) Noun() string { return "a link" }
 
+// Direction holds the settings of the direction of a link that leaves one endpoint.
 type Direction struct {
 	plan.LinkPatch `yaml:",inline"`
 	Queue          Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
@@ -181,6 +196,7 @@ type Direction struct {
 
 func (Direction) Noun() string { return "one direction of a link" }
 
+// Event is a change to a link during the run.
 type Event struct {
 	At   units.Time     `yaml:"at" jsonschema_description:"time from the start of the run"`
 	Link *string        `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`

@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
+// Generate is a generated topology: one of the fields is set.
 type Generate struct {
 	yamlfile.OneKey `yaml:",inline"`
 	Star            *Star       `yaml:"star,omitempty" jsonschema_description:"hosts around one switch, s1"`

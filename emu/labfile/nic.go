@@ -62,6 +62,7 @@ func (f *NICForm) Over(r *yamlfile.Reader, base *NICForm) *NIC {
 	return f.Value.join(r, &base.Value)
 }
 
+// NIC holds the settings of an RDMA NIC.
 type NIC struct {
 	Control     *Control             `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
 	Recovery    *Recovery            `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair: its name, or {name: {settings}}; default go-back-n"`
@@ -80,7 +81,7 @@ type NIC struct {
 	Limits      *Limits              `yaml:"limits,omitempty" jsonschema_description:"limits of the device, by the names of ibv_device_attr; default a ConnectX-5's"`
 }
 
-// join returns f with missing keys taken from base.
+// Join returns f with missing keys taken from base.
 func (f *NIC) join(r *yamlfile.Reader, base *NIC) *NIC {
 	joined := under(r, f, base)
 	joined.Control = f.Control.Join(r, base.Control)

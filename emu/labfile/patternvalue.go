@@ -52,6 +52,7 @@ func (LawForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(lawWords...), m.Of(reflect.TypeFor[Law]())}}
 }
 
+// Law is a law of times with a parameter: one of the fields is set.
 type Law struct {
 	yamlfile.OneKey `yaml:",inline"`
 	Lognormal       *float64 `yaml:"lognormal,omitempty" jsonschema_description:"sigma of the logarithm, above 0 and at most 5"`
@@ -82,6 +83,7 @@ func (DestinationsForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(destinationWords...), m.Of(reflect.TypeFor[Destinations]())}}
 }
 
+// Destinations is where flows go, beyond what a word can say: one of the fields is set.
 type Destinations struct {
 	yamlfile.OneKey `yaml:",inline"`
 	Hosts           yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"any of these hosts except the sender, with * and ? as wildcards"`

@@ -23,6 +23,7 @@ type Switch struct {
 	CutThrough *bool           `yaml:"cut-through,omitempty" jsonschema_description:"switch: whether it forwards a packet as soon as the header has arrived; default false"`
 }
 
+// Buffer is the memory that the ports of a switch share.
 type Buffer struct {
 	Preset *BufferPreset `yaml:"preset,omitempty" jsonschema_description:"sizes and thresholds of a known buffer"`
 	Size   *units.Bytes  `yaml:"size,omitempty" jsonschema_description:"total size; with per-port, the size for each class at each port; default the preset's"`
@@ -31,6 +32,7 @@ type Buffer struct {
 
 func (b *Buffer) byName() any { b.Preset = new(BufferPreset); return b.Preset }
 
+// Class is a traffic class.
 type Class struct {
 	DSCP     yamlfile.OneOrMore[DSCPRange] `yaml:"dscp,omitempty" jsonschema_description:"DSCPs of its IP packets: numbers and ranges, such as [26, 32-39]"`
 	PCP      yamlfile.OneOrMore[PCPRange]  `yaml:"pcp,omitempty" jsonschema_description:"802.1Q priority code points of its tagged packets that are not IP"`
@@ -47,6 +49,7 @@ type Class struct {
 	Trim     *OrNone[Trim]                 `yaml:"trim,omitempty" jsonschema_description:"switch: trimming of packets to their headers instead of drops; default none"`
 }
 
+// Ingress is the part of the buffer that packets of a class from one port may take.
 type Ingress struct {
 	Reserve *units.Bytes `yaml:"reserve,omitempty" jsonschema_description:"part of the buffer reserved for each port; default 0"`
 	Limit   *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"maximum beyond the reserve; default none"`
@@ -65,12 +68,14 @@ type PFC struct {
 	Watchdog *Watchdog    `yaml:"watchdog,omitempty" jsonschema_description:"ends pauses that last too long; default none"`
 }
 
+// Watchdog ends pauses that last too long.
 type Watchdog struct {
 	Detect  *units.Time `yaml:"detect,omitempty" jsonschema_description:"how long a queue may stay paused; default 200ms"`
 	Restore *units.Time `yaml:"restore,omitempty" jsonschema_description:"time without a pause request from the peer before the queue recovers; default 200ms"`
 	Action  *pfc.Action `yaml:"action,omitempty" jsonschema_description:"what happens to its packets in between; default drop"`
 }
 
+// Trim says how packets are trimmed to their headers.
 type Trim struct {
 	Preset    *TrimPreset     `yaml:"preset,omitempty" jsonschema_description:"trimming as in NDP or Ultra Ethernet; default uec"`
 	Keep      *units.Bytes    `yaml:"keep,omitempty" jsonschema_description:"bytes kept behind the IP header; default 24B, ndp 26B"`
@@ -90,6 +95,7 @@ func (f Switch) Join(r *yamlfile.Reader, base Switch) Switch {
 	return *joined
 }
 
+// Join returns a class with missing keys taken from base.
 func (f Class) Join(r *yamlfile.Reader, base Class) Class {
 	joined := under(r, &f, &base)
 	joined.Ingress = under(r, f.Ingress, base.Ingress)

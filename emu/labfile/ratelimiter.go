@@ -21,7 +21,7 @@ type RateLimiter struct {
 
 func (f *RateLimiter) byName() any { f.Preset = new(RateLimiterPreset); return f.Preset }
 
-// join returns f with missing keys taken from base. A preset sets all of them.
+// Join returns f with missing keys taken from base. A preset sets all of them.
 func (f *RateLimiter) join(r *yamlfile.Reader, base *RateLimiter) *RateLimiter {
 	if f.Preset != nil {
 		return f

@@ -17,6 +17,7 @@ type Reroute struct {
 	RerouteTime
 }
 
+// RerouteTime is how long switches take to notice the state of links.
 type RerouteTime struct {
 	After units.Time `yaml:"after" jsonschema_description:"time from a link's change until all switches have new tables"`
 }

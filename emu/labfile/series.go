@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
+// Series says which queues to sample, and how often.
 type Series struct {
 	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, or 100us in wall-clock time; default 1ms"`
 	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? as wildcards; default all ports of switches"`

@@ -63,12 +63,14 @@ type LawSizes struct {
 	CDF         *CDFForm      `yaml:"cdf,omitempty" jsonschema_description:"points of the cumulative distribution, interpolated linearly: a list of [size, percent], or a file with a line BYTES PERCENT for each, as in HPCC"`
 }
 
+// Sizes is a distribution of sizes: one of the fields is set.
 type Sizes struct {
 	yamlfile.OneKey `yaml:",inline"`
 	LawSizes        `yaml:",inline"`
 	Mix             []Mix `yaml:"mix,omitempty" jsonschema_description:"each flow is drawn from one of several distributions"`
 }
 
+// Pareto is a bounded Pareto distribution of sizes.
 type Pareto struct {
 	Shape float64     `yaml:"shape" jsonschema_description:"shape, above 0, such as 1.05; a smaller shape has a heavier tail"`
 	Min   units.Bytes `yaml:"min" jsonschema_description:"smallest size"`
@@ -101,6 +103,7 @@ func (PartSizesForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[units.Bytes]()), yamlfile.Enum(sizeNames()...), m.Of(reflect.TypeFor[PartSizes]())}}
 }
 
+// PartSizes is Sizes without a mix.
 type PartSizes struct {
 	yamlfile.OneKey `yaml:",inline"`
 	LawSizes        `yaml:",inline"`

@@ -41,6 +41,7 @@ func (f VM) Over(r *yamlfile.Reader, base VM) *VM {
 	return under(r, &f, &base)
 }
 
+// VMKind holds the defaults of virtual machines.
 type VMKind struct {
 	VM      `yaml:",inline"`
 	Sysctls yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`

@@ -53,7 +53,7 @@ var (
 // Attach is how programs reach a host's interface.
 type Attach plan.Attach
 
-// attachNames are the words for attach. Guest is left out, as it is a kind of node.
+// attachNames are the words for Attach. Guest is left out, as it is a kind of node.
 var attachNames = plan.AttachNames[:plan.Guest]
 
 // UnmarshalText reads tap, tun or none.
