@@ -11,7 +11,15 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// addresses gives every interface its Ethernet and IP addresses.
+// addressing gives nodes their Ethernet and IP addresses.
+type addressing struct {
+	*base
+	file   *labfile.Addressing
+	auto   *labfile.AutoAddress // whether switches are routers that do not say
+	domain [][]int              // broadcast domain of each port of each node; nil without routers
+}
+
+// resolve gives every interface its Ethernet and IP addresses.
 //
 // Host number i, counted from 1 in the order of the plan, gets the i-th address of the pool
 // on its first interface. Each further interface takes its address in the same way from the
@@ -19,7 +27,7 @@ import (
 // host that would have got it gets the first free one after the addresses of all hosts.
 //
 // In a lab with routers every broadcast domain gets its own subnet instead: see subnets.go.
-func (v *resolver) addresses() {
+func (v *addressing) resolve() {
 	routers := v.routers()
 	taken, takenMAC := v.explicitAddresses()
 	var hosts []int
@@ -34,12 +42,12 @@ func (v *resolver) addresses() {
 		v.domain = v.plan.Domains()
 		v.automaticRouters(routers, taken)
 	}
-	addressing := &v.lab.Addressing
+	file := v.file
 	for _, family := range []struct {
 		file     *labfile.Pool
 		standard string
 		ipv6     bool
-	}{{addressing.IPv4, "10.0.0.0/16", false}, {addressing.IPv6, "fd00::/64", true}} {
+	}{{file.IPv4, "10.0.0.0/16", false}, {file.IPv6, "fd00::/64", true}} {
 		prefix := netip.MustParsePrefix(family.standard)
 		if family.file != nil {
 			prefix = netip.Prefix(*family.file)
@@ -64,7 +72,7 @@ func (v *resolver) addresses() {
 
 // explicitAddresses assigns the addresses that the file gives, and returns where in the file
 // each one is assigned.
-func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
+func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
 	give := func(p *plan.Port, list []placed) {
 		for _, a := range list {
@@ -137,7 +145,7 @@ func prefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
 }
 
 // take records that an address is in use, unless it is already taken.
-func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
+func (v *addressing) take(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
 		v.Fail(a.at, "every interface needs its own", "the address %s is already used on line %d", a.Addr(), v.Line(other))
 		return false
@@ -149,7 +157,7 @@ func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
 // automaticMACs counts from 02:00:00:00:00:01 over the interfaces of all hosts and then of
 // routers, and skips addresses that the file assigns. The first byte marks the address as
 // locally administered (IEEE 802 §8.4).
-func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
+func (v *addressing) automaticMACs(hosts []int, taken map[[6]byte]any) {
 	next := uint32(0)
 	for _, h := range hosts {
 		for p := range v.plan.Nodes[h].Ports {
@@ -172,7 +180,7 @@ func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
 
 // automaticAddresses gives an address to every interface that has none of the pool's family.
 // Place is where the pool is set.
-func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map[netip.Addr]any, place any) {
+func (v *addressing) automaticAddresses(hosts []int, first netip.Prefix, taken map[netip.Addr]any, place any) {
 	given := map[netip.Addr]bool{}
 	pools := []netip.Prefix{first} // of the first interface, the second, ...
 	spare := []uint64{0}           // addresses of each that replaced taken ones
@@ -204,53 +212,8 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 	}
 }
 
-// routes resolves the static routes of hosts.
-func (v *resolver) routes() {
-	for i := range v.plan.Nodes {
-		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
-		if n.Kind != plan.Host {
-			continue
-		}
-		for j := range file.Routes {
-			f := &file.Routes[j]
-			via, ok := v.gateway(f)
-			if !ok {
-				continue
-			}
-			route := plan.Route{To: f.To.Prefix, Via: via}
-			if f.To.Any {
-				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-				if route.Via.Is6() {
-					route.To = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-				}
-			}
-			switch {
-			case route.To.Addr().Is6() != route.Via.Is6():
-				v.Fail(&f.Via, "", "%s and %s have different IP versions", route.Via, route.To)
-			case hasRoute(n.Routes, route.To):
-				v.Fail(&f.To, "", "%s already has a route to %s", n.Name, route.To)
-			case !v.onLink(i, route.Via):
-				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses, or of a host on the same links",
-					"%s cannot reach the gateway %s", n.Name, route.Via)
-			}
-			n.Routes = append(n.Routes, route)
-		}
-		v.defaultRoutes(i)
-	}
-}
-
 func hasRoute(routes []plan.Route, to netip.Prefix) bool {
 	return slices.ContainsFunc(routes, func(r plan.Route) bool { return r.To == to })
-}
-
-// onLink reports whether a host reaches an address without a router.
-func (v *resolver) onLink(host int, ip netip.Addr) bool {
-	ports := v.plan.Nodes[host].Ports
-	direct := slices.ContainsFunc(ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })
-	for p := 0; p < len(ports) && !direct; p++ {
-		direct = anyContains(v.plan.OnLink(host, p), ip)
-	}
-	return direct
 }
 
 func anyContains(prefixes []netip.Prefix, ip netip.Addr) bool {

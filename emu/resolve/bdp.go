@@ -19,10 +19,10 @@ const (
 // network's bandwidth-delay product (BDP-FC of IRN). The window is the number of packets
 // that a NIC sends while one packet travels the longest path between two hosts and its
 // acknowledgement returns, with no other traffic on the path.
-func (v *resolver) bandwidthDelay() {
+func bandwidthDelay(p *plan.Plan) {
 	mtu, wanted := units.Bytes(0), map[int]transport.WindowFromPath{}
-	for i := range v.plan.Nodes {
-		n := &v.plan.Nodes[i]
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
 		if n.NIC == nil {
 			continue
 		}
@@ -34,10 +34,10 @@ func (v *resolver) bandwidthDelay() {
 	if len(wanted) == 0 {
 		return
 	}
-	trip := v.longestTrip(packet.OnWire(mtu+dataOver), packet.OnWire(ackFrame))
+	trip := longestTrip(p, packet.OnWire(mtu+dataOver), packet.OnWire(ackFrame))
 	for i, s := range wanted {
-		n := &v.plan.Nodes[i]
-		packets, line := 0, v.rateOf(&n.Ports[0])
+		n := &p.Nodes[i]
+		packets, line := 0, rateOf(p, &n.Ports[0])
 		if line > 0 { // without a rate there is no product, and so no limit
 			each := line.TimeOf(packet.OnWire(units.Bytes(n.NIC.MTU.Bytes()) + dataOver))
 			packets = int(min((trip+each-1)/each+1, maxWindow))
@@ -48,15 +48,15 @@ func (v *resolver) bandwidthDelay() {
 
 // longestTrip returns how long a frame and its answer take on the longest of the shortest
 // paths between hosts with NICs.
-func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
-	nodes := v.plan.Nodes
+func longestTrip(p *plan.Plan, frame, answer units.Bytes) (longest units.Time) {
+	nodes := p.Nodes
 	from := map[int]bool{} // nodes next to hosts: paths differ only from there on
 	for i := range nodes {
 		if nodes[i].NIC == nil {
 			continue
 		}
-		for p := range nodes[i].Ports {
-			if far, _, ok := v.over(&nodes[i].Ports[p], frame, answer); ok {
+		for j := range nodes[i].Ports {
+			if far, _, ok := over(p, &nodes[i].Ports[j], frame, answer); ok {
 				from[far] = true
 			}
 		}
@@ -73,8 +73,8 @@ func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
 			if nodes[at].Kind == plan.Host && at != start {
 				continue
 			}
-			for p := range nodes[at].Ports {
-				to, time, ok := v.over(&nodes[at].Ports[p], frame, answer)
+			for j := range nodes[at].Ports {
+				to, time, ok := over(p, &nodes[at].Ports[j], frame, answer)
 				switch {
 				case !ok:
 				case hops[to] < 0:
@@ -110,17 +110,17 @@ func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
 
 // over returns the node at the far end of a port's link and how long a frame and its
 // answer take on the link.
-func (v *resolver) over(p *plan.Port, frame, answer units.Bytes) (to int, time units.Time, ok bool) {
-	if p.Link < 0 {
+func over(p *plan.Plan, port *plan.Port, frame, answer units.Bytes) (to int, time units.Time, ok bool) {
+	if port.Link < 0 {
 		return 0, 0, false
 	}
-	l := &v.plan.Links[p.Link]
+	l := &p.Links[port.Link]
 	for i, size := range [2]units.Bytes{frame, answer} {
-		s := &l.Dir[p.End^i]
+		s := &l.Dir[port.End^i]
 		time += s.Delay
 		if s.Rate > 0 {
 			time += s.Rate.TimeOf(size)
 		}
 	}
-	return l.Ends[1-p.End].Node, time, true
+	return l.Ends[1-port.End].Node, time, true
 }

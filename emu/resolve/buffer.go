@@ -34,7 +34,7 @@ type memory struct {
 
 // memory resolves the buffer of a switch. It returns false after a fault that
 // leaves the buffer without a size.
-func (v *resolver) memory(node int) (memory, bool) {
+func (v *qos) memory(node int) (memory, bool) {
 	d := v.deep[node]
 	file := d.Buffer.Settings()
 	if file == nil {
@@ -90,7 +90,7 @@ func (v *resolver) memory(node int) (memory, bool) {
 }
 
 // nicRate returns the rate of the first host link that has one, or 0.
-func (v *resolver) nicRate() units.Rate {
+func (v *qos) nicRate() units.Rate {
 	for _, n := range v.plan.Nodes {
 		for _, p := range n.Ports {
 			if n.Kind == plan.Host && p.Link >= 0 && v.plan.Links[p.Link].Dir[p.End].Rate > 0 {
@@ -104,7 +104,7 @@ func (v *resolver) nicRate() units.Rate {
 // buffers resolves how much of the buffer the classes of switches may take, and
 // how they pause and trim. It allows for everything that links do in the course
 // of the run.
-func (v *resolver) buffers() {
+func (v *qos) buffers() {
 	if !slices.ContainsFunc(v.deep, func(d *qosFile) bool { return d != nil }) {
 		return
 	}
@@ -135,7 +135,7 @@ func (v *resolver) buffers() {
 }
 
 // share resolves how much of the buffer a class may take.
-func (v *resolver) share(d *qosFile, file *namedClass, m *memory, c *class.Class) {
+func (v *qos) share(d *qosFile, file *namedClass, m *memory, c *class.Class) {
 	ingress := file.Ingress
 	if ingress == nil {
 		ingress = &labfile.Ingress{}
@@ -187,14 +187,14 @@ func (v *resolver) share(d *qosFile, file *namedClass, m *memory, c *class.Class
 }
 
 // checkMemory checks an amount in the file, which may be nil.
-func (v *resolver) checkMemory(b *units.Bytes, what string) {
+func (v *qos) checkMemory(b *units.Bytes, what string) {
 	if b != nil && *b > maxMemory {
 		v.Fail(b, "", "%s %v exceeds %v", what, *b, maxMemory)
 	}
 }
 
 // fill checks a switch's classes against the size of the buffer.
-func (v *resolver) fill(node int, m *memory) {
+func (v *qos) fill(node int, m *memory) {
 	n, d := &v.plan.Nodes[node], v.deep[node]
 	n.QoS.Buffer = m.size
 	var headroom, reserve units.Bytes

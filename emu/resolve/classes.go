@@ -9,9 +9,16 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
-	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
+
+// qos resolves queues, traffic classes and the buffers of switches.
+type qos struct {
+	*base
+	kinds  *labfile.Kinds
+	queues map[plan.End]labfile.Queue // what the file says about the queue of each port
+	deep   []*qosFile                 // of each node; nil if it has no classes
+}
 
 // defaultClass is the class of packets that match no other class. Every node
 // with classes has it.
@@ -50,9 +57,9 @@ func (d *qosFile) lossless(c *namedClass) bool {
 
 // classes resolves which nodes have classes, and which packets belong to each
 // class.
-func (v *resolver) classes() {
+func (v *qos) classes() {
 	v.deep = make([]*qosFile, len(v.plan.Nodes))
-	kinds := &v.lab.Topology.Kinds
+	kinds := v.kinds
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind == plan.Host {
@@ -89,7 +96,7 @@ func (v *resolver) classes() {
 
 // joinClasses returns the classes of a node: those of the kind, overridden by
 // the node's settings, then those that only the node has.
-func (v *resolver) joinClasses(node, kind yamlfile.Dict[labfile.Class]) []*namedClass {
+func (v *qos) joinClasses(node, kind yamlfile.Dict[labfile.Class]) []*namedClass {
 	var joined []*namedClass
 	for _, d := range []yamlfile.Dict[labfile.Class]{kind, node} {
 		for j := range d {
@@ -107,7 +114,7 @@ func (v *resolver) joinClasses(node, kind yamlfile.Dict[labfile.Class]) []*named
 }
 
 // checkHostClasses reports settings that classes of a host do not have.
-func (v *resolver) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
+func (v *qos) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
 	for i := range classes {
 		c := &classes[i].Value
 		for _, key := range []struct {
@@ -127,7 +134,7 @@ func (v *resolver) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
 
 // setClasses sets the classes of a node, with the priority of each, and maps
 // packets to them.
-func (v *resolver) setClasses(node int, d *qosFile) {
+func (v *qos) setClasses(node int, d *qosFile) {
 	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
 		d.classes = append(d.classes, &namedClass{name: defaultClass})
 	}
@@ -174,7 +181,7 @@ func (d *qosFile) priorityHint(c *namedClass) string {
 
 // classMap maps each code point to the priority of its class, and code points
 // without a class to the default class.
-func (v *resolver) classMap(d *qosFile) (m class.Map) {
+func (v *qos) classMap(d *qosFile) (m class.Map) {
 	for _, c := range d.classes {
 		if c.name != defaultClass {
 			continue
@@ -204,7 +211,7 @@ func (v *resolver) classMap(d *qosFile) (m class.Map) {
 }
 
 // give assigns the code points of a span to a class.
-func (v *resolver) give(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
+func (v *qos) give(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.Low; p <= s.High; p++ {
 		if other := holders[p]; other != nil {
 			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)
@@ -215,7 +222,7 @@ func (v *resolver) give(place any, what string, s labfile.Range, c *namedClass, 
 }
 
 // takeOver gives a host the classes of the switches it is connected to.
-func (v *resolver) takeOver(host int) {
+func (v *qos) takeOver(host int) {
 	n := &v.plan.Nodes[host]
 	first := -1
 	for _, p := range n.Ports {
@@ -247,48 +254,3 @@ func (v *resolver) takeOver(host int) {
 }
 
 func sameOnHosts(a, b *namedClass) bool { return a.bare() == b.bare() }
-
-// portClasses sets the queues of every port of a node with classes, except for
-// what depends on links and buffer.
-func (v *resolver) portClasses() {
-	for i, d := range v.deep {
-		if d == nil {
-			continue
-		}
-		n := &v.plan.Nodes[i]
-		for p := range n.Ports {
-			port, queue := &n.Ports[p], v.queues[plan.End{Node: i, Port: p}]
-			port.Classes = make([]class.Class, 0, len(d.classes))
-			for _, file := range d.classes {
-				c := file.bare()
-				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.Settings() == nil) {
-					c.Limit = port.Queue.Limit
-					set(&c.Limit, file.Limit)
-				}
-				c.Mark = port.Queue.Mark
-				if file.Mark != nil {
-					c.Mark = v.mark(file.Mark, v.rateOf(port))
-					if n.Kind == plan.Host {
-						v.checkMark(n, c.Mark, c.Limit, file.Mark)
-					}
-				}
-				port.Classes = append(port.Classes, c)
-			}
-		}
-	}
-}
-
-// checkClassLimits reports queues of a port that cannot hold a frame. Place is
-// the setting that determines the frame's size.
-func (v *resolver) checkClassLimits(at plan.End, frame units.Bytes, place any) {
-	d := v.deep[at.Node]
-	for i, c := range v.plan.Nodes[at.Node].Ports[at.Port].Classes {
-		file, queue := d.classes[i], v.queues[at]
-		limited := c.Limit > 0 || file.Limit != nil || !d.lossless(file) && queue.Limit != nil
-		if limited && c.Limit < frame {
-			v.Fail(v.Some(file.Limit, queue.Limit, place), "",
-				"the queue of the class %s at %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
-				c.Name, v.plan.PortName(at.Node, at.Port), c.Limit, frame)
-		}
-	}
-}

@@ -9,9 +9,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
+// controls resolves rate controls, which NICs, edge services and flows have.
+type controls struct{ *base }
+
 // control resolves a rate control of a host for the rate of its first link. It
 // returns the zero Choice if there is none, or if it is invalid.
-func (v *resolver) control(n *plan.Node, c *labfile.Control, place any) cc.Choice {
+func (v *controls) control(n *plan.Node, c *labfile.Control, place any) cc.Choice {
 	if c == nil || c.Name == "" {
 		return cc.Choice{}
 	}
@@ -31,22 +34,4 @@ func (v *resolver) control(n *plan.Node, c *labfile.Control, place any) cc.Choic
 	labfile.Overlay(v.Reader, settings, c.Values)
 	labfile.ReportSettings(v.Reader, c.Name, settings, settings.Validate(slowest), c.Preset, c, place)
 	return cc.Choice{Name: c.Name, Preset: preset, Settings: settings}
-}
-
-// checkUnlimited reports an event that removes the rate limit of a host's link if
-// the host's rate controls need to know the rate.
-func (v *resolver) checkUnlimited(from plan.End, place any) {
-	n := &v.plan.Nodes[from.Node]
-	var all []*cc.Choice
-	if n.NIC != nil {
-		all = append(all, &n.NIC.Control)
-	}
-	if n.Edge.Settings != nil {
-		all = append(all, controlsIn(n.Edge.Settings)...)
-	}
-	for _, c := range all {
-		if c.Settings != nil {
-			v.Fail(place, "", "%s needs the rate of the link, and the rate of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
-		}
-	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // credits resolves the credits that a class of a port grants.
-func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class) {
+func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class) {
 	f := file.Credits.Settings()
 	if f == nil {
 		return
@@ -88,7 +88,7 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 
 // inOrder reports links that reorder packets: a receiver takes a packet for lost when the
 // sender's account of it arrives first.
-func (v *resolver) inOrder(link int, file *namedClass) {
+func (v *qos) inOrder(link int, file *namedClass) {
 	l := &v.plan.Links[link]
 	bad := false
 	for d := range l.Dir {

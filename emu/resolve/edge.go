@@ -12,9 +12,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// edges gives hosts their edge services.
-func (v *resolver) edges() {
-	kinds := &v.lab.Topology.Kinds
+// edges resolves the edge services of hosts.
+type edges struct {
+	controls
+	kinds *labfile.Kinds
+}
+
+// resolve gives hosts their edge services.
+func (v *edges) resolve() {
+	kinds := v.kinds
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
 		if n.Kind != plan.Host {
@@ -39,7 +45,7 @@ func (v *resolver) edges() {
 }
 
 // edge resolves the edge service of a host for the rate of its first link.
-func (v *resolver) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
+func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
 		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
@@ -71,50 +77,4 @@ func controlsIn(settings any) (all []*cc.Choice) {
 		}
 	}
 	return all
-}
-
-// tunnelMTUs checks that the links of all interfaces that a tunnel can join have the same MTU:
-// both ends of a tunnel count packets of that size, and no node reports an outer packet that
-// is too long.
-func (v *resolver) tunnelMTUs() {
-	first := map[string]plan.End{}
-	for i := range v.plan.Nodes {
-		n := &v.plan.Nodes[i]
-		if !n.Encapsulates() {
-			continue
-		}
-		for j := range n.Ports {
-			p := &n.Ports[j]
-			if p.Link < 0 {
-				continue
-			}
-			at, known := first[n.Edge.Name]
-			if !known {
-				at = plan.End{Node: i, Port: j}
-				first[n.Edge.Name] = at
-			}
-			whose := &v.plan.Nodes[at.Node].Ports[at.Port]
-			want, name := v.settingsOf(whose, 0).MTU, v.plan.PortName(i, j)
-			for d := range 2 {
-				if mtu := v.settingsOf(p, d).MTU; mtu != want {
-					v.FailOnce(v.linkPlaces[p.Link], "give the links of all hosts with "+n.Edge.Name+" the same mtu, in both directions",
-						"%s: the link of %s has an mtu of %d, the link of %s %d: tunnels need the same everywhere", n.Edge.Name, name, mtu, v.plan.PortName(at.Node, at.Port), want)
-					break
-				}
-			}
-		}
-	}
-}
-
-// checkTunnelMTU refuses an event that changes the MTU of a link with tunnels at an end.
-func (v *resolver) checkTunnelMTU(link int, was, is units.Bytes, place any) {
-	if was == is {
-		return
-	}
-	for _, end := range v.plan.Links[link].Ends {
-		if n := &v.plan.Nodes[end.Node]; n.Encapsulates() {
-			v.Fail(place, "leave mtu out of the event, or give "+n.Name+" edge: none", plan.FixedMTU, n.Edge.Name, v.plan.PortName(end.Node, end.Port))
-			return
-		}
-	}
 }

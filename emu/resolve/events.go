@@ -11,14 +11,14 @@ import (
 
 // events resolves the changes to links and applies them in order of time, so
 // that each is checked against the state that the earlier ones left.
-func (v *resolver) events() {
+func (v *directions) events(files []labfile.Event) {
 	type located struct {
 		plan.Event
 		file *labfile.Event
 	}
 	var events []located
-	for i := range v.lab.Events {
-		f := &v.lab.Events[i]
+	for i := range files {
+		f := &files[i]
 		v.checkTime(&f.At, "at", maxTime)
 		name := f.Link
 		if name == nil {
@@ -78,16 +78,4 @@ func (v *resolver) events() {
 			now[e.Link][d] = changed
 		}
 	}
-}
-
-// end finds the port that a value in the file names.
-func (v *resolver) end(name *string) (plan.End, bool) {
-	if end, ok := v.ports[*name]; ok {
-		return end, true
-	}
-	v.failName(name, func() error {
-		_, _, err := v.plan.Endpoint(*name)
-		return err
-	})
-	return plan.End{}, false
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // programs resolves the commands of the kind, then those of the node.
-func (v *resolver) programs(kind, node []labfile.ExecForm) (all []plan.Program) {
+func (v *nodes) programs(kind, node []labfile.ExecForm) (all []plan.Program) {
 	for _, list := range [][]labfile.ExecForm{kind, node} {
 		for i := range list {
 			all = append(all, v.program(&list[i]))
@@ -29,7 +29,7 @@ func (v *resolver) programs(kind, node []labfile.ExecForm) (all []plan.Program) 
 	return all
 }
 
-func (v *resolver) program(form *labfile.ExecForm) plan.Program {
+func (v *nodes) program(form *labfile.ExecForm) plan.Program {
 	f := &form.Value
 	p := plan.Program{Line: v.Line(form), Text: f.Run.Text, Argv: slices.Clone(f.Run.Argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.Argv == nil {

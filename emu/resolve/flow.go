@@ -17,9 +17,9 @@ const (
 
 // flows resolves one entry of the workload that sends packets, and returns its
 // name.
-func (v *resolver) flows(f *labfile.Workload) *string {
+func (v *traffic) flows(f *labfile.Workload) *string {
 	flow, file := v.flow(f)
-	if flow.For == 0 && v.lab.Duration == nil {
+	if flow.For == 0 && v.duration == nil {
 		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and the run has no end")
 	}
 	from, ok1 := v.hosts(file.From, &file.From, false)
@@ -37,7 +37,7 @@ func (v *resolver) flows(f *labfile.Workload) *string {
 }
 
 // flow resolves the settings of an entry's flows, except for the hosts.
-func (v *resolver) flow(f *labfile.Workload) (workload.Flow, *labfile.Constant) {
+func (v *traffic) flow(f *labfile.Workload) (workload.Flow, *labfile.Constant) {
 	var flow workload.Flow
 	var file *labfile.Constant
 	switch {
@@ -72,7 +72,7 @@ func (v *resolver) flow(f *labfile.Workload) (workload.Flow, *labfile.Constant) 
 	return flow, file
 }
 
-func (v *resolver) checkPhase(t *units.Time, what string) {
+func (v *traffic) checkPhase(t *units.Time, what string) {
 	if *t == 0 {
 		v.Fail(t, "for a flow without phases, use cbr", "a phase must be longer than 0")
 	}
@@ -81,7 +81,7 @@ func (v *resolver) checkPhase(t *units.Time, what string) {
 
 // checkPath resolves the version of IP of a flow and checks that its packets get
 // from one host to the other.
-func (v *resolver) checkPath(flow *workload.Flow, file *labfile.Constant) (ok bool) {
+func (v *traffic) checkPath(flow *workload.Flow, file *labfile.Constant) (ok bool) {
 	if flow.IPv6, ok = v.version(flow.From, flow.To, file.IP, &file.To); !ok {
 		return false
 	}

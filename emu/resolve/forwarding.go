@@ -11,8 +11,8 @@ import (
 )
 
 // forwarding resolves how a switch chooses among next hops.
-func (v *resolver) forwarding(n *plan.Node, file *labfile.Node) {
-	f := cmp.Or(file.Forwarding, v.lab.Topology.Kinds.Switch.Forwarding)
+func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
+	f := cmp.Or(file.Forwarding, v.kinds.Switch.Forwarding)
 	name := forward.Default
 	if f != nil && f.Name != "" {
 		name = f.Name
@@ -26,9 +26,8 @@ func (v *resolver) forwarding(n *plan.Node, file *labfile.Node) {
 }
 
 // reroute resolves when switches notice the state of links.
-func (v *resolver) reroute() {
+func reroute(v *base, f *labfile.Reroute) {
 	v.plan.Reroute = units.Never
-	f := v.lab.Topology.Reroute
 	if f == nil {
 		return
 	}

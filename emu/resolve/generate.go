@@ -125,7 +125,7 @@ func (g *fatTree) build(b *builder) {
 
 // builder makes the nodes and links of a generator.
 type builder struct {
-	r     *resolver
+	t     *topology
 	place any // of the generator
 	made  int // number of hosts so far
 }
@@ -134,7 +134,7 @@ type builder struct {
 func (b *builder) switches(name string, n int) []int {
 	nodes := make([]int, n)
 	for i := range nodes {
-		nodes[i] = b.r.addNode(fmt.Sprintf("%s%d", name, i+1), plan.Switch)
+		nodes[i] = b.t.addNode(fmt.Sprintf("%s%d", name, i+1), plan.Switch)
 	}
 	return nodes
 }
@@ -143,17 +143,17 @@ func (b *builder) switches(name string, n int) []int {
 func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
 	for range n {
 		b.made++
-		host := b.r.addNode(fmt.Sprintf("h%d", b.made), plan.Host)
-		b.join(plan.End{Node: host, Port: b.r.addPort(host, "eth0")}, plan.End{Node: at, Port: b.r.addPort(at, b.r.plan.Nodes[host].Name)}, patch)
+		host := b.t.addNode(fmt.Sprintf("h%d", b.made), plan.Host)
+		b.join(plan.End{Node: host, Port: b.t.addPort(host, "eth0")}, plan.End{Node: at, Port: b.t.addPort(at, b.t.plan.Nodes[host].Name)}, patch)
 	}
 }
 
 // link connects two switches.
 func (b *builder) link(one, two int, patch plan.LinkPatch) {
-	nodes := b.r.plan.Nodes
-	b.join(plan.End{Node: one, Port: b.r.addPort(one, nodes[two].Name)}, plan.End{Node: two, Port: b.r.addPort(two, nodes[one].Name)}, patch)
+	nodes := b.t.plan.Nodes
+	b.join(plan.End{Node: one, Port: b.t.addPort(one, nodes[two].Name)}, plan.End{Node: two, Port: b.t.addPort(two, nodes[one].Name)}, patch)
 }
 
 func (b *builder) join(one, two plan.End, patch plan.LinkPatch) {
-	b.r.connect([2]plan.End{one, two}, [2]plan.LinkPatch{patch, patch}, b.place)
+	b.t.connect([2]plan.End{one, two}, [2]plan.LinkPatch{patch, patch}, b.place)
 }

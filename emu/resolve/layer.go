@@ -7,7 +7,7 @@ import (
 )
 
 // layer resolves the layer above a host's NIC for the rate of its first link.
-func (v *resolver) layer(n *plan.Node, f *labfile.Layer, place any) {
+func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
 	if f == nil || f.Name == "" {
 		return
 	}

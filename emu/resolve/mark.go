@@ -8,7 +8,7 @@ import (
 )
 
 // mark resolves the congestion point of a queue that feeds a link with this rate.
-func (v *resolver) mark(m *labfile.Mark, rate units.Rate) congestion.Config {
+func (v *qos) mark(m *labfile.Mark, rate units.Rate) congestion.Config {
 	if m == nil || m.Name == "" {
 		return congestion.Config{}
 	}
@@ -17,14 +17,6 @@ func (v *resolver) mark(m *labfile.Mark, rate units.Rate) congestion.Config {
 	settings := k.Settings(preset, rate)
 	labfile.Overlay(v.Reader, settings, m.Values)
 	return congestion.Config{Name: m.Name, Preset: preset, Settings: settings}
-}
-
-// rateOf returns the rate of the link that leaves a port, 0 without a link.
-func (v *resolver) rateOf(p *plan.Port) units.Rate {
-	if p.Link < 0 {
-		return 0
-	}
-	return v.settingsOf(p, 0).Rate
 }
 
 // atHosts reports whether a congestion point may be used at the queue of a host.
@@ -38,7 +30,7 @@ func atHosts(m *labfile.Mark) bool {
 
 // checkMark reports a congestion point that cannot be used at a queue of at most limit
 // bytes; 0 means no limit.
-func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *labfile.Mark) {
+func (v *qos) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *labfile.Mark) {
 	if c.Settings == nil {
 		return
 	}
@@ -50,7 +42,7 @@ func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Byte
 }
 
 // checkRoutedMarks reports congestion points that cannot be used at routers.
-func (v *resolver) checkRoutedMarks() {
+func (v *qos) checkRoutedMarks() {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
 		if n.Router == nil {
@@ -66,7 +58,7 @@ func (v *resolver) checkRoutedMarks() {
 	}
 }
 
-func (v *resolver) checkRoutedMark(n *plan.Node, c congestion.Config, place any) {
+func (v *qos) checkRoutedMark(n *plan.Node, c congestion.Config, place any) {
 	if k, err := congestion.Points.Find(c.Name); err == nil && k.NotRouted != "" {
 		v.FailOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
 	}

@@ -15,6 +15,12 @@ import (
 	"github.com/weftlab/weft/wire/telemetry"
 )
 
+// nics resolves the NICs of hosts.
+type nics struct {
+	controls
+	kind *labfile.NICForm // what hosts have that do not say
+}
+
 // Defaults for NIC settings that the file leaves out.
 const (
 	defaultAskEvery = 64
@@ -26,9 +32,9 @@ const (
 // WRITE with immediate data over IPv6.
 var overRoCE = overIPv6 + units.Bytes(roce.RC.With(roce.WriteOnlyImm).HeaderLen()) + roce.ICRCLen
 
-// nics sets the NICs of hosts.
-func (v *resolver) nics() {
-	kind := v.lab.Topology.Kinds.Host.NIC
+// resolve sets the NICs of hosts.
+func (v *nics) resolve() {
+	kind := v.kind
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).NIC
 		if n.Kind != plan.Host || n.VM != nil {
@@ -85,7 +91,7 @@ func (v *resolver) nics() {
 
 // nicMTU resolves the largest path MTU of a host that fits all its links. Over is the
 // maximum overhead of a packet in addition to its payload.
-func (v *resolver) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.Bytes) {
+func (v *nics) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
 		for direction := range 2 {
@@ -109,7 +115,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.By
 }
 
 // limits resolves the limits of a device.
-func (v *resolver) limits(f *labfile.Limits) qp.Limits {
+func (v *nics) limits(f *labfile.Limits) qp.Limits {
 	l := qp.ConnectX5()
 	if f == nil {
 		return l

@@ -64,7 +64,7 @@ func (e *patternEntry) pattern(f *labfile.Workload) maker {
 
 // patternEntry is an entry of the workload whose pattern is being resolved.
 type patternEntry struct {
-	*resolver
+	*traffic
 	place  any // the entry
 	file   *labfile.Pattern
 	stream pattern.Stream
@@ -72,35 +72,35 @@ type patternEntry struct {
 	naming string // prefix for errors of Make
 }
 
-// patterns resolves the patterns of flows. Names holds the names in use.
-func (v *resolver) patterns(names map[string]int) {
+// patterns resolves the patterns of flows.
+func (v *traffic) patterns() {
 	// Names in the file take precedence over generated ones.
-	for i := range v.lab.Workload {
-		file, _, _ := patternOf(&v.lab.Workload[i])
+	for i := range v.file {
+		file, _, _ := patternOf(&v.file[i])
 		if file == nil || file.Name == nil {
 			continue
 		}
 		name := file.Name
 		v.checkName(name, "a pattern's name", *name, maxNodeName)
-		if names[*name] > 0 {
+		if v.names[*name] > 0 {
 			v.Fail(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
 		}
-		names[*name] = 1
+		v.names[*name] = 1
 	}
-	for i := range v.lab.Workload {
-		file, place, key := patternOf(&v.lab.Workload[i])
+	for i := range v.file {
+		file, place, key := patternOf(&v.file[i])
 		if file == nil {
 			continue
 		}
-		e := patternEntry{resolver: v, place: place, file: file}
+		e := patternEntry{traffic: v, place: place, file: file}
 		if e.file.Name != nil {
 			e.stream.Name = *e.file.Name
 		} else {
-			e.stream.Name = freeName(names, key)
+			e.stream.Name = freeName(v.names, key)
 		}
 		e.stream.Seed = v.plan.Seed
 		e.rdma = e.file.By == nil || e.file.By.Value.RDMA != nil
-		e.add(&v.lab.Workload[i])
+		e.add(&v.file[i])
 	}
 }
 
@@ -137,7 +137,7 @@ func (e *patternEntry) add(f *labfile.Workload) {
 func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least int) (hosts []int) {
 	if e.Place(place) != nil {
 		var ok bool
-		if hosts, ok = e.resolver.hosts(list, place, e.rdma); !ok {
+		if hosts, ok = e.traffic.hosts(list, place, e.rdma); !ok {
 			return nil
 		}
 	} else {
@@ -171,8 +171,8 @@ func (e *patternEntry) span(f *labfile.Span) (start, stop units.Time) {
 
 // ends checks that something ends the pattern: its own keys or those of the file.
 func (e *patternEntry) ends(itself bool, keys string) {
-	windowed := e.lab.Window != nil && e.lab.Window.End != nil
-	if !itself && !windowed && e.lab.Duration == nil {
+	windowed := e.window != nil && e.window.End != nil
+	if !itself && !windowed && e.duration == nil {
 		e.Fail(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows continue until the run ends, and the run has no end")
 	}
 }

@@ -26,7 +26,7 @@ type extreme struct {
 }
 
 // extremes returns the extreme settings of every link.
-func (v *resolver) extremes() [][2]extreme {
+func (v *qos) extremes() [][2]extreme {
 	all := make([][2]extreme, len(v.plan.Links))
 	for i, l := range v.plan.Links {
 		for d, s := range l.Dir {
@@ -88,7 +88,7 @@ func (m *memory) pauseAt(r units.Rate) float64 {
 }
 
 // pfc resolves how a class of a port pauses.
-func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
+func (v *qos) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
 	f := file.PFC.Settings()
 	if f == nil {
 		return
@@ -121,7 +121,7 @@ func hasPriority(d *qosFile, priority uint8) bool {
 
 // globalPause resolves how the ports of a switch pause as a whole. The lowest
 // threshold of any port applies to the whole switch.
-func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
+func (v *qos) globalPause(node int, m *memory, reach [][2]extreme) {
 	n, f := &v.plan.Nodes[node], v.deep[node].Pause.Settings()
 	if f == nil {
 		return
@@ -151,7 +151,7 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 
 // pause resolves how a port requests pauses, and its headroom. Reserve is the
 // part of the port's share that the threshold does not count.
-func (v *resolver) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
+func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := v.Faults()
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
@@ -201,7 +201,7 @@ func (v *resolver) pause(at plan.End, f *labfile.PFC, what string, m *memory, re
 
 // threshold resolves where a pause begins. Part is what a port's share of the
 // buffer leaves for the threshold, if ports have shares.
-func (v *resolver) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, rate units.Rate, part units.Bytes) {
+func (v *qos) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memory, rate units.Rate, part units.Bytes) {
 	switch {
 	case f.Xoff != nil && f.Alpha != nil:
 		v.Fail(f.Alpha, "xoff is a static threshold, alpha a dynamic one", "%s has both xoff and alpha", what)
@@ -229,7 +229,7 @@ func (v *resolver) threshold(c *pfc.Config, f *labfile.PFC, what string, m *memo
 }
 
 // offset resolves where a pause ends.
-func (v *resolver) offset(c *pfc.Config, f *labfile.PFC, what string, m *memory, mtu units.Bytes) {
+func (v *qos) offset(c *pfc.Config, f *labfile.PFC, what string, m *memory, mtu units.Bytes) {
 	switch {
 	case f.Xon != nil && f.Offset != nil:
 		v.Fail(f.Offset, "xon is xoff less offset", "%s has both xon and offset", what)

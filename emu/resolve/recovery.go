@@ -8,7 +8,7 @@ import (
 )
 
 // recovery resolves the loss recovery of a host's NIC for the rate of its first link.
-func (v *resolver) recovery(n *plan.Node, f *labfile.Recovery, place any) {
+func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
 	if f == nil {
 		f = &labfile.Recovery{}
 	}

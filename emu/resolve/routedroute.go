@@ -6,7 +6,7 @@ import (
 )
 
 // checkRoutedTo checks the destination of a router's static route.
-func (v *resolver) checkRoutedTo(node int, l *located) bool {
+func (v *switchRoutes) checkRoutedTo(node int, l *located) bool {
 	n := &v.plan.Nodes[node]
 	for _, p := range n.Ports {
 		for _, a := range p.Addresses {
@@ -31,7 +31,7 @@ func (v *resolver) checkRoutedTo(node int, l *located) bool {
 
 // somebodyIn reports whether another node has an address in one of the
 // prefixes.
-func (v *resolver) somebodyIn(node int, prefixes []netip.Prefix) bool {
+func (v *switchRoutes) somebodyIn(node int, prefixes []netip.Prefix) bool {
 	in := func(a netip.Addr) bool {
 		return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
@@ -54,7 +54,7 @@ func (v *resolver) somebodyIn(node int, prefixes []netip.Prefix) bool {
 
 // checkRouted reports routes of a router through a port whose domain contains
 // neither another router nor all destinations of the route.
-func (v *resolver) checkRouted(node int, routes []located) {
+func (v *switchRoutes) checkRouted(node int, routes []located) {
 	for i := range routes {
 		l := &routes[i]
 		for k, w := range l.Via {
@@ -74,7 +74,7 @@ func (v *resolver) checkRouted(node int, routes []located) {
 }
 
 // hasRouter reports whether there is another router in a domain.
-func (v *resolver) hasRouter(domain, node int) bool {
+func (v *switchRoutes) hasRouter(domain, node int) bool {
 	for i := range v.plan.Nodes {
 		if i != node && v.plan.Nodes[i].Router != nil && slices.Contains(v.domain[i], domain) {
 			return true

@@ -16,8 +16,8 @@ const (
 )
 
 // routers finds the switches that are routers.
-func (v *resolver) routers() (routers []int) {
-	kind := v.lab.Topology.Kinds.Switch.Address
+func (v *addressing) routers() (routers []int) {
+	kind := v.auto
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
 		if n.Kind != plan.Switch {
@@ -46,7 +46,7 @@ func (v *resolver) routers() (routers []int) {
 }
 
 // hostAddresses checks the key address of a host.
-func (v *resolver) hostAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
+func (v *addressing) hostAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
@@ -66,7 +66,7 @@ func (v *resolver) hostAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (
 }
 
 // routerAddresses checks the key address of a switch.
-func (v *resolver) routerAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
+func (v *addressing) routerAddresses(list yamlfile.OneOrMore[labfile.NodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
@@ -86,13 +86,13 @@ func (v *resolver) routerAddresses(list yamlfile.OneOrMore[labfile.NodeAddress])
 // automaticRouters gives every router its own address for each version of IP in
 // the lab, as for hosts: router number i in the order of the plan gets the i-th
 // address of the pool.
-func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
-	addressing := &v.lab.Addressing
+func (v *addressing) automaticRouters(routers []int, taken map[netip.Addr]any) {
+	file := v.file
 	for _, family := range []struct {
 		hosts, file *labfile.Pool
 		standard    string
 		ipv6        bool
-	}{{addressing.IPv4, addressing.Routers.IPv4, routerPool4, false}, {addressing.IPv6, addressing.Routers.IPv6, routerPool6, true}} {
+	}{{file.IPv4, file.Routers.IPv4, routerPool4, false}, {file.IPv6, file.Routers.IPv6, routerPool6, true}} {
 		prefix := netip.MustParsePrefix(family.standard)
 		if family.hosts != nil && *family.hosts == (labfile.Pool{}) {
 			prefix = netip.Prefix{} // the lab does not use this version
@@ -136,50 +136,4 @@ func speaksOwn(r *plan.Router, ipv6 bool) bool {
 		}
 	}
 	return false
-}
-
-// defaultRoutes gives a host a default route for each version of IP unless the
-// file does. The route leads through the first router port in the domain of one
-// of the host's interfaces.
-func (v *resolver) defaultRoutes(host int) {
-	n := &v.plan.Nodes[host]
-	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
-		if hasRoute(n.Routes, all) {
-			continue
-		}
-		for p := range n.Ports {
-			if !plan.HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
-				continue
-			}
-			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
-				n.Routes = append(n.Routes, plan.Route{To: all, Via: via})
-				break
-			}
-		}
-	}
-}
-
-// defaultGateway returns the address of the first router port in a domain.
-func (v *resolver) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
-	if v.gateways == nil {
-		v.gateways = map[gatewayKey]netip.Addr{}
-		for n := range v.plan.Nodes {
-			node := &v.plan.Nodes[n]
-			for p := range node.Ports {
-				for _, a := range node.Ports[p].Addresses {
-					key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
-					if _, there := v.gateways[key]; !there && node.Router != nil {
-						v.gateways[key] = a.Addr()
-					}
-				}
-			}
-		}
-	}
-	a, ok := v.gateways[gatewayKey{domain, ipv6}]
-	return a, ok
-}
-
-type gatewayKey struct {
-	domain int
-	ipv6   bool
 }

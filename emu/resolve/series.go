@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
 )
@@ -8,9 +9,8 @@ import (
 // maxPatterns bounds the patterns that are matched against up to 200000 ports.
 const maxPatterns = 100
 
-// series resolves what to sample.
-func (v *resolver) series() {
-	file := v.lab.Series
+// samples resolves what to sample.
+func samples(v *base, file *labfile.Series) {
 	if file == nil {
 		return
 	}

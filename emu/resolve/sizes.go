@@ -9,7 +9,7 @@ import (
 )
 
 // sizes resolves a distribution; it returns nil after a fault.
-func (v *resolver) sizes(f *labfile.SizesForm) sizes.Dist {
+func (v *traffic) sizes(f *labfile.SizesForm) sizes.Dist {
 	if f.Known != nil {
 		return f.Known
 	}
@@ -20,7 +20,7 @@ func (v *resolver) sizes(f *labfile.SizesForm) sizes.Dist {
 }
 
 // lawSizes resolves a distribution; it returns nil after a fault.
-func (v *resolver) lawSizes(f *labfile.LawSizes) sizes.Dist {
+func (v *traffic) lawSizes(f *labfile.LawSizes) sizes.Dist {
 	var d sizes.Dist
 	var place any
 	var err error
@@ -53,7 +53,7 @@ func (v *resolver) lawSizes(f *labfile.LawSizes) sizes.Dist {
 
 // cdf resolves points; nil without an error means that a fault has been
 // reported.
-func (v *resolver) cdf(f *labfile.CDFForm) (sizes.Dist, error) {
+func (v *traffic) cdf(f *labfile.CDFForm) (sizes.Dist, error) {
 	if f.File == nil {
 		points := make([]sizes.Point, len(f.Value))
 		for i, p := range f.Value {
@@ -80,7 +80,7 @@ func distOf(c *sizes.CDF, err error) (sizes.Dist, error) {
 	return c, nil
 }
 
-func (v *resolver) mix(files []labfile.Mix, place any) sizes.Dist {
+func (v *traffic) mix(files []labfile.Mix, place any) sizes.Dist {
 	var parts []sizes.Part
 	var rest sizes.Dist
 	good := true

@@ -15,7 +15,7 @@ type segment struct {
 
 // segments returns the domains that have hosts, in the order of their first
 // host.
-func (v *resolver) segments(hosts, routers []int) (all []*segment) {
+func (v *addressing) segments(hosts, routers []int) (all []*segment) {
 	of := map[int]*segment{}
 	for _, h := range hosts {
 		for p, domain := range v.domain[h] {
@@ -38,7 +38,7 @@ func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 
 // lacking returns the ports of a segment without an address of a version of IP,
 // ports of routers first.
-func (v *resolver) lacking(s *segment, ipv6 bool) (ends []plan.End) {
+func (v *addressing) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 	for _, e := range slices.Concat(s.routers, s.hosts) {
 		if !plan.HasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
 			ends = append(ends, e)
@@ -51,7 +51,7 @@ func (v *resolver) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 // interface in it that has none of the pool's family, ports of routers first. A
 // segment with an address in the file uses the subnet of that address; each of
 // the others gets a part of the pool. Place is where the pool is set.
-func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[netip.Addr]any, place any) {
+func (v *addressing) subnets(hosts, routers []int, pool netip.Prefix, taken map[netip.Addr]any, place any) {
 	ipv6 := pool.Addr().Is6()
 	reserved := v.reserved(ipv6)
 	var carved []*segment
@@ -86,7 +86,7 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 // explicitSubnet returns the subnet of the first router port in a segment with
 // an address in the file. Without one, it returns the subnet of the first host
 // that has room for all ports that lack an address.
-func (v *resolver) explicitSubnet(s *segment, lack int, ipv6 bool, taken map[netip.Addr]any) (netip.Prefix, bool) {
+func (v *addressing) explicitSubnet(s *segment, lack int, ipv6 bool, taken map[netip.Addr]any) (netip.Prefix, bool) {
 	for i, e := range slices.Concat(s.routers, s.hosts) {
 		for _, a := range v.plan.Nodes[e.Node].Ports[e.Port].Addresses {
 			if a.Addr().Is6() != ipv6 {
@@ -115,7 +115,7 @@ func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 }
 
 // assign gives ports the free addresses of a subnet in order.
-func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.Addr]any) {
+func (v *addressing) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.Addr]any) {
 	next := uint64(0)
 	for _, e := range ends {
 		next++
@@ -142,7 +142,7 @@ func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.
 
 // reserved returns the subnets that the file uses and the own addresses of
 // routers.
-func (v *resolver) reserved(ipv6 bool) (prefixes []netip.Prefix) {
+func (v *addressing) reserved(ipv6 bool) (prefixes []netip.Prefix) {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
 		for j := range n.Ports {
@@ -215,7 +215,7 @@ func carveAt(pool netip.Prefix, wish int, bits []int, reserved []netip.Prefix) (
 
 // checkSubnets reports overlapping subnets of separate domains: an interface in
 // one would take an address in the other for a neighbour.
-func (v *resolver) checkSubnets(taken map[netip.Addr]any) {
+func (v *addressing) checkSubnets(taken map[netip.Addr]any) {
 	type owner struct {
 		domain  int
 		name    string
@@ -265,13 +265,13 @@ func (v *resolver) checkSubnets(taken map[netip.Addr]any) {
 }
 
 // overlap reports that the subnet of one lies in the subnet of another.
-func (v *resolver) overlap(p netip.Prefix, name string, address netip.Addr, in netip.Prefix, other string, otherAddress netip.Addr, taken map[netip.Addr]any) {
+func (v *addressing) overlap(p netip.Prefix, name string, address netip.Addr, in netip.Prefix, other string, otherAddress netip.Addr, taken map[netip.Addr]any) {
 	place := taken[address]
 	if place == nil {
 		place = taken[otherAddress]
 	}
 	if place == nil {
-		place = &v.lab.Addressing
+		place = v.file
 	}
 	v.Fail(place, "broadcast domains need separate subnets: write other addresses, or a longer prefix",
 		"%v of %s lies in %v of %s, which is another broadcast domain", p, name, in, other)

@@ -10,30 +10,19 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
+// switchRoutes resolves the static routes of switches and routers.
+type switchRoutes struct {
+	*base
+	domain [][]int // broadcast domain of each port of each node
+	routed bool    // whether there are routers
+}
+
 // maxWeights bounds the sum of the weights of a static route, which is the
 // number of its entries in the table.
 const maxWeights = 16_384
 
-// gateway returns the next hop of a host's route and checks its form.
-func (v *resolver) gateway(f *labfile.Route) (netip.Addr, bool) {
-	ok := f.To.Name == ""
-	if !ok {
-		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.Name)
-	}
-	if len(f.Via) != 1 || !f.Via[0].Plain {
-		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
-		return netip.Addr{}, false
-	}
-	ip, err := parseGateway(string(f.Via[0].Port))
-	if err != nil {
-		v.Fail(&f.Via, "", "via: %v", err)
-	}
-	return ip, ok && err == nil
-}
-
-// switchRoutes resolves the static routes of switches.
-func (v *resolver) switchRoutes() {
-	v.routed = v.plan.Routed()
+// resolve resolves the static routes of switches.
+func (v *switchRoutes) resolve() {
 	for i := range v.plan.Nodes {
 		if n, file := &v.plan.Nodes[i], v.nodeFileOf(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
 			v.staticRoutes(i, file.Routes)
@@ -63,7 +52,7 @@ func (l *located) rank(hasPort bool) int {
 	return host
 }
 
-func (v *resolver) staticRoutes(node int, files []labfile.Route) {
+func (v *switchRoutes) staticRoutes(node int, files []labfile.Route) {
 	n := &v.plan.Nodes[node]
 	var routes []located
 	ranks := map[string]int{}
@@ -101,7 +90,7 @@ func (v *resolver) staticRoutes(node int, files []labfile.Route) {
 }
 
 // checkTo checks the destination of a switch's route.
-func (v *resolver) checkTo(node int, l *located) bool {
+func (v *switchRoutes) checkTo(node int, l *located) bool {
 	n := &v.plan.Nodes[node]
 	switch {
 	case n.Router != nil:
@@ -121,7 +110,7 @@ func (v *resolver) checkTo(node int, l *located) bool {
 
 // sees reports whether traffic to a station passes through a switch: in a lab
 // with routers, a plain switch only sees frames for stations in its own domain.
-func (v *resolver) sees(node int, s plan.End) bool {
+func (v *switchRoutes) sees(node int, s plan.End) bool {
 	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
@@ -129,7 +118,7 @@ func (v *resolver) sees(node int, s plan.End) bool {
 // Prefixes and default exclude hosts at the switch itself, as on a router they
 // exclude what is directly connected. HasPort reports whether the route names
 // an interface.
-func (v *resolver) stationsOf(node int, to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
+func (v *switchRoutes) stationsOf(node int, to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
 	if to.Name != "" {
 		return v.namedStations(to)
 	}
@@ -149,7 +138,7 @@ func (v *resolver) stationsOf(node int, to *labfile.Destination) (found []plan.E
 	return found, false, true
 }
 
-func (v *resolver) namedStations(to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
+func (v *switchRoutes) namedStations(to *labfile.Destination) (found []plan.End, hasPort, ok bool) {
 	if ip, err := netip.ParseAddr(to.Name); err == nil {
 		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks its prefix length", to.Name)
 		return nil, false, false
@@ -173,7 +162,7 @@ func (v *resolver) namedStations(to *labfile.Destination) (found []plan.End, has
 }
 
 // isHost checks that a route leads to a host.
-func (v *resolver) isHost(place *labfile.Destination, node int) bool {
+func (v *switchRoutes) isHost(place *labfile.Destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
 		v.Fail(place, "name a host, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
@@ -182,7 +171,7 @@ func (v *resolver) isHost(place *labfile.Destination, node int) bool {
 }
 
 // ways returns the ports that a route of a switch leads through.
-func (v *resolver) ways(node int, f *labfile.Route) (ways []plan.Way, ok bool) {
+func (v *switchRoutes) ways(node int, f *labfile.Route) (ways []plan.Way, ok bool) {
 	ok = true
 	sum := 0
 	for i := range f.Via {
@@ -213,7 +202,7 @@ func (v *resolver) ways(node int, f *labfile.Route) (ways []plan.Way, ok bool) {
 }
 
 // checkStatic reports routes of a switch that cannot do what they seem to say.
-func (v *resolver) checkStatic(node int, routes []located) {
+func (v *switchRoutes) checkStatic(node int, routes []located) {
 	best := map[plan.End]*located{} // the route that is used while its links are up
 	for i := range routes {
 		l := &routes[i]
@@ -250,7 +239,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 }
 
 // undecided reports whether none of the routes names a station or its host.
-func (v *resolver) undecided(routes []located, s plan.End) bool {
+func (v *switchRoutes) undecided(routes []located, s plan.End) bool {
 	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.Name != "" && slices.Contains(l.Stations, s) })
 }
 
@@ -259,7 +248,7 @@ func covers(wide, narrow netip.Prefix) bool {
 }
 
 // hostBehind returns the host interface that a port leads to.
-func (v *resolver) hostBehind(node, port int) (plan.End, bool) {
+func (v *switchRoutes) hostBehind(node, port int) (plan.End, bool) {
 	p := v.plan.Nodes[node].Ports[port]
 	if p.Link < 0 {
 		return plan.End{}, false

@@ -11,7 +11,7 @@ import (
 
 // checkTelemetry reports links from switches with a rate that in-band telemetry
 // cannot encode.
-func (v *resolver) checkTelemetry() {
+func (v *directions) checkTelemetry() {
 	if !v.plan.Telemetry() {
 		return
 	}
@@ -24,7 +24,7 @@ func (v *resolver) checkTelemetry() {
 
 // checkTelemetryRate reports a rate of the link that leaves a port of a switch if
 // in-band telemetry has to encode it and cannot.
-func (v *resolver) checkTelemetryRate(from plan.End, rate units.Rate, place any) {
+func (v *directions) checkTelemetryRate(from plan.End, rate units.Rate, place any) {
 	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != plan.Switch {
 		return
 	}

@@ -10,15 +10,25 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
-	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
 
-// workload resolves the modelled traffic.
-func (v *resolver) workload() {
-	names := map[string]int{}
-	for i := range v.lab.Workload {
-		f := &v.lab.Workload[i]
+// traffic resolves the modelled traffic.
+type traffic struct {
+	controls
+	file     []labfile.Workload
+	reach    *plan.Reach
+	duration *units.Time     // of the run; nil if it ends with the last flow
+	window   *labfile.Window // nil if all flows count
+	names    map[string]int  // of flows and patterns; the last number tried for each
+}
+
+// resolve resolves the modelled traffic.
+func (v *traffic) resolve() {
+	x := &transfers{traffic: v, pairsOf: map[int]int{}}
+	for i := range v.file {
+		f := &v.file[i]
 		if pattern, _, _ := patternOf(f); pattern != nil {
 			continue
 		}
@@ -27,37 +37,37 @@ func (v *resolver) workload() {
 		if f.CBR != nil || f.Poisson != nil || f.OnOff != nil {
 			name = v.flows(f)
 		} else {
-			name = v.transfers(f)
+			name = x.add(f)
 		}
 		if name != nil {
-			v.giveNames(names, name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
+			v.giveNames(name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
 		}
 	}
-	v.patterns(names)
+	v.patterns()
 	for i := range v.plan.Flows {
 		if f := &v.plan.Flows[i]; f.Name == "" {
-			f.Name = freeName(names, v.pairName(f.From, f.To))
+			f.Name = freeName(v.names, v.pairName(f.From, f.To))
 		}
 	}
 	for i := range v.plan.Transfers {
 		if t := &v.plan.Transfers[i]; t.Name == "" {
-			t.Name = freeName(names, v.pairName(t.From, t.To))
+			t.Name = freeName(v.names, v.pairName(t.From, t.To))
 		}
 	}
 }
 
 // giveNames names the flows and transfers of an entry that has a name; if there
 // are several, their hosts are added to the name.
-func (v *resolver) giveNames(names map[string]int, name *string, flows []workload.Flow, transfers []workload.Transfer) {
+func (v *traffic) giveNames(name *string, flows []workload.Flow, transfers []workload.Transfer) {
 	full := func(from, to int) string {
 		given := *name
 		if len(flows)+len(transfers) > 1 {
 			given += "-" + v.pairName(from, to)
 		}
-		if names[given] > 0 {
+		if v.names[given] > 0 {
 			v.Fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
 		}
-		names[given] = 1
+		v.names[given] = 1
 		return given
 	}
 	for i := range flows {
@@ -84,7 +94,7 @@ func freeName(names map[string]int, name string) string {
 }
 
 // pairName returns a name for two hosts.
-func (v *resolver) pairName(from, to int) string {
+func (v *traffic) pairName(from, to int) string {
 	return v.plan.Nodes[from].Name + "-" + v.plan.Nodes[to].Name
 }
 
@@ -93,7 +103,7 @@ type hostPair struct{ from, to int }
 
 // pairs pairs every host in from with every host in to, except itself. The
 // places are those of the two lists.
-func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
+func (v *traffic) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 	if !v.room(len(from)*len(to), atFrom) {
 		return nil
 	}
@@ -111,7 +121,7 @@ func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 }
 
 // room reports whether there may be this many more flows and transfers.
-func (v *resolver) room(more int, place any) bool {
+func (v *traffic) room(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
 	if !ok {
 		v.Fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
@@ -121,7 +131,7 @@ func (v *resolver) room(more int, place any) bool {
 
 // version chooses the version of IP between two hosts, unless the file does.
 // Place is where the file names the hosts.
-func (v *resolver) version(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
+func (v *traffic) version(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
 	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
 	ipv6 = !(speaks(a, false) && speaks(b, false))
 	if file == nil {
@@ -140,7 +150,7 @@ func (v *resolver) version(from, to int, file *labfile.IPVersion, place any) (ip
 	return ipv6, true
 }
 
-func (v *resolver) pathHint() string {
+func (v *traffic) pathHint() string {
 	if v.plan.Routed() {
 		return "hosts do not forward: links, switches and routers must join them, and the sender's routes must lead to a router"
 	}
@@ -154,20 +164,14 @@ func speaks(n *plan.Node, ipv6 bool) bool {
 
 // path finds the interfaces of two hosts that are connected by links, switches
 // and routers.
-func (v *resolver) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
+func (v *traffic) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
 	a, b, _, ok := v.reach.Path(from, to, ipv6)
 	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
 }
 
-// settingsOf returns the settings of the direction that leaves a port, or with
-// coming = 1 of the direction that enters it.
-func (v *resolver) settingsOf(p *plan.Port, coming int) links.Settings {
-	return v.plan.Links[p.Link].Dir[p.End^coming]
-}
-
 // hosts finds the hosts that an entry of the workload names, by name or by
 // pattern. With nic all of them must have a NIC.
-func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
+func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ok = true
 	there := map[int]bool{}
 	for i := range names {
@@ -195,7 +199,7 @@ func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) 
 }
 
 // matchHosts finds the host with a name, or those that a pattern matches.
-func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
+func (v *traffic) matchHosts(name *string) (found []int, ok bool) {
 	if !strings.ContainsAny(*name, `*?[\`) {
 		if n, ok := v.host(name); ok {
 			return []int{n}, true
@@ -218,11 +222,24 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 }
 
 // host finds the host with a name.
-func (v *resolver) host(name *string) (int, bool) {
+func (v *traffic) host(name *string) (int, bool) {
 	n, ok := v.node(name, *name)
 	if ok && v.plan.Nodes[n].Kind != plan.Host {
 		v.Fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
 		ok = false
 	}
 	return n, ok
+}
+
+// hasNIC reports whether a host has a NIC, and fails at place if not.
+func (v *traffic) hasNIC(host int, place any) bool {
+	n := &v.plan.Nodes[host]
+	switch {
+	case n.NIC != nil:
+	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
+		v.Fail(place, "write nic: roce in host under kinds", "no host has a NIC")
+	default:
+		v.Fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
+	}
+	return n.NIC != nil
 }

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -13,6 +12,14 @@ import (
 	"github.com/weftlab/weft/traffic/workload"
 	"github.com/weftlab/weft/wire/roce"
 )
+
+// transfers resolves the RDMA transfers of the workload.
+type transfers struct {
+	*traffic
+	permutations int         // so far
+	queuePairs   int         // of the transfers so far, at either end
+	pairsOf      map[int]int // likewise, by node
+}
 
 const (
 	maxMessage units.Bytes = 1<<31 - 1
@@ -30,9 +37,9 @@ type exchange struct {
 	place any        // where the file names the hosts
 }
 
-// transfers resolves one entry of the workload with RDMA transfers, and returns
+// add resolves one entry of the workload with RDMA transfers, and returns
 // its name.
-func (v *resolver) transfers(f *labfile.Workload) *string {
+func (v *transfers) add(f *labfile.Workload) *string {
 	e := v.exchange(f)
 	t := v.transfer(&e, f)
 	if v.queuePairs += len(e.pairs) * t.QPs; v.queuePairs > labfile.MaxPairs {
@@ -51,7 +58,7 @@ func (v *resolver) transfers(f *labfile.Workload) *string {
 
 // exchange resolves which hosts exchange data. It returns no pairs after a
 // fault.
-func (v *resolver) exchange(f *labfile.Workload) exchange {
+func (v *transfers) exchange(f *labfile.Workload) exchange {
 	switch {
 	case f.Write != nil:
 		return v.between(workload.Write, f.Write)
@@ -67,7 +74,7 @@ func (v *resolver) exchange(f *labfile.Workload) exchange {
 	return v.allToAll(f.AllToAll)
 }
 
-func (v *resolver) between(verb workload.Verb, f *labfile.Pair) exchange {
+func (v *transfers) between(verb workload.Verb, f *labfile.Pair) exchange {
 	e := exchange{verb: verb, file: &f.Transfer, place: &f.To}
 	from, ok1 := v.hosts(f.From, &f.From, true)
 	to, ok2 := v.hosts(f.To, &f.To, true)
@@ -77,7 +84,7 @@ func (v *resolver) between(verb workload.Verb, f *labfile.Pair) exchange {
 	return e
 }
 
-func (v *resolver) incast(f *labfile.Incast) exchange {
+func (v *transfers) incast(f *labfile.Incast) exchange {
 	e := exchange{verb: f.Verb, file: &f.Transfer, place: &f.From}
 	to, ok1 := v.host(&f.To)
 	ok1 = ok1 && v.hasNIC(to, &f.To)
@@ -93,7 +100,7 @@ func (v *resolver) incast(f *labfile.Incast) exchange {
 	return e
 }
 
-func (v *resolver) permutation(f *labfile.Mesh) exchange {
+func (v *transfers) permutation(f *labfile.Mesh) exchange {
 	e := exchange{verb: f.Verb, file: &f.Transfer, place: v.Some(&f.Hosts, f)}
 	v.permutations++
 	name := strconv.Itoa(v.permutations)
@@ -123,7 +130,7 @@ func derangement(r *rand.Rand, n int) []int {
 	}
 }
 
-func (v *resolver) allToAll(f *labfile.Mesh) exchange {
+func (v *transfers) allToAll(f *labfile.Mesh) exchange {
 	e := exchange{verb: f.Verb, file: &f.Transfer, place: v.Some(&f.Hosts, f)}
 	if hosts, ok := v.mesh(f); ok {
 		e.pairs = v.pairs(hosts, hosts, e.place, e.place)
@@ -132,7 +139,7 @@ func (v *resolver) allToAll(f *labfile.Mesh) exchange {
 }
 
 // mesh finds the hosts that take part, at least 2.
-func (v *resolver) mesh(f *labfile.Mesh) (hosts []int, ok bool) {
+func (v *transfers) mesh(f *labfile.Mesh) (hosts []int, ok bool) {
 	if v.Place(&f.Hosts) != nil {
 		hosts, ok = v.hosts(f.Hosts, &f.Hosts, true)
 	} else {
@@ -150,21 +157,8 @@ func (v *resolver) mesh(f *labfile.Mesh) (hosts []int, ok bool) {
 	return hosts, ok
 }
 
-// hasNIC reports whether a host has a NIC, and fails at place if not.
-func (v *resolver) hasNIC(host int, place any) bool {
-	n := &v.plan.Nodes[host]
-	switch {
-	case n.NIC != nil:
-	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
-		v.Fail(place, "write nic: roce in host under kinds", "no host has a NIC")
-	default:
-		v.Fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
-	}
-	return n.NIC != nil
-}
-
 // transfer resolves the settings of an entry's transfers, except for the hosts.
-func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
+func (v *transfers) transfer(e *exchange, entry any) workload.Transfer {
 	f := e.file
 	t := workload.Transfer{Verb: e.verb, Size: f.Size, Count: 1, QPs: 1, At: f.At}
 	set(&t.For, f.For)
@@ -181,7 +175,7 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	v.checkTime(&f.At, "at", maxTime)
 	v.checkTime(f.For, "for", maxTime)
 	v.checkTime(f.Every, "every", maxTime)
-	endless := f.For == nil && v.lab.Duration == nil
+	endless := f.For == nil && v.duration == nil
 	switch {
 	case f.Size > maxMessage:
 		v.Fail(&f.Size, "", "the largest message is %dB", maxMessage)
@@ -206,7 +200,7 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 
 // endsOf resolves the settings of a transfer that depend on the NICs at its
 // ends, and checks it against them.
-func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
+func (v *transfers) endsOf(t *workload.Transfer, e *exchange) bool {
 	f, from, to := e.file, &v.plan.Nodes[t.From], &v.plan.Nodes[t.To]
 	mtu := min(from.NIC.MTU, to.NIC.MTU)
 	set((*labfile.PathMTU)(&mtu), f.MTU)
@@ -251,7 +245,7 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 
 // pathsOf resolves the version of IP of a transfer and checks that its hosts
 // reach each other.
-func (v *resolver) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
+func (v *transfers) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
 	if t.IPv6, ok = v.version(t.From, t.To, e.file.IP, e.place); !ok {
 		return false
 	}

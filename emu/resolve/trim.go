@@ -19,7 +19,7 @@ const (
 )
 
 // trim resolves how the packets of a class are trimmed, nil if they are not.
-func (v *resolver) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
+func (v *qos) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
 	f := file.Trim.Settings()
 	if f == nil {
 		return nil
@@ -55,7 +55,7 @@ func (v *resolver) trim(d *qosFile, file *namedClass, port *plan.Port, mtu units
 }
 
 // trimmedClass checks the class that trimmed packets get.
-func (v *resolver) trimmedClass(d *qosFile, from *namedClass, f *labfile.Trim, port *plan.Port) {
+func (v *qos) trimmedClass(d *qosFile, from *namedClass, f *labfile.Trim, port *plan.Port) {
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
 		return slices.ContainsFunc(c.DSCP, func(r labfile.DSCPRange) bool { return r.Low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.High })
 	})

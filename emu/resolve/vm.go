@@ -13,9 +13,9 @@ import (
 )
 
 // vm resolves the settings of a virtual machine.
-func (v *resolver) vm(i int) {
+func (v *nodes) vm(i int) {
 	n, said := &v.plan.Nodes[i], v.nodeFileOf(i)
-	file := said.VM.Over(v.Reader, v.lab.Topology.Kinds.VM.VM)
+	file := said.VM.Over(v.Reader, v.kinds.VM.VM)
 	m := n.VM
 	m.Line = v.Line(said.Kind)
 	for _, path := range []struct {
@@ -72,7 +72,7 @@ func (v *resolver) vm(i int) {
 }
 
 // boots checks what a machine boots.
-func (v *resolver) boots(m *plan.VM, f *labfile.VM) {
+func (v *nodes) boots(m *plan.VM, f *labfile.VM) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
 		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has its own kernel, and no disk")
 	}

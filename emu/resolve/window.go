@@ -1,8 +1,12 @@
 package resolve
 
+import (
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/sim/units"
+)
+
 // window resolves the measurement window.
-func (v *resolver) window() {
-	f := v.lab.Window
+func window(v *base, f *labfile.Window, d *units.Time) {
 	if f == nil {
 		return
 	}
@@ -13,7 +17,6 @@ func (v *resolver) window() {
 	v.checkTime(f.WarmUp, "warm-up", maxTime)
 	v.checkTime(f.End, "end", maxTime)
 	v.checkTime(f.Grace, "grace", maxTime)
-	d := v.lab.Duration
 	switch {
 	case len(v.plan.Traffic) == 0 && v.Faults() == 0:
 		v.Fail(f, "the window is for arrivals, requests and other patterns of flows; for other traffic use at: and for:", "the workload has no flows for the window")
