@@ -191,6 +191,9 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 			}
 		}
 	}
+	if at := find(deps("emu/labfile"), module+"/emu/plan"); at >= 0 {
+		t.Error("emu/labfile is made of emu/plan: a file has a form before it has a meaning")
+	}
 	reader := deps("emu/resolve")
 	for _, part := range language {
 		if find(reader, part) < 0 {

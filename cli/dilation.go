@@ -17,7 +17,7 @@ func (d *dilationFlag) String() string {
 	return strconv.Itoa(int(*d))
 }
 
-// Set reads 1 to plan.MaxDilation.
+// Set reads 1 to labfile.MaxDilation.
 func (d *dilationFlag) Set(s string) error {
 	n, err := labfile.ParseDilation(s)
 	*d = dilationFlag(n)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/await"
@@ -431,21 +432,21 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 		}
 		return connect(a, b)
 	})
-	set := func(patch plan.LinkPatch) {
+	set := func(patch change.LinkPatch) {
 		t.Helper()
 		if _, err := NewClient(l.Dir()).Set(t.Context(), "h1:eth0", Both, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, rate := range []units.Rate{200 * units.Mbps, 50 * units.Mbps, 100 * units.Mbps} {
-		set(plan.LinkPatch{Rate: &rate})
+		set(change.LinkPatch{Rate: &rate})
 		var got units.Rate
 		l.on(t, func() error { got, _ = a.qp.Rate(); return nil })
 		if got != rate {
 			t.Errorf("on a line of %v the queue pair may send at %v", rate, got)
 		}
 	}
-	state := func(s plan.State) { set(plan.LinkPatch{State: &s}) }
+	state := func(s change.State) { set(change.LinkPatch{State: &s}) }
 	counters := func() (c transport.Counters) {
 		l.on(t, func() error { c, _ = a.qp.Counters(); return nil })
 		return c
@@ -481,22 +482,22 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 	if string(b.buf[:6]) != "before" || counters().LocalAckTimeoutErr != 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
-	state(plan.Down)
-	state(plan.Up)
+	state(change.Down)
+	state(change.Up)
 	ends(write(100_000), nicemu.Success)
-	state(plan.Down)
+	state(change.Down)
 	copy(a.buf, "behind")
 	// The link comes up at the first timeout, in emulated time: soon enough for the retries, however
 	// late this test is.
 	l.on(t, func() error {
-		link, up := p.Nodes[nodeOf(p, "h1")].Ports[0].Link, plan.Up
+		link, up := p.Nodes[nodeOf(p, "h1")].Ports[0].Link, change.Up
 		l.fabric.EngineOf(a.Device).Go("repair", func(p *sim.Process) {
 			for timeouts := uint64(0); timeouts == 0; {
 				p.Sleep(units.Millisecond)
 				c, _ := a.qp.Counters()
 				timeouts = c.LocalAckTimeoutErr
 			}
-			if err := l.fabric.Set(link, [2]bool{true, true}, plan.LinkPatch{State: &up}); err != nil {
+			if err := l.fabric.Set(link, [2]bool{true, true}, change.LinkPatch{State: &up}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -506,7 +507,7 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 	if string(b.buf[:6]) != "behind" || counters().LocalAckTimeoutErr == 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
-	state(plan.Down)
+	state(change.Down)
 	ends(write(1), cq.RetryExcErr)
 	var now nicemu.State
 	l.on(t, func() error { now = a.qp.State(); return nil })

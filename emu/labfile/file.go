@@ -7,7 +7,7 @@
 package labfile
 
 import (
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -77,10 +77,10 @@ type Topology struct {
 
 // Kinds holds the defaults of each kind of node, and of links.
 type Kinds struct {
-	Switch SwitchKind     `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
-	Host   HostKind       `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
-	VM     VMKind         `yaml:"vm,omitempty" jsonschema_description:"defaults of virtual machines"`
-	Link   plan.LinkPatch `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
+	Switch SwitchKind       `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
+	Host   HostKind         `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
+	VM     VMKind           `yaml:"vm,omitempty" jsonschema_description:"defaults of virtual machines"`
+	Link   change.LinkPatch `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
 }
 
 // SwitchKind holds the defaults of switches.
@@ -181,27 +181,27 @@ func (q Queue) Over(base Queue) Queue {
 
 // Link is a link and its settings in both directions.
 type Link struct {
-	Endpoints      []string `yaml:"endpoints" jsonschema_description:"the two ports that the link joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
-	plan.LinkPatch `yaml:",inline"`
-	From           yamlfile.Dict[Direction] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
+	Endpoints        []string `yaml:"endpoints" jsonschema_description:"the two ports that the link joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
+	change.LinkPatch `yaml:",inline"`
+	From             yamlfile.Dict[Direction] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
 }
 
 func (Link) Noun() string { return "a link" }
 
 // Direction holds the settings of the direction of a link that leaves one endpoint.
 type Direction struct {
-	plan.LinkPatch `yaml:",inline"`
-	Queue          Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
+	change.LinkPatch `yaml:",inline"`
+	Queue            Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
 }
 
 func (Direction) Noun() string { return "one direction of a link" }
 
 // Event is a change to a link during the run.
 type Event struct {
-	At   units.Time     `yaml:"at" jsonschema_description:"time from the start of the run"`
-	Link *string        `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
-	From *string        `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
-	Set  plan.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
+	At   units.Time       `yaml:"at" jsonschema_description:"time from the start of the run"`
+	Link *string          `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
+	From *string          `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
+	Set  change.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
 }
 
 func (Event) Noun() string { return "an event" }

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -159,7 +159,7 @@ type PathMTU qp.MTU
 
 // UnmarshalText reads 256, 512, 1024, 2048 or 4096, or such a number of bytes.
 func (m *PathMTU) UnmarshalText(b []byte) error {
-	var n plan.MTU
+	var n change.MTU
 	err := n.UnmarshalText(b)
 	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
 		if err == nil && int(n) == mtu.Bytes() {

@@ -3,7 +3,6 @@ package labfile
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -24,6 +23,9 @@ func (c *Count) UnmarshalText(b []byte) error {
 	return err
 }
 
+// MaxDilation leaves 100 kb/s of a link with 100 Gb/s.
+const MaxDilation = 1_000_000
+
 // Dilation is the factor by which a lab in the wall clock is slower than real
 // time.
 type Dilation int
@@ -37,7 +39,7 @@ func (d *Dilation) UnmarshalText(b []byte) error {
 
 // ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
 func ParseDilation(s string) (int, error) {
-	n, err := yamlfile.ParseInt([]byte(s), 1, plan.MaxDilation)
+	n, err := yamlfile.ParseInt([]byte(s), 1, MaxDilation)
 	if err != nil {
 		return n, fmt.Errorf("%w: dilation is the number of seconds of real time that one second of the lab takes", err)
 	}

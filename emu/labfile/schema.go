@@ -5,7 +5,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/cc"
@@ -41,15 +41,15 @@ const (
 // nil for others.
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
-	case reflect.TypeFor[plan.MTU]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(int(plan.MinMTU), int(plan.MaxMTU)), yamlfile.Text(mtuForm)}}
+	case reflect.TypeFor[change.MTU]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(int(change.MinMTU), int(change.MaxMTU)), yamlfile.Text(mtuForm)}}
 	case reflect.TypeFor[links.Distribution]():
 		return yamlfile.Enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[workload.Verb]():
 		return yamlfile.Enum(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
 		return yamlfile.Enum("drop", "forward")
-	case reflect.TypeFor[plan.State]():
+	case reflect.TypeFor[change.State]():
 		return yamlfile.Enum("up", "down")
 	case reflect.TypeFor[Mode]():
 		return yamlfile.Enum(modeNames...)
@@ -74,7 +74,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[MAC]():
 		return yamlfile.Text(macForm)
 	case reflect.TypeFor[Dilation]():
-		return yamlfile.Integer(1, plan.MaxDilation)
+		return yamlfile.Integer(1, MaxDilation)
 	case reflect.TypeFor[Count]():
 		return yamlfile.Integer(1, MaxNodes)
 	case reflect.TypeFor[Radix]():

@@ -7,11 +7,18 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// The types here are enumerations: one of several words in a file.
+// The types here are enumerations: one of several words in a file. The value is the index of
+// the word; the plan counts in the same order.
+
+var (
+	attachNames   = []string{"tap", "tun", "none"}
+	offloadNames  = []string{"on", "off"}
+	realtimeNames = []string{"auto", "off", "require"}
+	ioNames       = []string{"auto", "uring", "read-write"}
+)
 
 // unmarshalName sets v to the index of the name that is read.
 func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
@@ -51,10 +58,7 @@ var (
 )
 
 // Attach is how programs reach a host's interface.
-type Attach plan.Attach
-
-// attachNames are the words for Attach. Guest is left out, as it is a kind of node.
-var attachNames = plan.AttachNames[:plan.Guest]
+type Attach uint8
 
 // UnmarshalText reads tap, tun or none.
 func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
@@ -62,31 +66,31 @@ func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, atta
 func (Attach) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(attachNames...) }
 
 // Offload says whether a host's devices carry super-packets.
-type Offload plan.Offload
+type Offload uint8
 
 // UnmarshalText reads on or off.
-func (o *Offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, plan.OffloadNames) }
+func (o *Offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, offloadNames) }
 
 func (Offload) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(plan.OffloadNames...)
+	return yamlfile.Enum(offloadNames...)
 }
 
 // Realtime says whether the engine thread asks for SCHED_FIFO.
-type Realtime plan.Realtime
+type Realtime uint8
 
 // UnmarshalText reads auto, off or require.
-func (r *Realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, plan.RealtimeNames) }
+func (r *Realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, realtimeNames) }
 
 func (Realtime) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(plan.RealtimeNames...)
+	return yamlfile.Enum(realtimeNames...)
 }
 
 // IO says how devices are read and written.
-type IO plan.IO
+type IO uint8
 
 // UnmarshalText reads auto, uring or read-write.
-func (i *IO) UnmarshalText(b []byte) error { return unmarshalName(i, b, plan.IONames) }
+func (i *IO) UnmarshalText(b []byte) error { return unmarshalName(i, b, ioNames) }
 
 func (IO) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return yamlfile.Enum(plan.IONames...)
+	return yamlfile.Enum(ioNames...)
 }

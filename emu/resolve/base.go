@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -119,7 +120,7 @@ func (v *base) failName(place any, say func() error) {
 
 // checkPatch reports an error of LinkPatch.Apply at the place of the setting.
 func (v *base) checkPatch(err error, place any) {
-	var bad *plan.SettingError
+	var bad *change.SettingError
 	if errors.As(err, &bad) {
 		if v.Place(bad.Field) != nil {
 			place = bad.Field

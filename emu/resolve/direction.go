@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/cc"
@@ -15,7 +16,7 @@ import (
 type directions struct {
 	*base
 	qos *qos
-	mtu *plan.MTU // that of links which do not say; nil for the default
+	mtu *change.MTU // that of links which do not say; nil for the default
 }
 
 const ipv6Needs = "mtu %d is less than the %d that IPv6 needs, and %s"
@@ -116,21 +117,21 @@ func (v *directions) checkDirection(link, direction int, s links.Settings, place
 		place = mtu // the links share it
 	}
 	for _, end := range ends {
-		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < plan.MinMTU6 && speaksOwn(r, true) {
+		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < change.MinMTU6 && speaksOwn(r, true) {
 			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
+				ipv6Needs, s.MTU, change.MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
-		if s.MTU < plan.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
+		if s.MTU < change.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
+				ipv6Needs, s.MTU, change.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}
 		n := &v.plan.Nodes[end.Node]
-		if over := n.EdgeOverhead(true); s.MTU-over < plan.MinMTU6 && plan.HasFamily(n.Ports[end.Port].Addresses, true) {
-			v.Fail(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", plan.MinMTU6+over),
+		if over := n.EdgeOverhead(true); s.MTU-over < change.MinMTU6 && plan.HasFamily(n.Ports[end.Port].Addresses, true) {
+			v.Fail(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", change.MinMTU6+over),
 				"mtu %d leaves %d inside the tunnels of %s, less than the %d that IPv6 needs, and %s has an IPv6 address",
-				s.MTU, s.MTU-over, n.Edge.Name, plan.MinMTU6, v.plan.PortName(end.Node, end.Port))
+				s.MTU, s.MTU-over, n.Edge.Name, change.MinMTU6, v.plan.PortName(end.Node, end.Port))
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
@@ -28,7 +29,7 @@ func (v *directions) events(files []labfile.Event) {
 			v.Fail(f, "link changes both directions, from only the one that leaves the endpoint", "an event needs exactly one of link and from")
 			continue
 		}
-		if f.Set == (plan.LinkPatch{}) {
+		if f.Set == (change.LinkPatch{}) {
 			v.Fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
 			continue
 		}

@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 )
@@ -140,7 +141,7 @@ func (b *builder) switches(name string, n int) []int {
 }
 
 // hosts adds n hosts to a switch.
-func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
+func (b *builder) hosts(at, n int, patch change.LinkPatch) {
 	for range n {
 		b.made++
 		host := b.t.addNode(fmt.Sprintf("h%d", b.made), plan.Host)
@@ -149,11 +150,11 @@ func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
 }
 
 // link connects two switches.
-func (b *builder) link(one, two int, patch plan.LinkPatch) {
+func (b *builder) link(one, two int, patch change.LinkPatch) {
 	nodes := b.t.plan.Nodes
 	b.join(plan.End{Node: one, Port: b.t.addPort(one, nodes[two].Name)}, plan.End{Node: two, Port: b.t.addPort(two, nodes[one].Name)}, patch)
 }
 
-func (b *builder) join(one, two plan.End, patch plan.LinkPatch) {
-	b.t.connect([2]plan.End{one, two}, [2]plan.LinkPatch{patch, patch}, b.place)
+func (b *builder) join(one, two plan.End, patch change.LinkPatch) {
+	b.t.connect([2]plan.End{one, two}, [2]change.LinkPatch{patch, patch}, b.place)
 }

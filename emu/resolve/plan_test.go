@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 )
@@ -94,7 +95,7 @@ func checkPlan(t rapid.TB, p *plan.Plan) {
 }
 
 func checkSettings(t rapid.TB, s links.Settings) {
-	if s.MTU < plan.MinMTU || s.MTU > plan.MaxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
+	if s.MTU < change.MinMTU || s.MTU > change.MaxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
 		t.Errorf("settings %+v", s)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -272,7 +273,7 @@ func dumpClasses(b *strings.Builder, p *plan.Port) {
 // changed prints the settings that differ from those of a default link.
 func changed(s links.Settings) string {
 	var out []string
-	v, standard := reflect.ValueOf(s), reflect.ValueOf(plan.DefaultLink)
+	v, standard := reflect.ValueOf(s), reflect.ValueOf(change.DefaultLink)
 	for i := range v.NumField() {
 		if !reflect.DeepEqual(v.Field(i).Interface(), standard.Field(i).Interface()) {
 			out = append(out, fmt.Sprintf("%s=%v", v.Type().Field(i).Name, v.Field(i).Interface()))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
@@ -116,7 +117,7 @@ func (v *topology) namedLinks() {
 			continue
 		}
 		ends := [2]plan.End{one, two}
-		patches := [2]plan.LinkPatch{file.LinkPatch, file.LinkPatch}
+		patches := [2]change.LinkPatch{file.LinkPatch, file.LinkPatch}
 		for j := range file.From {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
@@ -171,11 +172,11 @@ func (v *topology) newEndpoint(name *string) (plan.End, bool) {
 
 // connect adds a link. Each patch holds the settings of the direction that
 // leaves that end, without the defaults.
-func (v *topology) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place any) {
+func (v *topology) connect(ends [2]plan.End, patches [2]change.LinkPatch, place any) {
 	link := plan.Link{Ends: ends}
 	for i, patch := range patches {
 		var err error
-		link.Dir[i], err = patch.Over(v.file.Kinds.Link).Apply(plan.DefaultLink)
+		link.Dir[i], err = patch.Over(v.file.Kinds.Link).Apply(change.DefaultLink)
 		if err != nil {
 			v.checkPatch(err, place)
 		}

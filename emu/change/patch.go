@@ -1,4 +1,6 @@
-package plan
+// Package change has the settings of links and changes to them: bounds, and the forms that
+// a change has in lab files, in arguments and in JSON.
+package change
 
 import (
 	"encoding"
@@ -225,7 +227,7 @@ func parseSetting(ptr any, text string) error {
 		*p = text == "true"
 		return nil
 	}
-	panic(fmt.Sprintf("plan: cannot read a %T", ptr))
+	panic(fmt.Sprintf("change: cannot read a %T", ptr))
 }
 
 // String returns p in the form that ParseAssignments reads, with the arguments

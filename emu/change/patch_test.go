@@ -1,4 +1,4 @@
-package plan
+package change
 
 import (
 	"encoding/json"
