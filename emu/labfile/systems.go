@@ -1,202 +1,129 @@
 package labfile
 
 import (
-	"reflect"
-
+	_ "github.com/weftlab/weft/emu/systems" // so that a file can name them
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// controls is the seam for rate controls.
-type controls struct{}
-
-// Control is the value of the key cc.
-type Control = Choice[controls]
-
-func (controls) oneOf() string { return cc.Methods.OneOf() }
-
-func (controls) example() string { return "cc: dcqcn, or cc: {dcqcn: {preset: paper}}" }
-
-func (controls) names() []string { return cc.Methods.Names() }
-
-func (controls) optional() bool { return true }
-
-func (controls) find(name string) (system, error) {
-	m, err := cc.Methods.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	return system{
-		summary: m.Summary,
-		presets: m.Presets,
-		blank:   func() any { return Blank(m.Preset(m.Presets[0], units.Gbps)) },
-	}, nil
+// kinds are the systems of a registry, as a file names them.
+type kinds struct {
+	oneOf    string // "a rate control"
+	example  string // how to write one: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
+	names    func() []string
+	optional bool // whether a file can say none
+	find     func(name string) (system, error)
 }
 
-// edges is the seam for edge services.
-type edges struct{}
+// registered returns the systems of a registry; describe returns what a file needs to know
+// about one.
+func registered[K any](r *registry.Registry[K], example string, optional bool, describe func(K) system) kinds {
+	return kinds{r.OneOf(), example, r.Names, optional, func(name string) (system, error) {
+		k, err := r.Find(name)
+		if err != nil {
+			return system{}, err
+		}
+		return describe(k), nil
+	}}
+}
 
-// Edge is the value of the key edge.
-type Edge = Choice[edges]
+// system is what a file needs to know about a registered system.
+type system struct {
+	summary string
+	presets []string   // the default first; nil if there is only one set of parameters
+	blank   func() any // returns a pointer to its settings, with nothing set
+	// check returns what is wrong with settings that the file sets over a preset, independent
+	// of their use. It is nil if errors show only where the settings are used.
+	check func(preset string, set func(settings any)) error
+	// example is how a file writes the system if it has required keys: "{flowlet: {gap:
+	// 100us}}"; "" means the example of the kinds.
+	example string
+}
 
-func (edges) oneOf() string { return edge.Services.OneOf() }
-
-func (edges) example() string { return "edge: {limit: {rate: 100Mbps}}" }
-
-func (edges) optional() bool { return true }
-
-func (edges) names() []string { return edge.Services.Names() }
-
-func (edges) find(name string) (system, error) {
-	k, err := edge.Services.Find(name)
-	if err != nil {
-		return system{}, err
-	}
+// withPresets describes a system whose parameters depend on a preset and on the rate of a
+// link.
+func withPresets[S any](summary string, presets []string, settings func(preset string, line units.Rate) S) system {
 	first := ""
-	if k.Presets != nil {
-		first = k.Presets[0]
+	if presets != nil {
+		first = presets[0]
 	}
-	return system{
-		summary: k.Summary,
-		presets: k.Presets,
-		blank:   func() any { return Blank(k.Settings(first, units.Gbps)) },
-	}, nil
+	return system{summary: summary, presets: presets, blank: func() any { return Blank(settings(first, units.Gbps)) }}
 }
 
-// choices is the seam for choosing among next hops.
-type choices struct{}
+// The values of the keys cc, recovery, layer, edge, mark and forwarding.
+type (
+	Control    = Choice[controls]
+	Recovery   = Choice[recoveries]
+	Layer      = Choice[layers]
+	Edge       = Choice[edges]
+	Mark       = Choice[points]
+	Forwarding = Choice[forwarders]
+)
 
-// Forwarding is the value of the key forwarding.
-type Forwarding = Choice[choices]
+type (
+	controls   struct{}
+	recoveries struct{}
+	layers     struct{}
+	edges      struct{}
+	points     struct{}
+	forwarders struct{}
+)
 
-func (choices) oneOf() string { return forward.Kinds.OneOf() }
-
-func (choices) example() string { return "forwarding: random, or forwarding: {flowlet: {gap: 100us}}" }
-
-func (choices) names() []string { return forward.Kinds.Names() }
-
-func (choices) optional() bool { return false }
-
-func (choices) find(name string) (system, error) {
-	k, err := forward.Kinds.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	return system{
-		summary: k.Summary,
-		blank:   func() any { return Blank(k.Settings()) },
-		check: func(_ string, set func(any)) error {
-			settings := k.Settings()
-			set(settings)
-			return settings.Validate()
-		},
-		example: k.Example,
-	}, nil
+func (controls) kinds() kinds {
+	return registered(cc.Methods, "cc: dcqcn, or cc: {dcqcn: {preset: paper}}", true, func(m cc.Method) system {
+		return withPresets(m.Summary, m.Presets, m.Preset)
+	})
 }
 
-// layers is the seam for layers above NICs.
-type layers struct{}
-
-// Layer is the value of the key layer.
-type Layer = Choice[layers]
-
-func (layers) oneOf() string { return nicemu.Layers.OneOf() }
-
-func (layers) example() string { return "layer: rogue" }
-
-func (layers) names() []string { return nicemu.Layers.Names() }
-
-func (layers) optional() bool { return true }
-
-func (layers) find(name string) (system, error) {
-	k, err := nicemu.Layers.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	first := ""
-	if k.Presets != nil {
-		first = k.Presets[0]
-	}
-	return system{
-		summary: k.Summary,
-		presets: k.Presets,
-		blank:   func() any { return Blank(k.Settings(first, units.Gbps)) },
-	}, nil
+func (recoveries) kinds() kinds {
+	return registered(transport.Recoveries, "recovery: "+transport.DefaultRecovery, false, func(k transport.RecoveryKind) system {
+		return withPresets(k.Summary, k.Presets, k.Settings)
+	})
 }
 
-// points is the seam for congestion points.
-type points struct{}
-
-// Mark is the value of the key mark.
-type Mark = Choice[points]
-
-func (points) oneOf() string { return congestion.Points.OneOf() }
-
-func (points) example() string { return "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}" }
-
-func (points) names() []string { return congestion.Points.Names() }
-
-func (points) optional() bool { return true }
-
-func (points) find(name string) (system, error) {
-	k, err := congestion.Points.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	first := ""
-	if k.Presets != nil {
-		first = k.Presets[0]
-	}
-	check := func(preset string, set func(any)) error {
-		settings := k.Settings(preset, 0)
-		set(settings)
-		return settings.Validate(0)
-	}
-	if k.ByRate {
-		check = nil
-	}
-	return system{
-		summary: k.Summary,
-		presets: k.Presets,
-		blank:   func() any { return Blank(k.Settings(first, 0)) },
-		check:   check,
-	}, nil
+func (layers) kinds() kinds {
+	return registered(nicemu.Layers, "layer: rogue", true, func(k nicemu.LayerKind) system {
+		return withPresets(k.Summary, k.Presets, k.Settings)
+	})
 }
 
-// Blank returns settings of the same type with nothing set.
-func Blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }
+func (edges) kinds() kinds {
+	return registered(edge.Services, "edge: {limit: {rate: 100Mbps}}", true, func(k edge.Kind) system {
+		return withPresets(k.Summary, k.Presets, k.Settings)
+	})
+}
 
-// recoveries is the seam for loss recoveries.
-type recoveries struct{}
+func (points) kinds() kinds {
+	return registered(congestion.Points, "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}", true, func(k congestion.Kind) system {
+		s := withPresets(k.Summary, k.Presets, k.Settings)
+		if !k.ByRate {
+			s.check = func(preset string, set func(any)) error {
+				settings := k.Settings(preset, 0)
+				set(settings)
+				return settings.Validate(0)
+			}
+		}
+		return s
+	})
+}
 
-// Recovery is the value of the key recovery.
-type Recovery = Choice[recoveries]
-
-func (recoveries) oneOf() string { return transport.Recoveries.OneOf() }
-
-func (recoveries) example() string { return "recovery: " + transport.DefaultRecovery }
-
-func (recoveries) names() []string { return transport.Recoveries.Names() }
-
-func (recoveries) optional() bool { return false }
-
-func (recoveries) find(name string) (system, error) {
-	k, err := transport.Recoveries.Find(name)
-	if err != nil {
-		return system{}, err
-	}
-	first := ""
-	if k.Presets != nil {
-		first = k.Presets[0]
-	}
-	return system{
-		summary: k.Summary,
-		presets: k.Presets,
-		blank:   func() any { return Blank(k.Settings(first, units.Gbps)) },
-	}, nil
+func (forwarders) kinds() kinds {
+	return registered(forward.Kinds, "forwarding: random, or forwarding: {flowlet: {gap: 100us}}", false, func(k forward.Kind) system {
+		return system{
+			summary: k.Summary,
+			blank:   func() any { return Blank(k.Settings()) },
+			check: func(_ string, set func(any)) error {
+				settings := k.Settings()
+				set(settings)
+				return settings.Validate()
+			},
+			example: k.Example,
+		}
+	})
 }
