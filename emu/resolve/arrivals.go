@@ -7,7 +7,7 @@ import (
 )
 
 func (e *patternEntry) arrivals(f *labfile.Arrivals) maker {
-	a := pattern.Arrivals{Stream: e.stream, Sizes: e.sizes(&f.Sizes), Gaps: e.law(f.Gaps)}
+	a := pattern.Arrivals{Stream: e.stream, Sizes: sizesOf(e.Reader, &f.Sizes), Gaps: e.law(f.Gaps)}
 	a.Hosts = e.hosts(f.Hosts, &f.Hosts, 1)
 	a.To = e.destinations(f.To, a.Hosts)
 	a.Start, a.Stop = e.span(&f.Span)

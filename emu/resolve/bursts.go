@@ -6,7 +6,7 @@ import (
 )
 
 func (e *patternEntry) bursts(f *labfile.Bursts) maker {
-	o := pattern.OnOff{Stream: e.stream, Sizes: e.sizes(&f.Sizes), Phases: e.law(f.Phases), Off: f.Off}
+	o := pattern.OnOff{Stream: e.stream, Sizes: sizesOf(e.Reader, &f.Sizes), Phases: e.law(f.Phases), Off: f.Off}
 	o.Hosts = e.hosts(f.Hosts, &f.Hosts, 1)
 	o.To = e.destinations(f.To, o.Hosts)
 	set((*labfile.Amount)(&o.Burst), f.Burst)

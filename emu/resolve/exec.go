@@ -20,16 +20,16 @@ const (
 )
 
 // programs resolves the commands of the kind, then those of the node.
-func (v *nodes) programs(kind, node []labfile.ExecForm) (all []plan.Program) {
+func programs(v *yamlfile.Reader, kind, node []labfile.ExecForm) (all []plan.Program) {
 	for _, list := range [][]labfile.ExecForm{kind, node} {
 		for i := range list {
-			all = append(all, v.program(&list[i]))
+			all = append(all, program(v, &list[i]))
 		}
 	}
 	return all
 }
 
-func (v *nodes) program(form *labfile.ExecForm) plan.Program {
+func program(v *yamlfile.Reader, form *labfile.ExecForm) plan.Program {
 	f := &form.Value
 	p := plan.Program{Line: v.Line(form), Text: f.Run.Text, Argv: slices.Clone(f.Run.Argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.Argv == nil {
@@ -46,7 +46,7 @@ func (v *nodes) program(form *labfile.ExecForm) plan.Program {
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
 	if f.Ready != nil {
-		p.Ready = Ready(v.Reader, f.Ready)
+		p.Ready = Ready(v, f.Ready)
 	}
 	return p
 }

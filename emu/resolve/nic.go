@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim/units"
@@ -84,7 +85,7 @@ func (v *nics) resolve() {
 			v.FailOnce(v.Some(f.RateLimiter, place), "", "rate-limiter: %v", err)
 		}
 		v.layer(n, f.Layer, place)
-		n.NIC.Limits = v.limits(f.Limits)
+		n.NIC.Limits = limits(v.Reader, f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
 	}
 }
@@ -115,7 +116,7 @@ func (v *nics) nicMTU(n *plan.Node, f *labfile.NIC, place any, over units.Bytes)
 }
 
 // limits resolves the limits of a device.
-func (v *nics) limits(f *labfile.Limits) qp.Limits {
+func limits(v *yamlfile.Reader, f *labfile.Limits) qp.Limits {
 	l := qp.ConnectX5()
 	if f == nil {
 		return l

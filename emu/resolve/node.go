@@ -95,7 +95,7 @@ func (v *nodes) resolve() {
 		if n.VM != nil {
 			v.vm(i)
 			n.Sysctls = v.sysctls(v.kinds.VM.Sysctls, file.Sysctls)
-			n.Exec = v.programs(v.kinds.VM.Exec, file.Exec)
+			n.Exec = programs(v.Reader, v.kinds.VM.Exec, file.Exec)
 			continue
 		}
 		set((*labfile.Attach)(&n.Attach), kind.Attach)
@@ -103,7 +103,7 @@ func (v *nodes) resolve() {
 		if n.Attach != plan.NoDevice {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
-			n.Exec = v.programs(kind.Exec, file.Exec)
+			n.Exec = programs(v.Reader, kind.Exec, file.Exec)
 			n.Private = private(kind.Private, file.Private)
 			continue
 		}

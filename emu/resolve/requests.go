@@ -21,15 +21,15 @@ func (e *patternEntry) requests(f *labfile.Requests) maker {
 	e.checkLoop(f)
 	e.checkWorkers(f, &q)
 	if f.Request != nil {
-		q.Request = e.sizes(f.Request)
+		q.Request = sizesOf(e.Reader, f.Request)
 	}
 	switch {
 	case (f.Response == nil) == (f.Total == nil):
 		e.Fail(e.Some(f.Total, e.place), "write response: with the size of each worker's answer, or total: with the total size of a request's answers", "exactly one of response and total is required")
 	case f.Total != nil:
-		q.Response, q.Total = e.sizes(f.Total), true
+		q.Response, q.Total = sizesOf(e.Reader, f.Total), true
 	default:
-		q.Response = e.sizes(f.Response)
+		q.Response = sizesOf(e.Reader, f.Response)
 	}
 	return q
 }

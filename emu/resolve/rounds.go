@@ -9,7 +9,7 @@ import (
 )
 
 func (e *patternEntry) permutation(f *labfile.FlowPermutation) maker {
-	p := pattern.Permutation{Stream: e.stream, Sizes: e.sizes(&f.Sizes)}
+	p := pattern.Permutation{Stream: e.stream, Sizes: sizesOf(e.Reader, &f.Sizes)}
 	p.Hosts = e.hosts(f.Hosts, &f.Hosts, 2)
 	p.Partners.Stride = e.stride(f.Stride, len(p.Hosts))
 	set((*labfile.Amount)(&p.Flows), f.Count)
@@ -19,7 +19,7 @@ func (e *patternEntry) permutation(f *labfile.FlowPermutation) maker {
 }
 
 func (e *patternEntry) allToAll(f *labfile.FlowAllToAll) maker {
-	a := pattern.AllToAll{Stream: e.stream, Sizes: e.sizes(&f.Sizes), Start: f.Start}
+	a := pattern.AllToAll{Stream: e.stream, Sizes: sizesOf(e.Reader, &f.Sizes), Start: f.Start}
 	a.Hosts = e.hosts(f.Hosts, &f.Hosts, 2)
 	set((*labfile.Amount)(&a.Window), f.Window)
 	e.checkTime(&f.Start, "start", maxTime)

@@ -5,22 +5,23 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/traffic/sizes"
 )
 
-// sizes resolves a distribution; it returns nil after a fault.
-func (v *traffic) sizes(f *labfile.SizesForm) sizes.Dist {
+// sizesOf resolves a distribution; it returns nil after a fault.
+func sizesOf(v *yamlfile.Reader, f *labfile.SizesForm) sizes.Dist {
 	if f.Known != nil {
 		return f.Known
 	}
 	if v.Place(&f.Value.Mix) == nil {
-		return v.lawSizes(&f.Value.LawSizes)
+		return lawSizes(v, &f.Value.LawSizes)
 	}
-	return v.mix(f.Value.Mix, &f.Value.Mix)
+	return mix(v, f.Value.Mix, &f.Value.Mix)
 }
 
 // lawSizes resolves a distribution; it returns nil after a fault.
-func (v *traffic) lawSizes(f *labfile.LawSizes) sizes.Dist {
+func lawSizes(v *yamlfile.Reader, f *labfile.LawSizes) sizes.Dist {
 	var d sizes.Dist
 	var place any
 	var err error
@@ -40,7 +41,7 @@ func (v *traffic) lawSizes(f *labfile.LawSizes) sizes.Dist {
 		d, err = sizes.NewPareto(float64(f.Pareto.Shape), f.Pareto.Min, f.Pareto.Max)
 	case f.CDF != nil:
 		place = f.CDF
-		d, err = v.cdf(f.CDF)
+		d, err = cdf(v, f.CDF)
 	default:
 		return nil // its fault has been reported
 	}
@@ -53,7 +54,7 @@ func (v *traffic) lawSizes(f *labfile.LawSizes) sizes.Dist {
 
 // cdf resolves points; nil without an error means that a fault has been
 // reported.
-func (v *traffic) cdf(f *labfile.CDFForm) (sizes.Dist, error) {
+func cdf(v *yamlfile.Reader, f *labfile.CDFForm) (sizes.Dist, error) {
 	if f.File == nil {
 		points := make([]sizes.Point, len(f.Value))
 		for i, p := range f.Value {
@@ -61,7 +62,7 @@ func (v *traffic) cdf(f *labfile.CDFForm) (sizes.Dist, error) {
 		}
 		return distOf(sizes.NewCDF(points))
 	}
-	name, text, ok := f.File.Read(v.Reader, "cdf")
+	name, text, ok := f.File.Read(v, "cdf")
 	if !ok {
 		return nil, nil
 	}
@@ -80,7 +81,7 @@ func distOf(c *sizes.CDF, err error) (sizes.Dist, error) {
 	return c, nil
 }
 
-func (v *traffic) mix(files []labfile.Mix, place any) sizes.Dist {
+func mix(v *yamlfile.Reader, files []labfile.Mix, place any) sizes.Dist {
 	var parts []sizes.Part
 	var rest sizes.Dist
 	good := true
@@ -88,7 +89,7 @@ func (v *traffic) mix(files []labfile.Mix, place any) sizes.Dist {
 		f := &files[i]
 		d := f.Sizes.Known
 		if d == nil {
-			d = v.lawSizes(&f.Sizes.Value.LawSizes)
+			d = lawSizes(v, &f.Sizes.Value.LawSizes)
 		}
 		switch {
 		case d == nil:

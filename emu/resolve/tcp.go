@@ -34,28 +34,6 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	return c
 }
 
-// packetMTU returns the longest packet of flows among hosts: the value in the file, or the
-// smallest MTU of their links less the overhead of edge services. The file's value cannot
-// exceed that MTU.
-func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) units.Bytes {
-	least := maxMTU
-	for _, h := range hosts {
-		if p := e.firstPort(h); p != nil {
-			least = min(least, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-e.plan.Nodes[h].EdgeOverhead(ipv6))
-		}
-	}
-	if given == nil {
-		return least
-	}
-	if *given > least {
-		e.Fail(given, "leave it out for the smallest mtu of the hosts' links", "mtu %v is larger than the links' mtu %v", *given, least)
-	}
-	return *given
-}
-
-// maxMTU is larger than any link's MTU.
-const maxMTU units.Bytes = 1 << 20
-
 // tcpControl resolves the rate control of flows, which is the same for all hosts.
 func (e *patternEntry) tcpControl(f *labfile.TCPFlows, hosts []int) (control cc.Choice) {
 	file := f.Control
