@@ -136,7 +136,7 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 		if status != c.status || !strings.Contains(said, c.want) {
 			t.Errorf("%s %.60s: %d, %q; want %d, %q", c.request, c.body, status, said, c.status, c.want)
 		}
-		for _, leak := range []string{"json:", "Go ", "struct", "spec.", "plan.", "units.", "strconv", "http:"} {
+		for _, leak := range []string{"json:", "Go ", "struct", "labfile.", "resolve.", "change.Link", "plan.", "units.", "strconv", "http:"} {
 			if strings.Contains(said, leak) {
 				t.Errorf("%s %.60s: %q names Go's types", c.request, c.body, said)
 			}

@@ -226,7 +226,8 @@ func (AckTimeout) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 // Retries is the retry count of a queue pair.
 type Retries uint8
 
-const MaxRetries = 7 // three bits
+// MaxRetries bounds the retries of a queue pair: the field has three bits.
+const MaxRetries = 7
 
 // UnmarshalText reads a number from 0 to MaxRetries.
 func (n *Retries) UnmarshalText(b []byte) error {

@@ -103,6 +103,7 @@ func (Priority) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Integer(0, class.Count-1)
 }
 
+// MaxWeight bounds the weights of classes and of ports in routes.
 const MaxWeight = 1000
 
 // Weight is the share of one class, or one next hop, relative to the others.
@@ -120,6 +121,7 @@ func (Weight) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile
 // Order is the order in which the packets of a class leave.
 type Order uint8
 
+// The orders.
 const (
 	FIFO Order = iota
 	Fair

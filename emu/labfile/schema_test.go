@@ -26,6 +26,6 @@ func TestSchemaIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the schema has changed: go test ./emu/resolve -update (-committed +made)\n%s", diff)
+		t.Errorf("the schema has changed: go test ./emu/labfile -update (-committed +made)\n%s", diff)
 	}
 }

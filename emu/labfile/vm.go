@@ -54,6 +54,7 @@ type VMKind struct {
 // NodeKind is the kind of a node in a file. In a plan a virtual machine is a host.
 type NodeKind uint8
 
+// The kinds.
 const (
 	HostNode NodeKind = iota
 	SwitchNode

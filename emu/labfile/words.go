@@ -33,6 +33,7 @@ func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 // Mode is how to treat a run that is late.
 type Mode uint8
 
+// The modes.
 const (
 	Report Mode = iota
 	Strict
@@ -44,6 +45,7 @@ func (m *Mode) UnmarshalText(b []byte) error { return unmarshalName(m, b, modeNa
 // Phases is the law of an on-off flow's phases.
 type Phases uint8
 
+// The laws of phases.
 const (
 	FixedPhases Phases = iota
 	ExponentialPhases

@@ -15,7 +15,6 @@ import (
 
 // Bounds of all parts.
 const (
-	maxFlows    = 100_000 // and transfers
 	maxNodeName = 40
 	maxTime     = 1_000_000 * units.Second // eleven days
 )

@@ -85,8 +85,7 @@ func (v *directions) checkTunnelMTU(link int, was, is units.Bytes, place any) {
 	}
 }
 
-// check checks every direction of every link against the ports at its
-// ends.
+// check reports what is wrong when the run begins.
 func (v *directions) check() {
 	v.tunnelMTUs()
 	for i, l := range v.plan.Links {

@@ -9,28 +9,28 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// maxLabName bounds the lab's name, which is with a node's name part of namespace names.
-const maxLabName = 32
+const (
+	maxLabName = 32 // together with a node's name, part of namespace names
+	maxSpin    = units.Second
+)
 
-const maxSpin = units.Second
-
-// header resolves the settings of the lab as a whole.
+// header has the settings of the lab as a whole.
 type header struct {
 	*base
 	file *labfile.Lab
 }
 
-// resolve resolves the settings of the lab as a whole.
+// resolve adds the settings to the plan.
 func (v *header) resolve() {
 	p, lab := v.plan, v.file
 	if lab.Name != nil {
 		p.Name = *lab.Name
 		v.checkName(lab.Name, "the lab's name", p.Name, maxLabName)
 	} else {
-		base := filepath.Base(v.File())
-		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
+		file := filepath.Base(v.File())
+		p.Name = strings.TrimSuffix(file, filepath.Ext(file))
 		if !namePattern.MatchString(p.Name) || len(p.Name) > maxLabName {
-			v.Fail(lab, "write name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's name", base)
+			v.Fail(lab, "write name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's name", file)
 		}
 	}
 	p.Seed = 1

@@ -20,7 +20,7 @@ type gatewayKey struct {
 	ipv6   bool
 }
 
-// resolve resolves the static routes of hosts.
+// resolve adds the routes to the plan: those of the file, then default routes to routers.
 func (v *hostRoutes) resolve() {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)

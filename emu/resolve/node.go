@@ -77,7 +77,7 @@ func kindOf(n *plan.Node) labfile.NodeKind {
 	return labfile.HostNode
 }
 
-// resolve resolves the settings of nodes, except for their ports.
+// resolve adds the settings to the plan.
 func (v *nodes) resolve() {
 	kind := &v.kinds.Host
 	for i := range v.plan.Nodes {

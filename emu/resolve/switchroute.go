@@ -21,7 +21,7 @@ type switchRoutes struct {
 // number of its entries in the table.
 const maxWeights = 16_384
 
-// resolve resolves the static routes of switches.
+// resolve adds the routes to the plan.
 func (v *switchRoutes) resolve() {
 	for i := range v.plan.Nodes {
 		if n, file := &v.plan.Nodes[i], v.nodeFileOf(i); n.Kind == plan.Switch && len(file.Routes) > 0 {

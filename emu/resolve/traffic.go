@@ -14,6 +14,8 @@ import (
 	"github.com/weftlab/weft/traffic/workload"
 )
 
+const maxFlows = 100_000 // and transfers
+
 // traffic resolves the modelled traffic.
 type traffic struct {
 	controls
@@ -24,7 +26,7 @@ type traffic struct {
 	names    map[string]int  // of flows and patterns; the last number tried for each
 }
 
-// resolve resolves the modelled traffic.
+// resolve adds the flows, transfers and patterns of the workload to the plan.
 func (v *traffic) resolve() {
 	x := &transfers{traffic: v, pairsOf: map[int]int{}}
 	for i := range v.file {
