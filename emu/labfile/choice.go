@@ -86,7 +86,7 @@ func (f *Choice[S]) choose(r *yamlfile.Reader, at ast.Node, name string, setting
 		f.Preset = nil
 	}
 	if found.check != nil && r.Faults() == before {
-		err := found.check(f.PresetOf(), func(settings any) { Overlay(r, settings, f.Values) })
+		err := found.check(f.PresetOf(), func(settings any) { overlay(r, settings, f.Values) })
 		ReportSettings(r, name, f.Values, err, f.Preset, f)
 	}
 }
@@ -142,8 +142,8 @@ func (f *Choice[S]) Join(r *yamlfile.Reader, base *Choice[S]) *Choice[S] {
 	if joined.Preset == nil {
 		joined.Preset = base.Preset
 	}
-	Overlay(r, joined.Values, base.Values)
-	Overlay(r, joined.Values, f.Values)
+	overlay(r, joined.Values, base.Values)
+	overlay(r, joined.Values, f.Values)
 	r.SetPlace(joined, r.Place(f))
 	return joined
 }
@@ -160,4 +160,17 @@ func (f *Choice[S]) PresetOf() string {
 		return ""
 	}
 	return found.presets[0]
+}
+
+// Settle copies what the file sets to settings, which are those of the system's preset.
+func (f *Choice[S]) Settle(r *yamlfile.Reader, settings any) {
+	if f.Values != nil {
+		overlay(r, settings, f.Values)
+	}
+}
+
+// Report reports what is wrong with the settings of the system: at the parameter, at the
+// preset, at f, or at place if f is not in the file itself.
+func (f *Choice[S]) Report(r *yamlfile.Reader, settings any, err error, place any) {
+	ReportSettings(r, f.Name, settings, err, f.Preset, f, place)
 }

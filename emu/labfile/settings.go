@@ -22,9 +22,9 @@ func required(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// Overlay copies the parameters of from that are set in the file to to, with their places. Both
+// overlay copies the parameters of from that are set in the file to to, with their places. Both
 // are settings of one system.
-func Overlay(r *yamlfile.Reader, to, from any) {
+func overlay(r *yamlfile.Reader, to, from any) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, f := range yamlfile.FieldsOf(a.Type()) {
 		value := b.FieldByIndex(f.Index)

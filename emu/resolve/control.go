@@ -31,7 +31,7 @@ func (v *controls) control(n *plan.Node, c *labfile.Control, place any) cc.Choic
 	m, _ := cc.Methods.Find(c.Name)
 	preset := c.PresetOf()
 	settings := m.Preset(preset, line)
-	labfile.Overlay(v.Reader, settings, c.Values)
-	labfile.ReportSettings(v.Reader, c.Name, settings, settings.Validate(slowest), c.Preset, c, place)
+	c.Settle(v.Reader, settings)
+	c.Report(v.Reader, settings, settings.Validate(slowest), place)
 	return cc.Choice{Name: c.Name, Preset: preset, Settings: settings}
 }

@@ -57,13 +57,13 @@ func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
 	}
 	k, _ := edge.Services.Find(f.Name)
 	settings := k.Settings(f.PresetOf(), line)
-	labfile.Overlay(v.Reader, settings, f.Values)
+	f.Settle(v.Reader, settings)
 	before := v.Faults()
 	for _, c := range controlsIn(settings) {
 		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)
 	}
 	if v.Faults() == before {
-		labfile.ReportSettings(v.Reader, f.Name, settings, settings.Validate(slowest), f.Preset, f, place)
+		f.Report(v.Reader, settings, settings.Validate(slowest), place)
 	}
 	return edge.Chosen{Name: f.Name, Preset: f.PresetOf(), Settings: settings}
 }

@@ -19,8 +19,8 @@ func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
 	}
 	k, _ := forward.Kinds.Find(name)
 	settings := k.Settings()
-	if f != nil && f.Values != nil {
-		labfile.Overlay(v.Reader, settings, f.Values)
+	if f != nil {
+		f.Settle(v.Reader, settings)
 	}
 	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }

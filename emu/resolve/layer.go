@@ -17,9 +17,7 @@ func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
 	}
 	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
 	settings := k.Settings(preset, line)
-	if f.Values != nil {
-		labfile.Overlay(v.Reader, settings, f.Values)
-	}
+	f.Settle(v.Reader, settings)
 	n.NIC.Layer = nicemu.LayerChoice{Name: f.Name, Preset: preset, Settings: settings}
-	labfile.ReportSettings(v.Reader, f.Name, settings, settings.Validate(line), f.Preset, f, place)
+	f.Report(v.Reader, settings, settings.Validate(line), place)
 }

@@ -21,9 +21,7 @@ func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
 	}
 	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
 	settings := k.Settings(preset, line)
-	if f.Values != nil {
-		labfile.Overlay(v.Reader, settings, f.Values)
-	}
+	f.Settle(v.Reader, settings)
 	n.NIC.Recovery = nicemu.Recovery{Name: f.Name, Preset: preset, Settings: settings}
-	labfile.ReportSettings(v.Reader, f.Name, settings, settings.Validate(line), f.Preset, f, place)
+	f.Report(v.Reader, settings, settings.Validate(line), place)
 }
