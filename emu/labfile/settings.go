@@ -96,5 +96,5 @@ func parameter(settings any, key string) any {
 	return nil
 }
 
-// Blank returns settings of the same type with nothing set.
-func Blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }
+// blank returns settings of the same type with nothing set.
+func blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }

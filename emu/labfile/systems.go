@@ -53,7 +53,7 @@ func withPresets[S any](summary string, presets []string, settings func(preset s
 	if presets != nil {
 		first = presets[0]
 	}
-	return system{summary: summary, presets: presets, blank: func() any { return Blank(settings(first, units.Gbps)) }}
+	return system{summary: summary, presets: presets, blank: func() any { return blank(settings(first, units.Gbps)) }}
 }
 
 // The values of the keys cc, recovery, layer, edge, mark and forwarding.
@@ -117,7 +117,7 @@ func (forwarders) kinds() kinds {
 	return registered(forward.Kinds, "forwarding: random, or forwarding: {flowlet: {gap: 100us}}", false, func(k forward.Kind) system {
 		return system{
 			summary: k.Summary,
-			blank:   func() any { return Blank(k.Settings()) },
+			blank:   func() any { return blank(k.Settings()) },
 			check: func(_ string, set func(any)) error {
 				settings := k.Settings()
 				set(settings)

@@ -7,7 +7,6 @@ import (
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
-	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 )
 
@@ -38,8 +37,7 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 func (e *patternEntry) tcpControl(f *labfile.TCPFlows, hosts []int) (control cc.Choice) {
 	file := f.Control
 	if file == nil {
-		m, _ := cc.Methods.Find(defaultTCPControl)
-		file = &labfile.Control{Name: defaultTCPControl, Values: labfile.Blank(m.Preset(m.Presets[0], units.Gbps))}
+		file = &labfile.Control{Name: defaultTCPControl}
 	}
 	if file.Name == "" {
 		e.Fail(f.Control, "leave it out for cubic", "TCP flows need a rate control")
