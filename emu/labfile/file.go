@@ -2,6 +2,10 @@
 // JSON Schema. It reads YAML into a Lab, whose values have places in the file; it knows
 // nothing of plans. Package resolve makes a plan of a Lab.
 //
+// A value of the file is read into a type of this package, whose yaml tag is its key and
+// whose jsonschema tags describe it. Reader (package yamlfile) keeps the place of each
+// value, so that a fault can be reported at its line.
+//
 // The format is described in docs/lab; its topology follows containerlab's, with generators
 // added.
 package labfile
