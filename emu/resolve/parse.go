@@ -1,7 +1,13 @@
 // Package resolve makes a plan of a lab file: it resolves every default, kind, generator
 // and address, and checks all of it. Every error gives the place in the file and a
 // correction. Package labfile has the file's form.
-
+//
+// Each subject of the file has a part: a type with what it needs, on top of base, which has
+// the plan so far, names, places and faults. The order of the parts matters (see resolve):
+// classes come before the checks of links, and buffers, pauses and headroom after events,
+// because headroom depends on the worst settings that events give a link. Hosts inherit the
+// classes of their switch. Faults with one cause, such as a setting of a kind, are reported
+// once.
 package resolve
 
 import (
