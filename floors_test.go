@@ -40,10 +40,10 @@ var floors = [][]string{
 // why. It must get shorter, not longer.
 var upward = map[string]string{
 	// The examples of the NIC's documentation, which are tests, need a network.
-	"nicemu imports emu/fabric":              "examples",
-	"nicemu imports emu/spec":                "examples",
-	"nicemu/edge/eqdsnic imports emu/fabric": "examples",
-	"nicemu/edge/eqdsnic imports emu/spec":   "examples",
+	"nicemu imports emu/fabric":               "examples",
+	"nicemu imports emu/resolve":              "examples",
+	"nicemu/edge/eqdsnic imports emu/fabric":  "examples",
+	"nicemu/edge/eqdsnic imports emu/resolve": "examples",
 }
 
 // floor returns the number of a package's floor from the roof down; ok is false
@@ -228,7 +228,7 @@ func TestWhatPeopleReadKnowsNoFabric(t *testing.T) {
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
 // neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
-	language := []string{"yaml", "jsonschema", module + "/emu/spec"}
+	language := []string{"yaml", "jsonschema", module + "/emu/labfile", module + "/emu/resolve"}
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
@@ -240,10 +240,13 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 			}
 		}
 	}
-	reader := dependencies(t, "emu/spec")
+	if at := find(dependencies(t, "emu/labfile"), module+"/emu/plan"); at >= 0 {
+		t.Error("emu/labfile is made of emu/plan: a file has a form before it has a meaning")
+	}
+	reader := dependencies(t, "emu/resolve")
 	for _, part := range language {
 		if find(reader, part) < 0 {
-			t.Errorf("emu/spec is not made of %s: what is looked for here has another name now", part)
+			t.Errorf("emu/resolve is not made of %s: what is looked for here has another name now", part)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -117,7 +117,7 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 		return completePorts(c, args, typed)
 	}
 	var keys []string
-	for _, k := range plan.LinkKeys() {
+	for _, k := range change.LinkKeys() {
 		keys = append(keys, k+"=")
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

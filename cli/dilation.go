@@ -3,7 +3,7 @@ package cli
 import (
 	"strconv"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/labfile"
 )
 
 // dilationFlag is a dilation that overrides the file's; 0 means none.
@@ -17,9 +17,9 @@ func (d *dilationFlag) String() string {
 	return strconv.Itoa(int(*d))
 }
 
-// Set reads 1 to plan.MaxDilation.
+// Set reads 1 to labfile.MaxDilation.
 func (d *dilationFlag) Set(s string) error {
-	n, err := spec.ParseDilation(s)
+	n, err := labfile.ParseDilation(s)
 	*d = dilationFlag(n)
 	return err
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/experiment/file"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/view/graph"
@@ -81,7 +81,7 @@ func newSchema() *cobra.Command {
 		Short: "Print the JSON Schema of lab files, or of experiment files, for editors",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			schema := spec.Schema
+			schema := labfile.Schema
 			if ofExperiments {
 				schema = file.Schema
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/emu/plan"
 )
 
 func newSet() *cobra.Command {
@@ -31,7 +31,7 @@ otherwise. The settings are the link settings of the lab file:
 	c.Flags().BoolVar(&in, "in", false, "only the direction that enters the port")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		patch, err := plan.ParseAssignments(args[1:])
+		patch, err := change.ParseAssignments(args[1:])
 		if err != nil {
 			return badInput(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 )
 
 const (
@@ -49,9 +49,9 @@ func parse(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	case err != nil:
 		return nil, err
 	case seed != nil:
-		return spec.ParseSeed(name, src, *seed)
+		return resolve.ParseSeed(name, src, *seed)
 	}
-	return spec.Parse(name, src)
+	return resolve.Parse(name, src)
 }
 
 // load reads a lab file; every error in it is bad input.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -17,9 +17,9 @@ topology:
   kinds: {host: {attach: none, nic: roce}}
 `
 
-// build makes the fabric of a lab file. (spec.Load reads one from disk.)
+// build makes the fabric of a lab file. (resolve.File reads one from disk.)
 func build(lab string) *fabric.Fabric {
-	return fabric.New(must(spec.Parse("lab.yaml", []byte(lab))))
+	return fabric.New(must(resolve.Parse("lab.yaml", []byte(lab))))
 }
 
 // run runs a fabric in virtual time until no event is left.

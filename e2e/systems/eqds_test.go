@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
@@ -344,17 +345,17 @@ func TestEQDSTunnels_AreReadByTshark(t *testing.T) {
 func TestEQDS_RefusesAnotherMTUDuringARun(t *testing.T) {
 	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
 	f := fabric.New(p)
-	mtu, rate := plan.MTU(2000), 2*units.Gbps
+	mtu, rate := change.MTU(2000), 2*units.Gbps
 	for l := range p.Links {
 		tunnels := false
 		for _, end := range p.Links[l].Ends {
 			tunnels = tunnels || p.Nodes[end.Node].Name == "h1"
 		}
-		err := f.Set(l, [2]bool{true, true}, plan.LinkPatch{MTU: &mtu})
+		err := f.Set(l, [2]bool{true, true}, change.LinkPatch{MTU: &mtu})
 		if tunnels == (err == nil) || tunnels && !strings.Contains(err.Error(), "eqds at h1:eth0 keeps the mtu") {
 			t.Errorf("link %d: %v", l, err)
 		}
-		if err := f.Set(l, [2]bool{true, true}, plan.LinkPatch{Rate: &rate}); err != nil {
+		if err := f.Set(l, [2]bool{true, true}, change.LinkPatch{Rate: &rate}); err != nil {
 			t.Errorf("link %d: %v", l, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/protocols/qcn"
@@ -80,7 +80,7 @@ func TestQCN_KeepsTheQueueAtItsSetPoint(t *testing.T) {
 // router.
 func TestQCN_IsRefusedAtARouter(t *testing.T) {
 	text := strings.Replace(qcnLab, "topology:", "topology:\n  nodes: {s1: {address: auto}}", 1)
-	if _, err := spec.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "messages of QCN do not cross routers, and s1 is one") {
+	if _, err := resolve.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "messages of QCN do not cross routers, and s1 is one") {
 		t.Errorf("%v", err)
 	}
 }

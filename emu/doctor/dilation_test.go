@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/sim/units"
 )
 
 func planOf(t *testing.T, text string) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("lab.yaml", []byte(text))
+	p, err := resolve.Parse("lab.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -29,7 +29,7 @@ func fatTree() (*plan.Plan, error) {
 	for i := range hosts {
 		fmt.Fprintf(&b, "  - {cbr: {from: h%d, to: h%d, rate: 60Gbps, size: 1000B}}\n", i+1, (i+hosts/2)%hosts+1)
 	}
-	return spec.Parse("doctor", []byte(b.String()))
+	return resolve.Parse("doctor", []byte(b.String()))
 }
 
 func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -116,7 +116,7 @@ workload:
 func TestRun_AccountsForEveryPacket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := drawLab(rt)
-		p, err := spec.Parse("lab.yaml", []byte(text))
+		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
 			if strings.Contains(err.Error(), "no node") || strings.Contains(err.Error(), "itself") {
 				rt.Skip("a generator with too few hosts")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -14,7 +14,7 @@ import (
 // TestGo_RunsProgramsWithTheirOwnNIC starts programs on hosts of two workers, each with its
 // own NIC, and on hosts that have none.
 func TestGo_RunsProgramsWithTheirOwnNIC(t *testing.T) {
-	p, err := spec.Parse("lab.yaml", []byte(`
+	p, err := resolve.Parse("lab.yaml", []byte(`
 name: programs
 topology:
   kinds: {host: {attach: none, nic: roce}}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -439,7 +439,7 @@ func drawRouters(t *rapid.T) string {
 				text = strings.Replace(text, routes, routes+"    "+n+": {address: none}\n", 1)
 			}
 		}
-		if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil && strings.Contains(text, routes) {
+		if _, err := resolve.Parse("lab.yaml", []byte(text)); err != nil && strings.Contains(text, routes) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		return text

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -147,7 +147,7 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 		default:
 			text = drawLab(rt)
 		}
-		p, err := spec.Parse("lab.yaml", []byte(text))
+		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/packet"
@@ -222,7 +222,7 @@ func TestTelemetry_StopsAtItsRoom(t *testing.T) {
 		}
 	}
 	text := strings.Replace(fmt.Sprintf(telemetryLab, 1, "", 4), "10Gbps", "11Gbps", 1)
-	if _, err := spec.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "in-band telemetry has no code for the rate 11Gbps of s1:s2") {
+	if _, err := resolve.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "in-band telemetry has no code for the rate 11Gbps of s1:s2") {
 		t.Errorf("%v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -55,7 +55,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
 	check(t, 20, func(rt *rapid.T) {
 		text := draw(rt)
-		p, err := spec.Parse("lab.yaml", []byte(text))
+		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}
@@ -102,7 +102,7 @@ func drawAny(t *rapid.T) string {
 		return drawLab(t)
 	}
 	text := drawPaths(t)
-	if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil {
+	if _, err := resolve.Parse("lab.yaml", []byte(text)); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return text

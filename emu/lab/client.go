@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
@@ -174,7 +174,7 @@ func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
 }
 
 // Set changes the link at an endpoint, in a direction as seen from it.
-func (c *Client) Set(ctx context.Context, endpoint, direction string, p plan.LinkPatch) (s SetResult, err error) {
+func (c *Client) Set(ctx context.Context, endpoint, direction string, p change.LinkPatch) (s SetResult, err error) {
 	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -51,7 +51,7 @@ func init() {
 // rate, and its flows to h3 are not limited.
 func limitedLab(t *testing.T, attach, offload string, rate units.Rate) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("edge.yaml", fmt.Appendf(nil, `
+	p, err := resolve.Parse("edge.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds: {host: {attach: %s, offload: %s}, link: {rate: 200Mbps}}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/await"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -99,7 +99,7 @@ var labs atomic.Int64
 // priority 3 for DSCP 26 and the default class.
 func twoClasses(t *testing.T, attach string) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
+	p, err := resolve.Parse("holds.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds: {host: {attach: %s}, link: {rate: 200Mbps}}

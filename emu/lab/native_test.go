@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
@@ -23,7 +23,7 @@ func TestNative_DeliversMessagesOfPrograms(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
 			t.Parallel()
-			plan, err := spec.Parse("native.yaml", fmt.Appendf(nil, `
+			plan, err := resolve.Parse("native.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds:

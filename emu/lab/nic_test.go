@@ -18,8 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/internal/oracle"
 	"github.com/weftlab/weft/links"
@@ -37,7 +38,7 @@ import (
 // two switches.
 func nicsOfHosts(t *testing.T, workers int) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
+	p, err := resolve.Parse("nics.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds: {link: {rate: 200Mbps, delay: 10us}, host: {nic: {cc: dcqcn, timeout: 16ms, retries: 4}}}
@@ -432,21 +433,21 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 		}
 		return connect(a, b)
 	})
-	set := func(patch plan.LinkPatch) {
+	set := func(patch change.LinkPatch) {
 		t.Helper()
 		if _, err := NewClient(l.Dir()).Set(t.Context(), "h1:eth0", Both, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, rate := range []units.Rate{200 * units.Mbps, 50 * units.Mbps, 100 * units.Mbps} {
-		set(plan.LinkPatch{Rate: &rate})
+		set(change.LinkPatch{Rate: &rate})
 		var got units.Rate
 		l.on(t, func() error { got, _ = a.qp.Rate(); return nil })
 		if got != rate {
 			t.Errorf("on a line of %v the queue pair may send at %v", rate, got)
 		}
 	}
-	state := func(s links.State) { set(plan.LinkPatch{State: &s}) }
+	state := func(s links.State) { set(change.LinkPatch{State: &s}) }
 	counters := func() (c transport.Counters) {
 		l.on(t, func() error { c, _ = a.qp.Counters(); return nil })
 		return c
@@ -497,7 +498,7 @@ func TestNIC_FollowsItsLink(t *testing.T) {
 				c, _ := a.qp.Counters()
 				timeouts = c.LocalAckTimeoutErr
 			}
-			if err := l.fabric.Set(link, [2]bool{true, true}, plan.LinkPatch{State: &up}); err != nil {
+			if err := l.fabric.Set(link, [2]bool{true, true}, change.LinkPatch{State: &up}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu"
@@ -46,7 +46,7 @@ func openNIC(t *testing.T, d *nicemu.Device) (e nicEnd) {
 // sends to the other.
 func TestPrograms_OfTwoWorkersReachEachOther(t *testing.T) {
 	t.Parallel()
-	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
+	p, err := resolve.Parse("nics.yaml", fmt.Appendf(nil, `
 name: %s
 topology:
   kinds: {host: {attach: none, nic: roce}}

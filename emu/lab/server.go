@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/routing"
@@ -304,7 +305,7 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, noDirection(d))
 		return
 	}
-	patch, err := plan.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
+	patch, err := change.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
 		return

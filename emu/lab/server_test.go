@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
@@ -20,7 +20,7 @@ import (
 // a fabric and an engine but no hosts, which needs no privileges.
 func served(t *testing.T) *httptest.Server {
 	t.Helper()
-	p, err := spec.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
+	p, err := resolve.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 		if code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("%s %.60s: %d, %q; want %d, %q", c.request, c.body, code, said, c.code, c.want)
 		}
-		for _, leak := range []string{"json:", "Go ", "struct", "spec.", "plan.", "units.", "strconv", "http:"} {
+		for _, leak := range []string{"json:", "Go ", "struct", "labfile.", "resolve.", "change.Link", "plan.", "units.", "strconv", "http:"} {
 			if strings.Contains(said, leak) {
 				t.Errorf("%s %.60s: %q names Go's types", c.request, c.body, said)
 			}

@@ -24,7 +24,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links"
@@ -145,7 +145,7 @@ func TestScrape_HasEveryNumberOfASample(t *testing.T) {
 // The gauges of congestion points, edge services and their flows in a
 // lab are in its metrics, and flows beyond the first are counted.
 func TestScrape_HasTheGaugesOfALab(t *testing.T) {
-	p, err := spec.Parse("lab.yaml", []byte(`
+	p, err := resolve.Parse("lab.yaml", []byte(`
 name: lab
 duration: 20ms
 topology:
@@ -318,7 +318,7 @@ func TestHandler_SharesASampleAmongScrapers(t *testing.T) {
 // BenchmarkSnapshot measures how long a scrape stops the engine of a lab with
 // 1024 ports, without the lateness.
 func BenchmarkSnapshot(b *testing.B) {
-	p, err := spec.Parse("bench.yaml", []byte("topology: {generate: {leaf-spine: {spines: 8, leaves: 32, hosts-per-leaf: 8, rate: 10Gbps, delay: 1us}}}"))
+	p, err := resolve.Parse("bench.yaml", []byte("topology: {generate: {leaf-spine: {spines: 8, leaves: 32, hosts-per-leaf: 8, rate: 10Gbps, delay: 1us}}}"))
 	if err != nil {
 		b.Fatal(err)
 	}

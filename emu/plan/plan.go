@@ -2,11 +2,10 @@
 // links, classes, events, flows and transfers in a flat Plan of indices. Fabrics are
 // built from it, and it is what weft draws and runs. Apart from the types, the package has
 // what follows from them alone: names of ports, broadcast domains, how hosts reach
-// addresses, and LinkPatch, a change of a link's settings, with its forms in arguments
-// and JSON.
+// addresses.
 //
-// Package spec makes plans and validates them: what the types here promise holds because
-// spec has checked it. This package knows nothing about YAML, schemas or places in a
+// Package resolve makes plans and validates them: what the types here promise holds because
+// resolve has checked it. This package knows nothing about YAML, schemas or places in a
 // file, except the lines of what can fail later.
 package plan
 
@@ -34,7 +33,7 @@ type Plan struct {
 	Seed     uint64
 	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
 	// Dilation is how many seconds of real time one second of the plan takes in
-	// wall-clock time, 1 to MaxDilation. All other times in a plan are
+	// wall-clock time, 1 to 1000000. All other times in a plan are
 	// emulated.
 	Dilation int
 	Fidelity Fidelity
@@ -56,9 +55,6 @@ type Plan struct {
 
 	Series *Series // nil if the file has none
 }
-
-// MaxDilation leaves 100 kb/s of a link with 100 Gb/s.
-const MaxDilation = 1_000_000
 
 // Fidelity is how late packets may be in wall-clock time.
 type Fidelity struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/internal/await"
 	"github.com/weftlab/weft/nicemu"
@@ -123,7 +123,7 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 
 func TestProgram_IsTheSameInBothTimes(t *testing.T) {
 	t.Parallel()
-	plan, err := spec.Parse("lab.yaml", []byte(twoHosts))
+	plan, err := resolve.Parse("lab.yaml", []byte(twoHosts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 
 // Programs start on running engines, each on its own host.
 func TestPrograms_StartWhileTheFabricRuns(t *testing.T) {
-	plan, err := spec.Parse("lab.yaml", []byte(twoHosts))
+	plan, err := resolve.Parse("lab.yaml", []byte(twoHosts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/invopop/jsonschema"
 
@@ -68,15 +69,19 @@ func (m *SchemaMaker) Definition(s *jsonschema.Schema) *jsonschema.Schema {
 type definitions map[string]reflect.Type
 
 // name returns the name of a type's definition, without the suffix File. A system's
-// settings, which are often called Config, are named after their package. If types in
-// several packages have the same name, the name includes the package.
+// settings, which are often called Config, are named after their package. The types of a
+// package with a file's form, such as labfile, begin with a lower-case letter. If types
+// in several packages have the same name, the name includes the package.
 func (d definitions) name(t reflect.Type) string {
 	if t.Name() == "" {
 		return "" // it has no definition
 	}
 	name, pkg := strings.TrimSuffix(t.Name(), "File"), path.Base(t.PkgPath())
-	if name == "Config" || name == "Settings" {
+	switch {
+	case name == "Config" || name == "Settings":
 		name = pkg
+	case strings.HasSuffix(pkg, "file"):
+		name = lowered(name)
 	}
 	for _, name := range []string{name, pkg + "." + t.Name(), strings.ReplaceAll(t.PkgPath(), "/", ".") + "." + t.Name()} {
 		if of, taken := d[name]; !taken || of == t {
@@ -85,6 +90,19 @@ func (d definitions) name(t reflect.Type) string {
 		}
 	}
 	panic("yamlfile: duplicate type name " + t.String())
+}
+
+// lowered returns a name with its first word in lower case: fatTree for FatTree, and
+// ndpFlows for NDPFlows.
+func lowered(name string) string {
+	n := 0
+	for n < len(name) && unicode.IsUpper(rune(name[n])) {
+		n++
+	}
+	if n > 1 && n < len(name) {
+		n-- // the last capital begins the next word
+	}
+	return strings.ToLower(name[:n]) + name[n:]
 }
 
 // Compound is a type whose YAML form differs from that of its Go type.

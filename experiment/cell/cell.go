@@ -13,7 +13,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/table"
 	"github.com/weftlab/weft/sim/units"
@@ -24,7 +24,7 @@ const tellEvery = 500 * time.Millisecond
 
 // Run runs a job in virtual time. It reports its progress to tell, which may be nil.
 func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
-	p, err := spec.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
+	p, err := resolve.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
 	if err != nil {
 		return nil, err
 	}

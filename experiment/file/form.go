@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -55,15 +55,15 @@ type recordFile struct {
 
 // programFile is a real program.
 type programFile struct {
-	Name    string          `yaml:"name" jsonschema_description:"name of the program, in tables and messages; at most 64 letters, digits, _ . -"`
-	Host    string          `yaml:"host" jsonschema_description:"host of the lab that runs it"`
-	Command string          `yaml:"command" jsonschema_description:"the command, a text for /bin/sh"`
-	At      *units.Time     `yaml:"at,omitempty" jsonschema_description:"emulated time, from when the lab is up, at which it starts; default 0s. Programs with the same time start in the order of the file"`
-	Server  bool            `yaml:"server,omitempty" jsonschema_description:"whether it serves other programs: it is ended, as by Ctrl-C, when all others have ended; default false"`
-	Dilated bool            `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock if the lab has a dilation, as with weft exec --dilated; default false"`
-	Ready   *spec.ReadyFile `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before later programs start; default none"`
-	Limit   *units.Time     `yaml:"limit,omitempty" jsonschema_description:"maximum emulated time, after which the cell fails; default 300s"`
-	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default none"`
+	Name    string         `yaml:"name" jsonschema_description:"name of the program, in tables and messages; at most 64 letters, digits, _ . -"`
+	Host    string         `yaml:"host" jsonschema_description:"host of the lab that runs it"`
+	Command string         `yaml:"command" jsonschema_description:"the command, a text for /bin/sh"`
+	At      *units.Time    `yaml:"at,omitempty" jsonschema_description:"emulated time, from when the lab is up, at which it starts; default 0s. Programs with the same time start in the order of the file"`
+	Server  bool           `yaml:"server,omitempty" jsonschema_description:"whether it serves other programs: it is ended, as by Ctrl-C, when all others have ended; default false"`
+	Dilated bool           `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock if the lab has a dilation, as with weft exec --dilated; default false"`
+	Ready   *labfile.Ready `yaml:"ready,omitempty" jsonschema_description:"condition to wait for before later programs start; default none"`
+	Limit   *units.Time    `yaml:"limit,omitempty" jsonschema_description:"maximum emulated time, after which the cell fails; default 300s"`
+	Read    *readForm      `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default none"`
 }
 
 // Noun names the type in messages.

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/experiment"
@@ -74,7 +75,7 @@ type resolver struct {
 }
 
 // level is a level of a factor: its changes to the lab.
-type level []spec.Patch
+type level []labfile.Patch
 
 var (
 	namePattern       = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
@@ -170,7 +171,7 @@ func (v *resolver) factors() {
 			var l level
 			for p := range form.paths {
 				at, _ := v.ValueOf(&form.paths[p])
-				l = append(l, spec.Patch{Path: form.paths[p], Value: form.values[k].Value, At: at})
+				l = append(l, labfile.Patch{Path: form.paths[p], Value: form.values[k].Value, At: at})
 			}
 			add(form, text, l)
 		}
@@ -220,7 +221,7 @@ func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.
 func (v *resolver) patches(p patches) (l level) {
 	for i := range p {
 		at, _ := v.ValueOf(&p[i].Name)
-		l = append(l, spec.Patch{Path: p[i].Name, Value: p[i].Value.Value, At: at})
+		l = append(l, labfile.Patch{Path: p[i].Name, Value: p[i].Value.Value, At: at})
 	}
 	return l
 }
@@ -285,11 +286,11 @@ func (v *resolver) lab() error {
 }
 
 // parseLab reads the lab with patches.
-func (v *resolver) parseLab(seed uint64, patches []spec.Patch) (*plan.Plan, string, error) {
+func (v *resolver) parseLab(seed uint64, patches []labfile.Patch) (*plan.Plan, string, error) {
 	if inline := v.file.Lab.inline; inline != nil {
-		return spec.ParsePatchedValue(v.e.Lab, inline.Value, seed, patches)
+		return resolve.ParsePatchedValue(v.e.Lab, inline.Value, seed, patches)
 	}
-	return spec.ParsePatched(v.e.Lab, v.e.LabText, seed, patches)
+	return resolve.ParsePatched(v.e.Lab, v.e.LabText, seed, patches)
 }
 
 // cells makes the lab of each cell, and returns the errors of the first one that is wrong.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/cell"
@@ -114,7 +115,7 @@ func (v *resolver) program(f *programFile) experiment.Program {
 		v.Fail(f.At, "write a time from when the lab is up, such as 1s", "%s starts before the lab", p.Name)
 	}
 	if f.Ready != nil {
-		p.Ready = f.Ready.Resolve(v.Reader)
+		p.Ready = resolve.Ready(v.Reader, f.Ready)
 	}
 	set(&p.Limit, f.Limit)
 	switch {

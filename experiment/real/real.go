@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/cell"
 	"github.com/weftlab/weft/experiment/table"
@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, erro
 
 // once runs the lab of a job and its programs once.
 func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bundle, *report.Timing, error) {
-	p, err := spec.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
+	p, err := resolve.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
 	if err != nil {
 		return nil, nil, err
 	}

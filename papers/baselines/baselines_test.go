@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/cli"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 )
 
 // TestMain lets this test's program be the weft command too.
@@ -109,7 +109,7 @@ func TestLabs_AreValidAndBelongToAnExperiment(t *testing.T) {
 		for _, lab := range slices.Concat(e.Labs, e.Quick) {
 			file := filepath.Join(e.Name, lab+".yaml")
 			used[file] = true
-			if _, err := spec.Load(file); err != nil {
+			if _, err := resolve.File(file); err != nil {
 				t.Error(err)
 			}
 		}

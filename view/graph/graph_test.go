@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -43,7 +43,7 @@ var labs = map[string]string{
 }
 
 func lab(t *testing.T, name string) *plan.Plan {
-	p, err := spec.Parse(name+".yaml", []byte("topology:\n  "+strings.TrimSpace(labs[name])))
+	p, err := resolve.Parse(name+".yaml", []byte("topology:\n  "+strings.TrimSpace(labs[name])))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestShape(t *testing.T) {
 		`generate: {parking-lot: {hops: 100}}`,
 	} {
 		t.Run(topology, func(t *testing.T) {
-			p, err := spec.Parse("shape.yaml", []byte("topology: {kinds: {host: {attach: none}}, "+topology+"}"))
+			p, err := resolve.Parse("shape.yaml", []byte("topology: {kinds: {host: {attach: none}}, "+topology+"}"))
 			if err != nil {
 				t.Fatal(err)
 			}

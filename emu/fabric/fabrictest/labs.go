@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 )
 
 // Parse returns the plan of a lab file's text.
 func Parse(t rapid.TB, text string) *plan.Plan {
 	t.Helper()
-	p, err := spec.Parse("lab.yaml", []byte(text))
+	p, err := resolve.Parse("lab.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/nicemu/edge/eqdsnic"
 	"github.com/weftlab/weft/sim"
@@ -26,7 +26,7 @@ topology:
 // A server answers requests of two clients, over the native EQIF. On its way to the server a
 // client's data waits at the client, not in the network.
 func Example() {
-	f := fabric.New(must(spec.Parse("lab.yaml", []byte(lab))))
+	f := fabric.New(must(resolve.Parse("lab.yaml", []byte(lab))))
 	server := netip.MustParseAddrPort("10.0.0.1:80")
 	must(f.GoEdge("h1", func(p *sim.Process, s edge.Service) {
 		socket := must(must(eqdsnic.NativeOf(s)).Open(eqdsnic.SocketConfig{Port: server.Port()}))

@@ -1,0 +1,80 @@
+package resolve
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// edges resolves the edge services of hosts.
+type edges struct {
+	controls
+	kinds *labfile.Kinds
+}
+
+// resolve gives hosts their edge services.
+func (v *edges) resolve() {
+	kinds := v.kinds
+	for i := range v.plan.Nodes {
+		n, said := &v.plan.Nodes[i], v.nodeFileOf(i).Edge
+		if n.Kind != plan.Host {
+			continue
+		}
+		kind := kinds.Host.Edge
+		if n.VM != nil {
+			kind = kinds.VM.Edge
+		}
+		f := said.Join(v.Reader, kind)
+		if f == nil || f.Name == "" {
+			continue
+		}
+		if n.Ports[0].Link < 0 {
+			if said != nil {
+				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.Name, n.Name)
+			}
+			continue
+		}
+		n.Edge = v.edge(n, f, v.Some(said, kind))
+	}
+}
+
+// edge resolves the edge service of a host for the rate of its first link.
+func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
+	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
+	for _, p := range n.Ports {
+		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
+			slowest = min(slowest, rate)
+		}
+	}
+	if slowest == math.MaxInt64 {
+		slowest = 0
+	}
+	k, _ := edge.Services.Find(f.Name)
+	settings := k.Settings(f.PresetOf(), line)
+	f.Settle(v.Reader, settings)
+	before := v.Faults()
+	for _, c := range controlsIn(settings) {
+		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)
+	}
+	if v.Faults() == before {
+		f.Report(v.Reader, settings, settings.Validate(slowest), place)
+	}
+	return edge.Chosen{Name: f.Name, Preset: f.PresetOf(), Settings: settings}
+}
+
+// controlsIn returns the fields of settings that are rate controls.
+func controlsIn(settings any) (all []*cc.Choice) {
+	v := reflect.ValueOf(settings).Elem()
+	for _, f := range yamlfile.FieldsOf(v.Type()) {
+		if c, ok := v.FieldByIndex(f.Index).Addr().Interface().(*cc.Choice); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}

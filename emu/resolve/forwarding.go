@@ -1,0 +1,42 @@
+package resolve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/forward"
+)
+
+// forwarding resolves how a switch chooses among next hops.
+func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
+	f := cmp.Or(file.Forwarding, v.kinds.Switch.Forwarding)
+	name := forward.Default
+	if f != nil && f.Name != "" {
+		name = f.Name
+	}
+	k, _ := forward.Kinds.Find(name)
+	settings := k.Settings()
+	if f != nil {
+		f.Settle(v.Reader, settings)
+	}
+	n.Forwarding = forward.Config{Name: name, Settings: settings}
+}
+
+// reroute resolves when switches notice the state of links.
+func reroute(v *base, f *labfile.Reroute) {
+	v.plan.Reroute = units.Never
+	if f == nil {
+		return
+	}
+	if f.Never {
+		return
+	}
+	v.plan.Reroute = f.After
+	v.checkTime(&f.After, "after", maxTime)
+	if !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.Kind == plan.Switch }) {
+		v.Fail(f, "", "reroute has no effect: the lab has no switch")
+	}
+}

@@ -1,0 +1,124 @@
+package resolve
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/emu/plan"
+)
+
+// hostRoutes resolves the routes of hosts.
+type hostRoutes struct {
+	*base
+	domain   [][]int                   // broadcast domain of each port of each node
+	gateways map[gatewayKey]netip.Addr // the first one of each domain
+}
+
+type gatewayKey struct {
+	domain int
+	ipv6   bool
+}
+
+// resolve adds the routes to the plan: those of the file, then default routes to routers.
+func (v *hostRoutes) resolve() {
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.nodeFileOf(i)
+		if n.Kind != plan.Host {
+			continue
+		}
+		for j := range file.Routes {
+			f := &file.Routes[j]
+			via, ok := v.gateway(f)
+			if !ok {
+				continue
+			}
+			route := plan.Route{To: f.To.Prefix, Via: via}
+			if f.To.Any {
+				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+				if route.Via.Is6() {
+					route.To = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+				}
+			}
+			switch {
+			case route.To.Addr().Is6() != route.Via.Is6():
+				v.Fail(&f.Via, "", "%s and %s have different IP versions", route.Via, route.To)
+			case hasRoute(n.Routes, route.To):
+				v.Fail(&f.To, "", "%s already has a route to %s", n.Name, route.To)
+			case !v.onLink(i, route.Via):
+				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses, or of a host on the same links",
+					"%s cannot reach the gateway %s", n.Name, route.Via)
+			}
+			n.Routes = append(n.Routes, route)
+		}
+		v.defaultRoutes(i)
+	}
+}
+
+// onLink reports whether a host reaches an address without a router.
+func (v *hostRoutes) onLink(host int, ip netip.Addr) bool {
+	ports := v.plan.Nodes[host].Ports
+	direct := slices.ContainsFunc(ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })
+	for p := 0; p < len(ports) && !direct; p++ {
+		direct = anyContains(v.plan.OnLink(host, p), ip)
+	}
+	return direct
+}
+
+// defaultRoutes gives a host a default route for each version of IP unless the
+// file does. The route leads through the first router port in the domain of one
+// of the host's interfaces.
+func (v *hostRoutes) defaultRoutes(host int) {
+	n := &v.plan.Nodes[host]
+	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
+		if hasRoute(n.Routes, all) {
+			continue
+		}
+		for p := range n.Ports {
+			if !plan.HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
+				continue
+			}
+			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
+				n.Routes = append(n.Routes, plan.Route{To: all, Via: via})
+				break
+			}
+		}
+	}
+}
+
+// defaultGateway returns the address of the first router port in a domain.
+func (v *hostRoutes) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
+	if v.gateways == nil {
+		v.gateways = map[gatewayKey]netip.Addr{}
+		for n := range v.plan.Nodes {
+			node := &v.plan.Nodes[n]
+			for p := range node.Ports {
+				for _, a := range node.Ports[p].Addresses {
+					key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
+					if _, there := v.gateways[key]; !there && node.Router != nil {
+						v.gateways[key] = a.Addr()
+					}
+				}
+			}
+		}
+	}
+	a, ok := v.gateways[gatewayKey{domain, ipv6}]
+	return a, ok
+}
+
+// gateway returns the next hop of a host's route and checks its form.
+func (v *hostRoutes) gateway(f *labfile.Route) (netip.Addr, bool) {
+	ok := f.To.Name == ""
+	if !ok {
+		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.Name)
+	}
+	if len(f.Via) != 1 || !f.Via[0].Plain {
+		v.Fail(&f.Via, "write for example via: 10.0.0.254", "a host's route needs a single address")
+		return netip.Addr{}, false
+	}
+	ip, err := parseGateway(string(f.Via[0].Port))
+	if err != nil {
+		v.Fail(&f.Via, "", "via: %v", err)
+	}
+	return ip, ok && err == nil
+}

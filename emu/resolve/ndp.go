@@ -1,0 +1,55 @@
+package resolve
+
+import (
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/protocols/ndp"
+	"github.com/weftlab/weft/traffic/carrier"
+)
+
+// defaultControlDSCP is the DSCP of packets that should not wait: Expedited Forwarding
+// (RFC 3246).
+const defaultControlDSCP = 46
+
+// byNDP resolves the settings of flows that use NDP.
+func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
+	f := e.file.By.Value.NDP
+	c := &carrier.NDP{Config: ndp.Default(), DSCP: uint8(f.DSCP), ControlDSCP: defaultControlDSCP}
+	set((*labfile.DSCP)(&c.ControlDSCP), f.ControlDSCP)
+	c.IPv6 = e.version(hosts, f.IP)
+	c.MTU = e.packetMTU(hosts, f.MTU, c.IPv6)
+	if f.Window != nil && *f.Window < 1 {
+		e.Fail(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window %d is outside 1 to 16384", *f.Window)
+	}
+	set(&c.Window, f.Window)
+	set(&c.Paths, f.Paths)
+	set(&c.PathPenalty, f.PathPenalty)
+	set(&c.RTO, f.RTO)
+	set(&c.MaxRTO, f.MaxRTO)
+	set(&c.Retries, f.Retries)
+	set(&c.PullShare, f.PullShare)
+	set(&c.Priority, f.Priority)
+	labfile.ReportSettings(e.Reader, "ndp", f, c.Config.Check(), e.file.By)
+	e.checkPaths(hosts, c.IPv6)
+	e.samePulls(c, hosts)
+	return c
+}
+
+// samePulls checks that flows can share the pull queues of hosts with the flows of
+// earlier entries.
+func (e *patternEntry) samePulls(c *carrier.NDP, hosts []int) {
+	mine := map[int]bool{}
+	for _, h := range hosts {
+		mine[h] = true
+	}
+	for _, t := range e.plan.Traffic {
+		if t.NDP == nil || t.NDP.MTU == c.MTU && t.NDP.PullShare == c.PullShare {
+			continue
+		}
+		for _, h := range t.Pattern.Hosts() {
+			if mine[h] {
+				e.Fail(e.file.By, "give both the same mtu and pull-share", "NDP flows to one host share its pull queue: flows of %s to %s have a different mtu or pull-share", t.Name, e.plan.Nodes[h].Name)
+				return
+			}
+		}
+	}
+}

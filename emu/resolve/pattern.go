@@ -1,0 +1,190 @@
+package resolve
+
+import (
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traffic/pattern"
+)
+
+// maker is a pattern that can be built.
+type maker interface {
+	Make() (pattern.Pattern, error)
+}
+
+// patternOf returns the keys that an entry with a pattern of flows shares with others, the
+// entry's place and its key; file is nil if the entry has no pattern.
+func patternOf(f *labfile.Workload) (file *labfile.Pattern, place any, key string) {
+	switch {
+	case f.Arrivals != nil:
+		return &f.Arrivals.Pattern, f.Arrivals, "arrivals"
+	case f.Requests != nil:
+		return &f.Requests.Pattern, f.Requests, "requests"
+	case f.Bursts != nil:
+		return &f.Bursts.Pattern, f.Bursts, "bursts"
+	case f.FlowPermutation != nil:
+		return &f.FlowPermutation.Pattern, f.FlowPermutation, "flow-permutation"
+	case f.FlowAllToAll != nil:
+		return &f.FlowAllToAll.Pattern, f.FlowAllToAll, "flow-all-to-all"
+	case f.Collective != nil:
+		return &f.Collective.Pattern, f.Collective, "collective"
+	case f.FlowList != nil:
+		return &f.FlowList.Pattern, f.FlowList, "flow-list"
+	}
+	return nil, nil, ""
+}
+
+// pattern resolves the pattern of an entry. After a fault the result is nil or undefined.
+func (e *patternEntry) pattern(f *labfile.Workload) maker {
+	switch {
+	case f.Arrivals != nil:
+		return e.arrivals(f.Arrivals)
+	case f.Requests != nil:
+		return e.requests(f.Requests)
+	case f.Bursts != nil:
+		return e.bursts(f.Bursts)
+	case f.FlowPermutation != nil:
+		return e.permutation(f.FlowPermutation)
+	case f.FlowAllToAll != nil:
+		return e.allToAll(f.FlowAllToAll)
+	case f.Collective != nil:
+		return e.collective(f.Collective)
+	}
+	return e.flowList(f.FlowList)
+}
+
+// patternEntry is an entry of the workload whose pattern is being resolved.
+type patternEntry struct {
+	*traffic
+	place  any // the entry
+	file   *labfile.Pattern
+	stream pattern.Stream
+	rdma   bool
+	naming string // prefix for errors of Make
+}
+
+// patterns resolves the patterns of flows.
+func (v *traffic) patterns() {
+	// Names in the file take precedence over generated ones.
+	for i := range v.file {
+		file, _, _ := patternOf(&v.file[i])
+		if file == nil || file.Name == nil {
+			continue
+		}
+		name := file.Name
+		v.checkName(name, "a pattern's name", *name, maxNodeName)
+		if v.names[*name] > 0 {
+			v.Fail(name, "every flow, transfer and pattern needs its own", "another flow, transfer or pattern has the name %q", *name)
+		}
+		v.names[*name] = 1
+	}
+	for i := range v.file {
+		file, place, key := patternOf(&v.file[i])
+		if file == nil {
+			continue
+		}
+		e := patternEntry{traffic: v, place: place, file: file}
+		if e.file.Name != nil {
+			e.stream.Name = *e.file.Name
+		} else {
+			e.stream.Name = freeName(v.names, key)
+		}
+		e.stream.Seed = v.plan.Seed
+		e.rdma = e.file.By == nil || e.file.By.Value.RDMA != nil
+		e.add(&v.file[i])
+	}
+}
+
+// add resolves the entry and adds it to the plan.
+func (e *patternEntry) add(f *labfile.Workload) {
+	before := e.Faults()
+	m := e.pattern(f)
+	if e.Faults() > before {
+		return
+	}
+	p, err := m.Make()
+	if err != nil {
+		e.Fail(e.place, "", "%s%v", e.naming, err)
+		return
+	}
+	t := plan.Traffic{Name: e.stream.Name, Pattern: p}
+	switch {
+	case e.rdma:
+		t.RDMA = e.byRDMA(p.Hosts())
+	case e.file.By.Value.TCP != nil:
+		t.TCP = e.byTCP(p.Hosts())
+	case e.file.By.Value.NDP != nil:
+		t.NDP = e.byNDP(p.Hosts())
+	default:
+		t.UDP = e.byUDP(p.Hosts())
+	}
+	if e.Faults() == before {
+		e.plan.Traffic = append(e.plan.Traffic, t)
+	}
+}
+
+// hosts finds the hosts in the list, or all if it is missing, and fails if there are fewer
+// than least.
+func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least int) (hosts []int) {
+	if e.Place(place) != nil {
+		var ok bool
+		if hosts, ok = e.traffic.hosts(list, place, e.rdma); !ok {
+			return nil
+		}
+	} else {
+		for i := range e.plan.Nodes {
+			if n := &e.plan.Nodes[i]; n.Kind == plan.Host && (n.NIC != nil || !e.rdma) {
+				hosts = append(hosts, i)
+			}
+		}
+		if len(hosts) == 0 && e.rdma {
+			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: ndp, or by: udp", "the flows use RDMA, and no host has a NIC")
+			return nil
+		}
+	}
+	if len(hosts) < least {
+		e.FailOnce(e.Some(place, e.place), "without hosts: all hosts take part, by rdma all with a NIC", "at least %d hosts are needed, not %d", least, len(hosts))
+		return nil
+	}
+	return hosts
+}
+
+// span resolves when flows are created; a stop of 0 means none.
+func (e *patternEntry) span(f *labfile.Span) (start, stop units.Time) {
+	e.checkTime(&f.Start, "start", maxTime)
+	e.checkTime(f.Stop, "stop", maxTime)
+	if f.Stop != nil && *f.Stop <= f.Start {
+		e.Fail(f.Stop, "leave it out to continue until the run or its window ends", "stop %v is not after start %v", *f.Stop, f.Start)
+	}
+	set(&stop, f.Stop)
+	return f.Start, stop
+}
+
+// ends checks that something ends the pattern: its own keys or those of the file.
+func (e *patternEntry) ends(itself bool, keys string) {
+	windowed := e.window != nil && e.window.End != nil
+	if !itself && !windowed && e.duration == nil {
+		e.Fail(e.place, "write "+keys+" in the entry, or window: {end: ...} or duration: in the file", "flows continue until the run ends, and the run has no end")
+	}
+}
+
+// law resolves a law of times, and returns the zero Law if the file gives none.
+func (e *patternEntry) law(f *labfile.LawForm) (law pattern.Law) {
+	var err error
+	switch {
+	case f == nil:
+	case f.Word == "constant":
+		return pattern.Constant()
+	case f.Word != "":
+		return pattern.Poisson()
+	case f.Value.Lognormal != nil:
+		law, err = pattern.Lognormal(float64(*f.Value.Lognormal))
+	default:
+		law, err = pattern.Weibull(float64(*f.Value.Weibull))
+	}
+	if err != nil {
+		e.Fail(f, "", "%v", err)
+	}
+	return law
+}

@@ -1,0 +1,53 @@
+package resolve
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/emu/labfile"
+	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/workload"
+)
+
+// byRDMA resolves the settings of flows that use RDMA.
+func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
+	f, place := &labfile.RDMAFlows{}, e.place
+	if by := e.file.By; by != nil {
+		f, place = by.Value.RDMA, by
+	}
+	c := &carrier.RDMA{Verb: f.Verb, IPv6: e.version(hosts, f.IP)}
+	if f.Verb == workload.Read {
+		e.Fail(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
+	}
+	set(&c.Chunk, f.Chunk)
+	if c.Chunk > maxMessage || f.Chunk != nil && *f.Chunk == 0 {
+		e.Fail(f.Chunk, fmt.Sprintf("it can be 1B to %dB", maxMessage), "chunk %dB is out of range", *f.Chunk)
+	}
+	set((*labfile.PathMTU)(&c.MTU), f.MTU)
+	set((*labfile.DSCP)(&c.DSCP), f.DSCP)
+	for i, h := range hosts {
+		n := &e.plan.Nodes[h]
+		if !e.hasNIC(h, place) {
+			return c
+		}
+		switch {
+		case f.MTU != nil && c.MTU > n.NIC.MTU:
+			e.FailOnce(f.MTU, "", "the NIC of %s has an mtu of %d", n.Name, n.NIC.MTU.Bytes())
+		case f.MTU == nil && (i == 0 || c.MTU > n.NIC.MTU):
+			c.MTU = n.NIC.MTU
+		}
+		if f.DSCP != nil {
+			continue
+		}
+		if i > 0 && n.NIC.DSCP != c.DSCP {
+			e.FailOnce(place, "write by: {rdma: {dscp: ...}}", "the NICs of %s and %s have different dscps, %d and %d", e.plan.Nodes[hosts[0]].Name, n.Name, c.DSCP, n.NIC.DSCP)
+		}
+		c.DSCP = n.NIC.DSCP
+	}
+	for _, h := range hosts {
+		if p := e.firstPort(h); p != nil && e.settingsOf(p, 0).Rate == 0 {
+			e.FailOnce(place, "give links a rate: under kinds, in the generator or in the link", "the link of %s has no rate, and a NIC needs it to pace flows", e.plan.Nodes[h].Name)
+		}
+	}
+	e.checkPaths(hosts, c.IPv6)
+	return c
+}
