@@ -81,7 +81,7 @@ func newCell() *cobra.Command {
 // runReal runs a cell in wall-clock time in this process.
 func runReal(ctx context.Context, name string, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
 	unix.CloseOnExec(progressFD) // the hosts' programs would keep it open
-	r := real.Runner{Name: name, Enter: enter(name), Tell: tell, Warn: func(err error) { fmt.Fprintln(os.Stderr, "weft:", err) }}
+	r := real.Runner{Name: name, Enter: hostCommand(name), Tell: tell, Warn: func(err error) { fmt.Fprintln(os.Stderr, "weft:", err) }}
 	return r.Run(ctx, j)
 }
 

@@ -44,7 +44,7 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 		}
 		from := experiment.NewStore(filepath.Join(dir, cellsDir))
 		for i := range r.jobs {
-			if err := r.store.Take(from, r.jobs[i].Key); err != nil {
+			if err := r.store.CopyFrom(from, r.jobs[i].Key); err != nil {
 				return err
 			}
 		}

@@ -150,7 +150,7 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 		l.ServeMetrics(f.listener)
 	}
 	begin(l)
-	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: enter(p.Name)})
+	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: hostCommand(p.Name)})
 	limit := units.Never
 	if f.length > 0 {
 		limit = f.length
@@ -184,8 +184,8 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	return finish(r, f.json && f.ready < 0)
 }
 
-// enter returns a function that makes commands for programs inside hosts of a lab.
-func enter(lab string) func(host string, argv []string, dilated bool) *exec.Cmd {
+// hostCommand returns a function that makes commands for programs inside hosts of a lab.
+func hostCommand(lab string) func(host string, argv []string, dilated bool) *exec.Cmd {
 	return func(host string, argv []string, dilated bool) *exec.Cmd {
 		args := []string{"exec", "--lab", lab}
 		if dilated {

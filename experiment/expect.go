@@ -174,8 +174,8 @@ func (e *Experiment) NewExpectation(text string) (Expectation, error) {
 	return x, err
 }
 
-// judge evaluates an expectation.
-func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
+// evaluate evaluates an expectation.
+func (x *Expectation) evaluate(e *Experiment, summaries []Summary) Verdict {
 	v := Verdict{Text: x.Text, Held: true}
 	seen := map[string]bool{}
 	bins := []string{""}
@@ -260,11 +260,11 @@ func (j *judge) why(err error) string {
 	return strings.Join(words, ", ")
 }
 
-// Judge evaluates all expectations.
-func (e *Experiment) Judge(summaries []Summary) []Verdict {
+// EvaluateExpectations evaluates all expectations.
+func (e *Experiment) EvaluateExpectations(summaries []Summary) []Verdict {
 	verdicts := make([]Verdict, len(e.Expect))
 	for i := range e.Expect {
-		verdicts[i] = e.Expect[i].judge(e, summaries)
+		verdicts[i] = e.Expect[i].evaluate(e, summaries)
 	}
 	return verdicts
 }

@@ -208,7 +208,7 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		v := x.judge(e, summaries)
+		v := x.evaluate(e, summaries)
 		if v.Held != c.held || !strings.Contains(strings.Join(v.Why, "\n"), c.why) || c.held && v.Why != nil {
 			t.Errorf("%s: %+v, want %v with %q", c.text, v, c.held, c.why)
 		}
@@ -236,7 +236,7 @@ func TestExpectations_HoldOrSayWhyNot(t *testing.T) {
 	if err := x.compile(e); err != nil {
 		t.Fatal(err)
 	}
-	if v := x.judge(e, e.Summarize(outcomes)); v.Held {
+	if v := x.evaluate(e, e.Summarize(outcomes)); v.Held {
 		t.Errorf("nothing has run: %+v", v)
 	}
 }

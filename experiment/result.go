@@ -102,7 +102,7 @@ func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command str
 	if missing := r.Count(Missing); missing > 0 {
 		r.Partial = fmt.Sprintf("%d of %d cells were not run", missing, len(r.Cells))
 	}
-	r.Verdicts = e.Judge(r.Summaries)
+	r.Verdicts = e.EvaluateExpectations(r.Summaries)
 	return r
 }
 

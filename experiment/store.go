@@ -54,8 +54,8 @@ func (s *Store) Put(key string, zip []byte) error {
 	return renameio.WriteFile(s.file(key), zip, 0o666)
 }
 
-// Take copies the tables of a job from another store, if only that one has them.
-func (s *Store) Take(from *Store, key string) error {
+// CopyFrom copies the tables of a job from another store, if only that one has them.
+func (s *Store) CopyFrom(from *Store, key string) error {
 	if s.Has(key) {
 		return nil
 	}

@@ -106,7 +106,7 @@ func TestInbox(t *testing.T) {
 		if workers == 1 {
 			a.inbox.Land()
 		}
-		a.link.Follow(false)
+		a.link.SetFarHalf(false)
 		down := a.link.Settings()
 		down.Up = false
 		a.link.Recall(1)
@@ -124,7 +124,7 @@ func TestInbox(t *testing.T) {
 		up := down
 		up.Up = true
 		a.link.Set(up)
-		a.link.Follow(true)
+		a.link.SetFarHalf(true)
 		a.ahead(410)
 		a.deliver()
 		if got := a.until(500); !slices.Equal(got, []uint64{410}) {

@@ -18,7 +18,7 @@ type Receiver interface {
 }
 
 // Counters counts a link's events, in packets. Except for Cut, losses are counted by
-// the sending port, which learns of them from Admit.
+// the sending port, which learns of them from DecideFate.
 type Counters struct {
 	Delivered  uint64
 	Corrupted  uint64
@@ -153,13 +153,13 @@ func (l *Link) Set(s Settings) {
 	}
 	l.apply(s)
 	if !l.Crosses() {
-		l.Follow(s.Up)
+		l.SetFarHalf(s.Up)
 	}
 }
 
-// Follow tells the far half whether the link is up: when it goes down, the packets
+// SetFarHalf tells the far half whether the link is up: when it goes down, the packets
 // in flight are lost. The far half's engine calls it.
-func (l *Link) Follow(up bool) {
+func (l *Link) SetFarHalf(up bool) {
 	if l.flight.up && !up {
 		l.flight.cut()
 	}
@@ -173,10 +173,10 @@ func (l *Link) apply(s Settings) {
 	l.overtake, l.duplicate = false, false
 }
 
-// Admit decides the fate of a packet whose first bit leaves the port at now and
+// DecideFate decides the fate of a packet whose first bit leaves the port at now and
 // whose last bit leaves tx later. It returns Fine if the link takes the packet, and
 // then Launch must follow; otherwise the reason for the loss.
-func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
+func (l *Link) DecideFate(now, tx units.Time, p *packet.Packet) packet.Fate {
 	l.overtake, l.duplicate = false, false
 	p.At = now + tx + l.delay
 	if l.plain {

@@ -60,7 +60,7 @@ func (r *rig) carry(now, tx units.Time, size units.Bytes) packet.Fate {
 
 // admit hands p to the link; if the link refuses it, it stays the caller's.
 func (r *rig) admit(now, tx units.Time, p *packet.Packet) packet.Fate {
-	fate := r.link.Admit(now, tx, p)
+	fate := r.link.DecideFate(now, tx, p)
 	if fate == packet.Fine {
 		r.link.Launch(p)
 	}

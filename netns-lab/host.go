@@ -57,7 +57,7 @@ type Interface struct {
 	// ring if there are several; 0 means DefaultTxQueueLen.
 	TxQueueLen int
 
-	// Classes requests a queue for each traffic class, which Device.Hold stops and
+	// Classes requests a queue for each traffic class, which Device.HoldQueue stops and
 	// Device.Resume restarts. If the machine does not allow that (Device.Unsteered),
 	// there is one queue for all. Nil means one queue that cannot be held.
 	Classes *Classes

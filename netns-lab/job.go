@@ -59,9 +59,9 @@ func (j *job) inFront(group int) bool {
 	return err == nil && now == group
 }
 
-// give makes a process group the terminal's foreground group. A background process may
+// setForeground makes a process group the terminal's foreground group. A background process may
 // do that only with SIGTTOU blocked or ignored (tcsetpgrp(3)).
-func (j *job) give(group int) {
+func (j *job) setForeground(group int) {
 	before := block(unix.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
 	unblock(before)
@@ -131,12 +131,12 @@ func (j *job) await() (syscall.WaitStatus, error) {
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			j.forget()
+			j.release()
 			return 0, fmt.Errorf("wait for the program: %w", err)
 		case status.Stopped():
 			j.stopped(status.StopSignal())
 		default:
-			j.forget()
+			j.release()
 			return syscall.WaitStatus(status), nil
 		}
 	}
@@ -149,27 +149,27 @@ func (j *job) stopped(by syscall.Signal) {
 	}
 	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && j.inFront(j.own) {
 		j.front = true
-		j.give(j.pid)
+		j.setForeground(j.pid)
 		j.send(unix.SIGCONT)
 		return
 	}
 	if j.has {
-		j.give(j.own)
+		j.setForeground(j.own)
 	}
 	// Show the shell that its job has stopped. The code below runs when the job
 	// continues: the signal goes to this thread, so that it stops right here.
 	j.mu.Lock() // the program is not continued before it has the terminal
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 	if j.front && j.inFront(j.own) {
-		j.give(j.pid)
+		j.setForeground(j.pid)
 	}
 	j.mu.Unlock()
 	j.send(unix.SIGCONT)
 }
 
-// forget releases the job's hold on this process: signals act on this process again,
+// release releases the job's hold on this process: signals act on this process again,
 // and it gets the terminal back.
-func (j *job) forget() {
+func (j *job) release() {
 	j.mu.Lock()
 	j.over = true
 	j.mu.Unlock()
@@ -177,7 +177,7 @@ func (j *job) forget() {
 	close(j.signals)
 	if j.tty != nil {
 		if j.has {
-			j.give(j.own)
+			j.setForeground(j.own)
 		}
 		j.tty.Close()
 	}

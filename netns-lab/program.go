@@ -50,7 +50,7 @@ func start(pidfd int, p Program) (*job, error) {
 	}
 	unix.Close(report[1])
 	if err != nil {
-		j.forget()
+		j.release()
 		return nil, fmt.Errorf("enter it: %w", err)
 	}
 	j.forward()

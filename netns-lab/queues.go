@@ -78,11 +78,11 @@ func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, a
 	return err
 }
 
-// Hold stops a queue of a device with Classes: the host's packets wait in its
+// HoldQueue stops a queue of a device with Classes: the host's packets wait in its
 // queueing discipline, where the sender is throttled. As much as fits into the
 // bucket still leaves: one packet, or one super-packet. A device whose classes are
 // not kept apart has only queue 0, for all.
-func (d *Device) Hold(queue int) error {
+func (d *Device) HoldQueue(queue int) error {
 	return d.explain(d.ns.use(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()

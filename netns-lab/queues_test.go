@@ -131,7 +131,7 @@ func TestHold_StopsOneClassOnly(t *testing.T) {
 			d := l.Devices()[0]
 			queue, _ := d.Queues(3)
 			start := time.Now()
-			if err := d.Hold(queue); err != nil {
+			if err := d.HoldQueue(queue); err != nil {
 				t.Fatal(err)
 			}
 			const n = 3000
@@ -169,7 +169,7 @@ func TestHold_TellsNonBlockingSenders(t *testing.T) {
 	t.Parallel()
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
-	if err := d.Hold(2); err != nil {
+	if err := d.HoldQueue(2); err != nil {
 		t.Fatal(err)
 	}
 	conn := dscpSocket(t, l, "h1", 46)
@@ -268,7 +268,7 @@ func TestHold_LosesNothingOfTCP(t *testing.T) {
 			const size, some = 20_000_000, 200_000
 			held, other := transfer(t, l, 46, size), transfer(t, l, 0, size)
 			for held.received.Load() < size && other.received.Load() < size {
-				if err := d.Hold(2); err != nil {
+				if err := d.HoldQueue(2); err != nil {
 					t.Fatal(err)
 				}
 				other.waitMore(t, some)
@@ -290,7 +290,7 @@ func TestHold_WithoutSteeringStopsAllClasses(t *testing.T) {
 	l, _ := heldPair(t, TAP, true, 200*units.Mbps)
 	d := l.Devices()[0]
 	start := time.Now()
-	if err := d.Hold(firstQueue(d, 3)); err != nil {
+	if err := d.HoldQueue(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
 	}
 	const n = 3000
@@ -344,7 +344,7 @@ func TestQueues_FollowRateAndMTU(t *testing.T) {
 	check("10:100Mbit", "11:100Mbit", "12:100Mbit")
 	for _, change := range []func() error{
 		func() error { return d.SetRate(50 * units.Mbps) },
-		func() error { return d.Hold(1) },
+		func() error { return d.HoldQueue(1) },
 		func() error { return d.SetMTU(9000) },
 	} {
 		if err := change(); err != nil {
@@ -392,7 +392,7 @@ func TestResume_WorksWhileTheDeviceIsDown(t *testing.T) {
 	t.Parallel()
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
-	if err := d.Hold(1); err != nil {
+	if err := d.HoldQueue(1); err != nil {
 		t.Fatal(err)
 	}
 	inNetwork(t, l, "h1", "ip", "link", "set", "eth0", "down")
@@ -432,7 +432,7 @@ func BenchmarkResume(b *testing.B) {
 	}
 	var took []time.Duration
 	for b.Loop() {
-		if err := d.Hold(1); err != nil {
+		if err := d.HoldQueue(1); err != nil {
 			b.Fatal(err)
 		}
 		drain()

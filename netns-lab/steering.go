@@ -231,7 +231,7 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 	for i := range c.Priorities {
 		in = append(in, asm.Mov.Imm(asm.R9, int32(i*c.perClass())).WithSymbol(fmt.Sprint("queue", i)), asm.Ja.Label("share"))
 	}
-	return c.share(in, l3)
+	return c.distributeFlows(in, l3)
 }
 
 // Values of R7 once a packet is known to be IP: they are not priority code points.
@@ -240,10 +240,10 @@ const (
 	isIPv6 = 106
 )
 
-// share distributes the flows of a class over its queues, of which R9 is the first: by
+// distributeFlows distributes the flows of a class over its queues, of which R9 is the first: by
 // addresses, and by TCP and UDP ports if they are known to be present, so that a flow
 // keeps its queue. Packets other than IP take the first.
-func (c *Classes) share(in asm.Instructions, l3 int32) asm.Instructions {
+func (c *Classes) distributeFlows(in asm.Instructions, l3 int32) asm.Instructions {
 	const (
 		fragment = 0x3fff // offset, and More Fragments
 		tcp, udp = unix.IPPROTO_TCP, unix.IPPROTO_UDP

@@ -51,7 +51,7 @@ func (s *slowClass) hold(t *testing.T) {
 		var err error
 		switch {
 		case full && !held:
-			err = s.ends[0].Hold(s.queue)
+			err = s.ends[0].HoldQueue(s.queue)
 			s.holds.Add(1)
 		case !full && held:
 			err = s.ends[0].Resume(s.queue)

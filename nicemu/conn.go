@@ -359,7 +359,7 @@ func (c *Conn) Reject(privateData []byte) error {
 // end ends a connection on the program's request, without an event.
 func (c *Conn) end() {
 	c.closed = true
-	c.device.conns.forget(c)
+	c.device.conns.removeConn(c)
 	c.changed.Broadcast()
 }
 
@@ -396,7 +396,7 @@ func (q *QP) disconnect() {
 	}
 }
 
-func (c *connections) forget(x *Conn) {
+func (c *connections) removeConn(x *Conn) {
 	delete(c.byID, x.id)
 	if c.byQP[x.qp] == x {
 		delete(c.byQP, x.qp)
@@ -416,7 +416,7 @@ func (c *connections) pump() {
 	}
 	c.busy = true
 	for {
-		sends, events := c.cm.Take()
+		sends, events := c.cm.TakeOutput()
 		if len(sends)+len(events) == 0 {
 			break
 		}
@@ -440,7 +440,7 @@ func (c *connections) event(e *cmnic.Event) {
 	}
 	switch e.Kind {
 	case cmnic.ResolveRequested:
-		c.answer(e)
+		c.passQuestion(e)
 		return
 	case cmnic.Resolved:
 		c.resolved(e)
@@ -474,7 +474,7 @@ func (c *connections) event(e *cmnic.Event) {
 		if x.qp != nil {
 			x.qp.disconnect()
 		}
-		c.forget(x)
+		c.removeConn(x)
 	case cmnic.DisconnectRequested:
 		out.Kind = ConnDisconnected
 		x.qp.disconnect()
@@ -484,7 +484,7 @@ func (c *connections) event(e *cmnic.Event) {
 		x.qp.disconnect()
 	case cmnic.TimeWaitExit:
 		out.Kind = ConnTimeWaitExit
-		c.forget(x)
+		c.removeConn(x)
 	}
 	x.recordEvent(out)
 }
@@ -493,7 +493,7 @@ func (c *connections) event(e *cmnic.Event) {
 func (c *connections) confirm(x *Conn, e *cmnic.Event) error {
 	if err := x.qp.ready(&e.Attributes); err != nil {
 		x.qp.disconnect()
-		c.forget(x)
+		c.removeConn(x)
 		_ = c.cm.Reject(c.device.Now(), x.id, cmnic.Reject{}) // a REP can be refused
 		return err
 	}

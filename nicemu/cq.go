@@ -74,7 +74,7 @@ func (c *CQ) Destroy() error {
 	c.came.Broadcast()
 	d.agenda.Remove(&c.Task)
 	d.inUse[qp.CompletionQueues]--
-	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
+	d.dropEvents(func(e AsyncEvent) bool { return e.CQ == c })
 	d.arm()
 	return nil
 }
@@ -188,9 +188,9 @@ func (c *CQ) deliver(e Completion, solicited bool) {
 	d.arm()
 }
 
-// Tell sets f to be called for each new entry. It is called while the NIC is at work: it must not
+// NotifyEach sets f to be called for each new entry. It is called while the NIC is at work: it must not
 // use the NIC, but may arm a Task.
-func (c *CQ) Tell(f func()) { c.notify = f }
+func (c *CQ) NotifyEach(f func()) { c.notify = f }
 
 // wake releases an event held back by moderation, and delivers delayed entries.
 func (c *CQ) wake(now units.Time) {

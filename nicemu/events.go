@@ -62,8 +62,8 @@ func (d *Device) raise(e AsyncEvent) {
 	}
 }
 
-// forget drops the events of a destroyed object.
-func (d *Device) forget(of func(AsyncEvent) bool) {
+// dropEvents drops the events of a destroyed object.
+func (d *Device) dropEvents(of func(AsyncEvent) bool) {
 	kept := d.events.list[:0]
 	for _, e := range d.events.list {
 		if !of(e) {

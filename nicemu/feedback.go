@@ -15,19 +15,19 @@ type flowTo struct {
 	qp uint32
 }
 
-// Hear takes a packet of the protocol whose messages the NIC's rate control hears
+// ReceiveMessage takes a packet of the protocol whose messages the NIC's rate control hears
 // (Control.Feedback), and frees it or sends it back. A packet that was trimmed or sent back, or
 // that is about no flow of the NIC, is counted and ignored.
-func (d *Device) Hear(now units.Time, p *packet.Packet) {
+func (d *Device) ReceiveMessage(now units.Time, p *packet.Packet) {
 	m, ok := p.Message.Body.(cc.Feedback)
 	probe, _ := m.(cc.Probe)
 	switch {
 	case !ok || p.Trimmed || p.Returned:
 		d.counters.RPMessagesIgnored++
 	case probe == nil || !probe.Outward():
-		d.hear(now, m)
+		d.handleFeedback(now, m)
 	case probe.Turn():
-		d.answer(p)
+		d.returnMessage(p)
 		d.arm()
 		return
 	}
@@ -35,7 +35,7 @@ func (d *Device) Hear(now units.Time, p *packet.Packet) {
 	d.arm()
 }
 
-func (d *Device) hear(now units.Time, m cc.Feedback) {
+func (d *Device) handleFeedback(now units.Time, m cc.Feedback) {
 	k := m.About()
 	q := d.flows[flowTo{k.To, k.QP}]
 	if q == nil || k.From != q.route.ends.From {
@@ -79,8 +79,8 @@ func (d *Device) knowFlows() {
 	}
 }
 
-// answer sends back a turned message. A message from an address without a host is lost.
-func (d *Device) answer(p *packet.Packet) {
+// returnMessage sends back a turned message. A message from an address without a host is lost.
+func (d *Device) returnMessage(p *packet.Packet) {
 	m := p.Message
 	path, ok := d.env.Path(m.To, m.From)
 	if !ok {
@@ -120,5 +120,5 @@ func (d *Device) direct(p *packet.Packet, path Path) {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
 	prio := d.env.Priority[p.TOS>>2]
 	d.lanes[prio].ccMessages.Put(d.env.Pool, p)
-	d.feed(prio)
+	d.announceNext(prio)
 }

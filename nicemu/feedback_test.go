@@ -69,7 +69,7 @@ func TestMessagesReachTheirFlow(t *testing.T) {
 	tell := func(about packet.FlowKey, rate units.Rate) {
 		p := w.pool.NewMessage(orders)
 		*p.Message.Body.(*order) = order{about, rate}
-		a.Hear(w.engine.Now(), p)
+		a.ReceiveMessage(w.engine.Now(), p)
 	}
 	key := packet.FlowKey{From: v4(0), To: v4(1), QP: far.Number()}
 	tell(key, units.Gbps)

@@ -15,9 +15,9 @@ type FlowStatus struct {
 	HasHeard bool        // packets arrived
 }
 
-// Follow starts measuring the round-trip times of all queue pairs, and calls gone just before a
+// MeasureRTT starts measuring the round-trip times of all queue pairs, and calls gone just before a
 // queue pair is destroyed.
-func (d *Device) Follow(gone func(q *QP)) {
+func (d *Device) MeasureRTT(gone func(q *QP)) {
 	d.gone = gone
 	for _, q := range d.numbers.slots {
 		if q != nil {

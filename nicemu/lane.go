@@ -54,15 +54,15 @@ func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 		q.credit = d.quantum
 	}
 	if moved {
-		d.feed(old)
+		d.announceNext(old)
 	}
 	if ack != oldAck && oldAck != old {
-		d.feed(oldAck)
+		d.announceNext(oldAck)
 	}
 }
 
-// feed announces the first packet of a lane to the port, if that has changed.
-func (d *Device) feed(prio uint8) {
+// announceNext announces the first packet of a lane to the port, if that has changed.
+func (d *Device) announceNext(prio uint8) {
 	l := &d.lanes[prio]
 	size := d.firstSize(l)
 	if size == l.fed {
@@ -88,14 +88,14 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 	case l.urgent.Len() > 0:
 		return (*l.urgent.First()).answer
 	case l.ready.Len() > 0:
-		return d.turn(l).frame
+		return d.nextQP(l).frame
 	}
 	return 0
 }
 
-// turn returns the queue pair whose turn it is, by deficit round robin (Shreedhar and Varghese,
+// nextQP returns the queue pair whose turn it is, by deficit round robin (Shreedhar and Varghese,
 // SIGCOMM 1995), so that queue pairs have equal shares of bytes whatever their path MTU.
-func (d *Device) turn(l *lane) *QP {
+func (d *Device) nextQP(l *lane) *QP {
 	for {
 		q := l.ready.First()
 		if q.credit >= q.frame {

@@ -196,8 +196,8 @@ func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
 	return nil
 }
 
-// Hold takes the NIC's side to INIT, where it takes receives but no packets.
-func (r Raw) Hold(visible *QP) error {
+// HoldInInit takes the NIC's side to INIT, where it takes receives but no packets.
+func (r Raw) HoldInInit(visible *QP) error {
 	a := visible.engineAttr()
 	if err := r.engine.Modify(qp.Reset, a); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (r Raw) twin(c QPConfig) (Raw, error) {
 			return Raw{}, err
 		}
 	}
-	return t, t.Hold(r.QP)
+	return t, t.HoldInInit(r.QP)
 }
 
 func twinReceives(t QPType) qp.Mask {
@@ -322,8 +322,8 @@ func (q *QP) join(t *QP) {
 	q.twins.hidden = append(q.twins.hidden, t)
 }
 
-// leave removes a queue pair from its twins.
-func (q *QP) leave() {
+// leaveTwins removes a queue pair from its twins.
+func (q *QP) leaveTwins() {
 	if q.isTwin() {
 		q.twins.hidden = slices.DeleteFunc(q.twins.hidden, func(t *QP) bool { return t == q })
 	}

@@ -48,5 +48,5 @@ func (l *loop) wake(now units.Time) {
 		}
 		d.agenda.At(&l.Task, l.until)
 	}
-	d.feed(loopback)
+	d.announceNext(loopback)
 }

@@ -23,7 +23,7 @@ func (q *QP) earliest() units.Time {
 func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
 	if static != q.static { // the turn was computed for another rate
 		q.static = static
-		q.pace.Enter(now, now, false)
+		q.pace.RecordTurn(now, now, false)
 	}
 	if q.control == nil && q.limiter == nil && static == 0 {
 		return

@@ -144,11 +144,11 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 	}
 	var err error
 	if q.verbs, err = qp.New(number, inner, &d.settings.Limits); err != nil {
-		q.leave()
+		q.leaveTwins()
 		return nil, err
 	}
 	if q.engine, err = transport.New(t); err != nil {
-		q.leave()
+		q.leaveTwins()
 		_ = q.verbs.Destroy()
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		q.static = next.static
 	}
 	q.route = next
-	if err := q.follow(from, m&qp.MaskState != 0); err != nil {
+	if err := q.syncState(from, m&qp.MaskState != 0); err != nil {
 		return err
 	}
 	d.rescheduleQP(now, q)
@@ -281,8 +281,8 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 // and from SQD or SQE to RTS.
 func (q *QP) SetState(to State) error { return q.Modify(qp.Attr{State: to}, qp.MaskState) }
 
-// follow brings the engine to the state of the attributes.
-func (q *QP) follow(from qp.State, moved bool) error {
+// syncState brings the engine to the state of the attributes.
+func (q *QP) syncState(from qp.State, moved bool) error {
 	d := q.device
 	all, _ := q.verbs.Query()
 	attr := q.engineAttr()
@@ -386,7 +386,7 @@ func (q *QP) withdraw() {
 	d := q.device
 	for prio := range d.lanes {
 		d.lanes[prio].cnps.DeleteFunc(q.is)
-		d.feed(uint8(prio))
+		d.announceNext(uint8(prio))
 	}
 }
 
@@ -402,7 +402,7 @@ func (q *QP) Destroy() error {
 		q.layered.Destroyed()
 	}
 	if q.isTwin() {
-		q.leave()
+		q.leaveTwins()
 	} else if d.gone != nil {
 		d.gone(q)
 	}
@@ -416,7 +416,7 @@ func (q *QP) Destroy() error {
 	d.agenda.Remove(&q.Task)
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
-	d.forget(func(e AsyncEvent) bool { return e.QP == q })
+	d.dropEvents(func(e AsyncEvent) bool { return e.QP == q })
 	d.arm()
 	return nil
 }
@@ -615,9 +615,9 @@ func (d *Device) rescheduleQP(now units.Time, q *QP) {
 	}
 	d.agenda.At(&q.Task, due)
 	d.move(q, prio, ack, urgent, ready)
-	d.feed(prio)
+	d.announceNext(prio)
 	if ack != prio {
-		d.feed(ack)
+		d.announceNext(ack)
 	}
 }
 
@@ -628,7 +628,7 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	at := q.earliest()
 	ready := at <= q.device.earliestPull(now, r.prio)
 	if ready {
-		q.pace.Enter(now, at, q.turn.In())
+		q.pace.RecordTurn(now, at, q.turn.In())
 	} else {
 		due = min(due, at)
 	}

@@ -130,14 +130,14 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		d.marked(now, q, b.BTH.Opcode)
 	}
 	if t := d.heard; t != nil && !t.Echo {
-		q.keep(t)
+		q.storeTelemetry(t)
 	}
 	q.tick(now)
 	before := q.engine.Payload()
 	q.engine.Receive(now, b, grh)
 	if q.engine.Payload() != before {
 		if q.counters.LastPayload <= d.env.Links.To {
-			q.gaps.Note(d.env.Links, q.counters.LastPayload, now, 0)
+			q.gaps.RecordGap(d.env.Links, q.counters.LastPayload, now, 0)
 		}
 		q.counters.LastPayload = now
 	}
@@ -157,8 +157,8 @@ func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
 	}
 }
 
-// keep stores the in-band telemetry of a request, to be sent back with its acknowledgement.
-func (q *QP) keep(t *telemetry.Stack) {
+// storeTelemetry stores the in-band telemetry of a request, to be sent back with its acknowledgement.
+func (q *QP) storeTelemetry(t *telemetry.Stack) {
 	if q.requestTelemetry == nil {
 		q.requestTelemetry = new(telemetry.Stack)
 	}

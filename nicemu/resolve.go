@@ -65,8 +65,8 @@ func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Reso
 	return nil
 }
 
-// answer passes a question to the program.
-func (c *connections) answer(e *cmnic.Event) {
+// passQuestion passes a question to the program.
+func (c *connections) passQuestion(e *cmnic.Event) {
 	a := cmnic.Answer{Status: msg.SIDRUnsupported}
 	if f := c.answering[e.Listener]; f != nil {
 		a.Status = msg.SIDRRejected
@@ -74,9 +74,9 @@ func (c *connections) answer(e *cmnic.Event) {
 			a = cmnic.Answer{Status: msg.SIDRValid, QPN: x.QPN, QKey: x.QKey, PrivateData: x.PrivateData}
 		}
 	}
-	if c.cm.Answer(c.device.Now(), e.ID, a) != nil {
+	if c.cm.AnswerResolution(c.device.Now(), e.ID, a) != nil {
 		// The program's answer does not fit into the message.
-		_ = c.cm.Answer(c.device.Now(), e.ID, cmnic.Answer{Status: msg.SIDRRejected})
+		_ = c.cm.AnswerResolution(c.device.Now(), e.ID, cmnic.Answer{Status: msg.SIDRRejected})
 	}
 }
 

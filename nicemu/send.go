@@ -22,7 +22,7 @@ func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 			d.echo(p)
 		}
 	}
-	d.feed(prio)
+	d.announceNext(prio)
 	d.arm()
 	return p
 }
@@ -44,7 +44,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		case urgent:
 			q = *l.urgent.First()
 		case l.ready.Len() > 0:
-			q = d.turn(l)
+			q = d.nextQP(l)
 		default:
 			return nil
 		}
@@ -143,7 +143,7 @@ func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
 // sendOwn queues a packet that the NIC itself generates.
 func (d *Device) sendOwn(p *packet.Packet, prio uint8) {
 	d.lanes[prio].own.Push(p)
-	d.feed(prio)
+	d.announceNext(prio)
 }
 
 // notify requests a CNP to the peer of a queue pair.
@@ -157,7 +157,7 @@ func (d *Device) notify(q *QP) {
 		prio = loopback
 	}
 	d.lanes[prio].cnps.Push(q)
-	d.feed(prio)
+	d.announceNext(prio)
 }
 
 // cnpBytes is the length of a CNP from its BTH to its ICRC.

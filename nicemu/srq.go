@@ -41,7 +41,7 @@ func (s *SRQ) Destroy() error {
 	}
 	s.gone = true
 	s.device.inUse[qp.SharedReceiveQueues]--
-	s.device.forget(func(e AsyncEvent) bool { return e.SRQ == s })
+	s.device.dropEvents(func(e AsyncEvent) bool { return e.SRQ == s })
 	return nil
 }
 

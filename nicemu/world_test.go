@@ -141,7 +141,7 @@ func (l *landing) Fire(now units.Time) {
 	}
 	d := c.world.ports[p.Dest].device
 	if p.Message != nil {
-		d.Hear(now, p)
+		d.ReceiveMessage(now, p)
 	} else {
 		d.Receive(now, p)
 	}

@@ -59,7 +59,7 @@ func (s *Switch) Routing() *Routing {
 func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
-		s.hear(now, in, p)
+		s.handleUnrouted(now, in, p)
 		return
 	}
 	if p.L3 != wire.EthernetHeader { // it belongs to a VLAN, and the router is in none
@@ -210,7 +210,7 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 		s.end(now, in, p, packet.BadFCS)
 		return
 	case !p.HasBytes():
-	case p.Proto == wire.ProtoICMPv6 && s.answer(now, in, p):
+	case p.Proto == wire.ProtoICMPv6 && s.answerARP(now, in, p):
 	case p.Proto == wire.ProtoICMP || p.Proto == wire.ProtoICMPv6:
 		if b := router.AppendEchoReply(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], r.ip); b != nil {
 			s.originate(now, in, b)
@@ -221,20 +221,20 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 	s.consume(p)
 }
 
-// hear handles a frame that the router does not forward: broadcast, multicast, to
+// handleUnrouted handles a frame that the router does not forward: broadcast, multicast, to
 // another station, or not IP.
-func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
+func (s *Switch) handleUnrouted(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.BadFCS {
 		s.end(now, in, p, packet.BadFCS)
 		return
 	}
-	s.answer(now, in, p)
+	s.answerARP(now, in, p)
 	s.consume(p)
 }
 
-// answer answers a request for the router's Ethernet address, through the port that
+// answerARP answers a request for the router's Ethernet address, through the port that
 // the request came in through. It returns false if p is not such a request.
-func (s *Switch) answer(now units.Time, in *port.Port, p *packet.Packet) bool {
+func (s *Switch) answerARP(now units.Time, in *port.Port, p *packet.Packet) bool {
 	r := s.router
 	if p.Frame == nil || p.L3 != wire.EthernetHeader || p.Ether == wire.EtherTypeIPv6 && p.Proto != wire.ProtoICMPv6 {
 		return false

@@ -257,7 +257,7 @@ func TestSlowClock_SlowsEveryWait(t *testing.T) {
 func shareClock(t *testing.T, dir string, dilation int) string {
 	t.Helper()
 	file := filepath.Join(dir, "clock")
-	if err := wall.NewClock(dilation).Share(file); err != nil {
+	if err := wall.NewClock(dilation).ShareFile(file); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -122,9 +122,9 @@ func (l *Lab) Client() *lab.Client {
 	return c.(*lab.Client)
 }
 
-// ask returns what the lab's API says, or for a lab of a user, whose state directory is elsewhere,
+// askLab returns what the lab's API says, or for a lab of a user, whose state directory is elsewhere,
 // what a command prints.
-func ask[V any](l *Lab, api func(context.Context) (V, error), args ...string) (v V) {
+func askLab[V any](l *Lab, api func(context.Context) (V, error), args ...string) (v V) {
 	l.T.Helper()
 	var err error
 	if l.As == nil {
@@ -141,7 +141,7 @@ func ask[V any](l *Lab, api func(context.Context) (V, error), args ...string) (v
 // Status returns what weft ps says of the lab.
 func (l *Lab) Status() lab.Status {
 	l.T.Helper()
-	return ask(l, l.Client().Status, "ps", "--json", l.Name)
+	return askLab(l, l.Client().Status, "ps", "--json", l.Name)
 }
 
 // PID returns the PID of the lab's process.
@@ -154,7 +154,7 @@ func (l *Lab) PID() int {
 func (l *Lab) Ports() map[string]status.Port {
 	l.T.Helper()
 	m := map[string]status.Port{}
-	for _, p := range ask(l, l.Client().Ports, "ps", "-p", "--json", l.Name) {
+	for _, p := range askLab(l, l.Client().Ports, "ps", "-p", "--json", l.Name) {
 		m[p.Name] = p
 	}
 	return m

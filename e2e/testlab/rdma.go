@@ -30,7 +30,7 @@ func StartRDMA(t *testing.T, text string, programs ...string) *Lab {
 func (l *Lab) NIC(host string) status.NIC {
 	l.T.Helper()
 	api := func(ctx context.Context) ([]status.NIC, error) { return l.Client().NICs(ctx, host) }
-	list := ask(l, api, "nic", "-l", l.Name, "--json", host)
+	list := askLab(l, api, "nic", "-l", l.Name, "--json", host)
 	if len(list) != 1 {
 		l.T.Fatalf("%s: %d NICs", host, len(list))
 	}

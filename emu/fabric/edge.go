@@ -83,9 +83,9 @@ func (s *Station) feedBy(n *nic) nicemu.Port {
 	return s.edge.outlet.NIC(n)
 }
 
-// enter takes a packet that the host sends. Until it leaves the service, its In is
+// enterService takes a packet that the host sends. Until it leaves the service, its In is
 // the device queue that it came from.
-func (h *edgeHost) enter(now units.Time, p *packet.Packet) {
+func (h *edgeHost) enterService(now units.Time, p *packet.Packet) {
 	queue := p.In
 	h.station.Admit(now, p)
 	p.In = queue

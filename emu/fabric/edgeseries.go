@@ -40,7 +40,7 @@ func followEdge(p *flows, h *edgeHost, order int32, columns []int) *edgeFlows {
 	name := p.fabric.Plan.PortName(h.station.Node, h.station.Index)
 	e := &edgeFlows{passing: newPassing(p, name, order, columns), host: h}
 	e.visit = e.look
-	h.service.Follow(e.keepLastRow)
+	h.service.OnFlowEnd(e.keepLastRow)
 	return e
 }
 

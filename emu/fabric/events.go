@@ -73,11 +73,11 @@ func (s *script) carryOut(e *plan.Event) {
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}
-			f.note(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
+			f.recordChange(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		}
 		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
-			link.Follow(*e.Set.State == links.Up)
+			link.SetFarHalf(*e.Set.State == links.Up)
 		}
 		if e.Set.State != nil {
 			s.shard.follow(e.At, e.Link, d, *e.Set.State == links.Up)

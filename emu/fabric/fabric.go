@@ -375,10 +375,10 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 	now := f.Now()
 	for d := range 2 {
 		if dir[d] {
-			f.note(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, status.BySet, link, d, f.Links[link][d].Settings().Up, &patch)
+			f.recordChange(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, status.BySet, link, d, f.Links[link][d].Settings().Up, &patch)
 			f.set(link, d, next[d])
 			f.Exchange() // what the sender has taken back is not lost
-			f.Links[link][d].Follow(next[d].Up)
+			f.Links[link][d].SetFarHalf(next[d].Up)
 			if patch.State != nil {
 				for _, s := range f.Shards {
 					s.follow(now, link, d, next[d].Up)

@@ -188,7 +188,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 				continue
 			}
 			e := &flowsOf{flows: p, nic: n, order: int32(k), columns: columns[k], known: map[*nicemu.QP]*flow{}}
-			n.Follow(e.keepLastRow)
+			n.MeasureRTT(e.keepLastRow)
 			p.nics = append(p.nics, e)
 		}
 		for k, h := range f.edges() {

@@ -285,7 +285,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 	b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
 	take(s, carrier.SegmentProtocol(), d.Receive)
 	if m := t.TCP.Control.Feedback(); m != nil {
-		take(s, m, d.Hear)
+		take(s, m, d.ReceiveMessage)
 	}
 	return d, nil
 }

@@ -103,7 +103,7 @@ func (s *Station) Enter(now units.Time, p *packet.Packet) {
 // port.
 func (s *Station) send(now units.Time, p *packet.Packet) {
 	if s.edge != nil {
-		s.edge.enter(now, p)
+		s.edge.enterService(now, p)
 		return
 	}
 	s.Admit(now, p)

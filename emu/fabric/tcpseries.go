@@ -14,7 +14,7 @@ import (
 // streamCarrier carries flows over TCP or NDP.
 type streamCarrier interface {
 	EachFlow(now units.Time, f func(x *carrier.StreamFlow))
-	Follow(gone func(now units.Time, x *carrier.StreamFlow))
+	OnFlowEnd(gone func(now units.Time, x *carrier.StreamFlow))
 }
 
 // streamHost carries the flows over TCP or NDP of one traffic at a host.
@@ -54,7 +54,7 @@ func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
 			e.add(f, f.readTCP(x), x.Gauges)
 		}
 	}
-	h.Follow(e.keepLastRow)
+	h.OnFlowEnd(e.keepLastRow)
 	return e
 }
 

@@ -26,9 +26,9 @@ type moment struct {
 // Counters count all of them.
 const maxStorms = 200
 
-// note records a change that is about to be made to a direction of a link, in the
+// recordChange records a change that is about to be made to a direction of a link, in the
 // shard that it leaves from.
-func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *plan.LinkPatch) {
+func (f *Fabric) recordChange(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *plan.LinkPatch) {
 	m := moment{at: now, by: by, link: link, dir: dir}
 	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
 		if s.timeline[i].link == link && s.timeline[i].dir == dir {

@@ -44,11 +44,11 @@ func NewClient(dir string) *Client {
 
 // call sends a request and decodes the answer into out.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
-	return c.ask(ctx, true, method, path, in, out)
+	return c.callWithoutLimit(ctx, true, method, path, in, out)
 }
 
-// ask is like call, but without a time limit on the answer if limited is false.
-func (c *Client) ask(ctx context.Context, limited bool, method, path string, in, out any) error {
+// callWithoutLimit is like call, but without a time limit on the answer if limited is false.
+func (c *Client) callWithoutLimit(ctx context.Context, limited bool, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -182,7 +182,7 @@ func (c *Client) Set(ctx context.Context, endpoint, direction string, p change.L
 // limits the time.
 func (c *Client) Down(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
-	return r, c.ask(ctx, false, http.MethodPost, "/v1/down", nil, r)
+	return r, c.callWithoutLimit(ctx, false, http.MethodPost, "/v1/down", nil, r)
 }
 
 // CaptureRequest says what to capture.

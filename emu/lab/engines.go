@@ -58,7 +58,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	l.startCPU = processCPU()
 	l.clock = wall.NewClock(l.plan.Dilation)
 	if l.plan.Dilation > 1 {
-		if err := l.clock.Share(filepath.Join(l.hosts.Dir(), netnslab.ClockFile)); err != nil {
+		if err := l.clock.ShareFile(filepath.Join(l.hosts.Dir(), netnslab.ClockFile)); err != nil {
 			return err
 		}
 	}
@@ -115,16 +115,16 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 
 // do runs f while the engines do nothing else, after everything between them
 // has been exchanged. After the run it returns wall.ErrStopped.
-func (l *Lab) do(f func()) error { return l.hold(0, f) }
+func (l *Lab) do(f func()) error { return l.stopEngines(0, f) }
 
-// hold stops the engines from number i on, one inside the other, and runs f.
+// stopEngines stops the engines from number i on, one inside the other, and runs f.
 // All callers stop them in this order, so they cannot deadlock.
-func (l *Lab) hold(i int, f func()) error {
+func (l *Lab) stopEngines(i int, f func()) error {
 	var inner error
 	err := l.engines[i].driver.Do(func() {
 		l.engines[i].cpu = threadCPU()
 		if i+1 < len(l.engines) {
-			inner = l.hold(i+1, f)
+			inner = l.stopEngines(i+1, f)
 			return
 		}
 		if len(l.engines) > 1 {

@@ -29,8 +29,8 @@ func newFollower() *follower {
 	return &follower{changed: map[followed]links.Settings{}, wake: make(chan struct{}, 1), done: make(chan struct{}), applied: map[followed]links.Settings{}}
 }
 
-// follow requests new settings for a device; only the last request counts.
-func (f *follower) follow(d followed, s links.Settings) {
+// requestSettings requests new settings for a device; only the last request counts.
+func (f *follower) requestSettings(d followed, s links.Settings) {
 	f.mu.Lock()
 	f.changed[d] = s
 	f.mu.Unlock()

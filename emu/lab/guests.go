@@ -344,8 +344,8 @@ func (l *Lab) stopGuests() {
 // followGuest applies changes of its link to a guest's NIC. The NIC's engine calls it.
 func (l *Lab) followGuest(n *guestNIC, s links.Settings) {
 	high, low := l.sendBounds(n.station, s.Rate)
-	n.Follow(high, low, s.Rate)
-	l.shaper.follow(n, s)
+	n.AdoptLink(high, low, s.Rate)
+	l.shaper.requestSettings(n, s)
 }
 
 // guestNICAt returns the guest NIC of a station, nil if its host is not a guest.

@@ -36,7 +36,7 @@ const (
 // heldAt returns the length of a class's queue at a host's port at which the
 // class is held. It is released when the queue is half as long. What the host
 // sends until the hold takes effect, and then one bucket
-// (netnslab.Device.Hold), comes on top.
+// (netnslab.Device.HoldQueue), comes on top.
 func heldAt(rate units.Rate, dilation int) units.Bytes {
 	return max(heldBytes, rate.Per(heldTime/units.Time(dilation)))
 }
@@ -196,9 +196,9 @@ func (h *holder) together() error {
 	return fmt.Errorf("a pause of one traffic class of these hosts stops all of their traffic: %s: %w", text, why)
 }
 
-// wants reports whether to hold a queue. A queue shared by classes is held while one of
+// wantsHold reports whether to hold a queue. A queue shared by classes is held while one of
 // them is to be held.
-func (dev *holdable) wants(queue int) bool {
+func (dev *holdable) wantsHold(queue int) bool {
 	if dev.long[queue].Load() {
 		return true
 	}
@@ -214,14 +214,14 @@ func (dev *holdable) wants(queue int) bool {
 // apply holds and releases the queues whose state has changed.
 func (dev *holdable) apply(warn func(error)) {
 	for q := range dev.device.FDs {
-		want := dev.wants(q)
+		want := dev.wantsHold(q)
 		is := !dev.since[q].IsZero()
 		var err error
 		switch {
 		case want == is:
 			continue
 		case want:
-			err = dev.device.Hold(q)
+			err = dev.device.HoldQueue(q)
 		default:
 			err = dev.device.Resume(q)
 		}
@@ -229,12 +229,12 @@ func (dev *holdable) apply(warn func(error)) {
 			warn(fmt.Errorf("pausing a traffic class: %w (a program in the host may have replaced its queueing discipline)", err))
 		}
 		dev.failed = err != nil
-		dev.note(q, want)
+		dev.recordHold(q, want)
 	}
 }
 
-// note records the start or the end of a hold.
-func (dev *holdable) note(queue int, held bool) {
+// recordHold records the start or the end of a hold.
+func (dev *holdable) recordHold(queue int, held bool) {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
 	now := time.Now()

@@ -258,7 +258,7 @@ func (l *Lab) attach() error {
 		}
 		byStation[s].SetMTU(int(settings.MTU))
 		l.watchQueues(s)
-		l.shaper.follow(kernel[s], settings)
+		l.shaper.requestSettings(kernel[s], settings)
 	}
 	return nil
 }

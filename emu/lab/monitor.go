@@ -44,7 +44,7 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 		s := readStolen()
 		now.Demand = demand(sent, senders)
 		m.mu.Lock()
-		said := m.watch.Judge(now.Since(last), s.share(stolen))
+		said := m.watch.JudgeLoad(now.Since(last), s.share(stolen))
 		switch {
 		case said == "":
 		case m.watch.Late():

@@ -369,7 +369,7 @@ func (p *program) isReady(ctx context.Context) (bool, error) {
 // listing returns the host kernel's list of TCP sockets.
 func (p *program) listing(ctx context.Context) (string, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
-		_, text, err := g.ask(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+		_, text, err := g.runInGuest(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
 		return text, err
 	}
 	return p.lab.hosts.TCP(p.host)
@@ -378,7 +378,7 @@ func (p *program) listing(ctx context.Context) (string, error) {
 // look reports whether programs of the host see a file.
 func (p *program) look(ctx context.Context, file string) (bool, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
-		code, _, err := g.ask(ctx, "test", "-e", file)
+		code, _, err := g.runInGuest(ctx, "test", "-e", file)
 		return code == 0, err
 	}
 	c := p.lab.programs.Enter(p.host, []string{"test", "-e", file}, false)
@@ -391,8 +391,8 @@ func (p *program) look(ctx context.Context, file string) (bool, error) {
 	return true, nil
 }
 
-// ask runs a short program in a guest, unless ctx ends before that.
-func (g *guest) ask(ctx context.Context, argv ...string) (code int, text string, err error) {
+// runInGuest runs a short program in a guest, unless ctx ends before that.
+func (g *guest) runInGuest(ctx context.Context, argv ...string) (code int, text string, err error) {
 	return askAgent(ctx, g.session(), argv...)
 }
 

@@ -51,6 +51,6 @@ func (g *guest) sockets() (netnslab.Sockets, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), countPatience)
 	defer cancel()
 	// A guest without IPv6 has no snmp6.
-	_, text, err := g.ask(ctx, "cat", "/proc/net/snmp", "/proc/net/snmp6")
+	_, text, err := g.runInGuest(ctx, "cat", "/proc/net/snmp", "/proc/net/snmp6")
 	return netnslab.ParseSockets(text, text), err
 }

@@ -33,7 +33,7 @@
 // machine: spinning, the bound on how far the clock falls behind, scheduling, sleeps.
 // Outside the fabric only code that deals with real kernels knows the dilation: the
 // shapers, routes and neighbours of netns-lab (dilation.go), the bounds at which emu/lab
-// holds hosts (holds.go), and code that reports CPU time. Clock.Share puts the clock into
+// holds hosts (holds.go), and code that reports CPU time. Clock.ShareFile puts the clock into
 // a file for programs that run with netns-lab/slowclock.
 package wall
 
@@ -58,7 +58,7 @@ type Clock struct {
 	monotonic, realtime int64
 
 	stood  atomic.Int64 // units.Time
-	shared *sharedClock // nil until Share
+	shared *sharedClock // nil until ShareFile
 }
 
 // NewClock starts a clock. With a dilation of 100, 100 s of real time are 1 s of

@@ -58,7 +58,7 @@ func TestSharedClock_TellsStartAndStandstill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	monotonic, realtime := read(unix.CLOCK_MONOTONIC), read(unix.CLOCK_REALTIME)
 	c := NewClock(100)
-	if err := c.Share(path); err != nil {
+	if err := c.ShareFile(path); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -79,7 +79,7 @@ func TestSharedClock_TellsStartAndStandstill(t *testing.T) {
 	if now := read(unix.CLOCK_REALTIME); s.realtime < realtime || s.realtime > now {
 		t.Errorf("started at %d since 1970, which is not between %d and %d", s.realtime, realtime, now)
 	}
-	if err := NewClock(2).Share(filepath.Join(path, "none")); err == nil {
+	if err := NewClock(2).ShareFile(filepath.Join(path, "none")); err == nil {
 		t.Error("a clock in a directory that is none")
 	}
 }

@@ -203,7 +203,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		if at >= limit {
 			d.engine.Run(limit, math.MaxInt)
 			d.engine.Advance(limit)
-			d.leave()
+			d.leaveGroup()
 			return nil
 		}
 		if at < d.floor {
@@ -280,7 +280,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		}
 		priority.adjust(units.FromDuration(clock.Real(after)), slept)
 	}
-	d.leave()
+	d.leaveGroup()
 	return nil
 }
 
@@ -301,7 +301,7 @@ func (d *Driver) allowed(present units.Time) units.Time {
 		at = min(at, next+2*d.group.lookahead-1)
 	}
 	at = max(at, d.engine.Now())
-	d.say(min(at, d.engine.Next()-1))
+	d.announceDone(min(at, d.engine.Next()-1))
 	return at
 }
 
@@ -320,18 +320,18 @@ func (d *Driver) passToGroup(done units.Time) {
 		return
 	}
 	d.exchange.Post(d.group.notify)
-	d.say(done)
+	d.announceDone(done)
 }
 
-// say tells the group that everything sent at done or before has been posted.
-func (d *Driver) say(done units.Time) {
+// announceDone tells the group that everything sent at done or before has been posted.
+func (d *Driver) announceDone(done units.Time) {
 	if m := &d.group.members[d.number].done; int64(done) > m.Load() {
 		m.Store(int64(done))
 	}
 }
 
-// leave lets the others in the group continue without this driver.
-func (d *Driver) leave() {
+// leaveGroup lets the others in the group continue without this driver.
+func (d *Driver) leaveGroup() {
 	if d.group != nil {
 		d.exchange.Post(d.group.notify)
 		d.group.members[d.number].done.Store(int64(units.Never))

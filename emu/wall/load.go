@@ -89,10 +89,10 @@ type Watch struct {
 	suspended   units.Time // in total
 }
 
-// Judge evaluates the load of another period; stolen is the share of the machine's
+// JudgeLoad evaluates the load of another period; stolen is the share of the machine's
 // processor time that the hypervisor gave to others during it. It returns a message
 // for the user, or "" if there is nothing to say.
-func (w *Watch) Judge(l Load, stolen units.Fraction) string {
+func (w *Watch) JudgeLoad(l Load, stolen units.Fraction) string {
 	if l.Absent > 0 || l.Suspended > 0 {
 		// The load is not the reason why anything was late or stood still in this
 		// period.

@@ -45,7 +45,7 @@ func TestWatch_WarnsOfLateness(t *testing.T) {
 	} {
 		w := Watch{Limit: units.Millisecond}
 		for i, s := range steps {
-			got := w.Judge(s.load, s.stolen)
+			got := w.JudgeLoad(s.load, s.stolen)
 			if (got == "") != (len(s.want) == 0) {
 				t.Errorf("%s: in second %d it says %q, want %q", name, i, got, s.want)
 			}
@@ -84,14 +84,14 @@ func TestWatch_SuggestsADilationThatSuffices(t *testing.T) {
 		"lateness within the limit, at dilation": {10, late(dilated(robbed, 10), 2500*units.Microsecond), "with dilation: 25, they would matter less"},
 	} {
 		w := Watch{Limit: units.Millisecond, Dilation: c.dilation}
-		if said := w.Judge(c.load, 0); !strings.Contains(said, c.want) {
+		if said := w.JudgeLoad(c.load, 0); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %q, without %q", name, said, c.want)
 		}
 	}
 	stood := demand(full, 8*units.Gbps)
 	stood.At, stood.Stood = units.Second/4, 3*units.Second/4
 	w := Watch{Limit: units.Millisecond, Dilation: 100}
-	if said := w.Judge(dilated(stood, 100), 0); !strings.Contains(said, "stood still for") {
+	if said := w.JudgeLoad(dilated(stood, 100), 0); !strings.Contains(said, "stood still for") {
 		t.Error(said)
 	}
 }
@@ -108,11 +108,11 @@ func repeat[T any](x T, n int, last T) (out []T) {
 func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 	l := Load{At: units.Second, Deliveries: 1000, Beyond: 100, Packets: 1000}
 	w := Watch{Allowed: 0.1}
-	if said := w.Judge(l, 0); said != "" || w.Summary() != "" {
+	if said := w.JudgeLoad(l, 0); said != "" || w.Summary() != "" {
 		t.Errorf("10%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 	l.Beyond++
-	if said := w.Judge(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.Late() {
+	if said := w.JudgeLoad(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.Late() {
 		t.Errorf("10.1%% late, 10%% allowed: %q, %q", said, w.Summary())
 	}
 }
@@ -120,11 +120,11 @@ func TestWatch_AllowsWhatTheFileAllows(t *testing.T) {
 // Neither the messages nor the summary blame the load.
 func TestWatch_DoesNotBlameTheLoadForAStop(t *testing.T) {
 	w := Watch{Limit: units.Millisecond}
-	w.Judge(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	w.JudgeLoad(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
 	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.Late() {
 		t.Errorf("%q, want %q", got, want)
 	}
-	w.Judge(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	w.JudgeLoad(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
 	if got := w.Summary(); !strings.Contains(got, "was; late in 1 of 1 seconds") {
 		t.Errorf("%q", got)
 	}

@@ -52,9 +52,9 @@ func (p *presence) end() {
 func (p *presence) sleep(took, asked units.Time) { p.slept += min(took, asked+sleepSlack) }
 
 // look ends a period and starts the next.
-func (p *presence) look(now units.Time) { p.judge(now, p.work(), suspendedClock()) }
+func (p *presence) look(now units.Time) { p.judgeLoad(now, p.work(), suspendedClock()) }
 
-func (p *presence) judge(now, worked, ahead units.Time) {
+func (p *presence) judgeLoad(now, worked, ahead units.Time) {
 	if away := now - p.since - (worked - p.worked) - p.slept; away >= minAbsence {
 		p.absent += away
 	}

@@ -26,18 +26,18 @@ func TestPresence_TellsStopsFromLoad(t *testing.T) {
 	} {
 		p := presence{since: 5 * units.Second, worked: 7 * units.Second}
 		p.sleep(c.took, c.asked)
-		p.judge(p.since+c.length, p.worked+c.work, 0)
+		p.judgeLoad(p.since+c.length, p.worked+c.work, 0)
 		if p.absent != c.want {
 			t.Errorf("%s: absent for %v, want %v", name, p.absent, c.want)
 		}
-		p.judge(p.since+units.Second, p.worked+units.Second, 0)
+		p.judgeLoad(p.since+units.Second, p.worked+units.Second, 0)
 		if p.absent != c.want || p.suspended != 0 {
 			t.Errorf("%s: a busy second later absent for %v, want %v", name, p.absent, c.want)
 		}
 	}
 	p := presence{ahead: units.Hour}
-	p.judge(0, 0, 3*units.Hour)
-	p.judge(0, 0, 3*units.Hour)
+	p.judgeLoad(0, 0, 3*units.Hour)
+	p.judgeLoad(0, 0, 3*units.Hour)
 	if p.suspended != 2*units.Hour || p.absent != 0 {
 		t.Errorf("suspended for %v, absent for %v", p.suspended, p.absent)
 	}

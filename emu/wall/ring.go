@@ -144,7 +144,7 @@ func (d *Driver) exchangeIO() bool {
 		r.listed[i] = r.devices[i] != nil && r.devices[i].Waiting()
 		return !r.listed[i]
 	})
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	return len(r.ready) > 0 || r.others
 }
 
@@ -156,7 +156,7 @@ func (d *Driver) wait(ns int64) []int {
 		return d.epoll.wait(ns)
 	}
 	if ns != 0 {
-		r.Enter(ns)
+		r.SubmitAndWait(ns)
 	}
 	if r.others {
 		more := d.epoll.wait(0)

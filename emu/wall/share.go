@@ -23,9 +23,9 @@ type sharedClock struct {
 // sharedMagic marks a file as a sharedClock, and its version.
 const sharedMagic = 0x314b434f4c435457 // "WTCLOCK1", read as little-endian
 
-// Share lets programs follow the clock through a file, which is created anew. It
+// ShareFile lets programs follow the clock through a file, which is created anew. It
 // must be called once, before a driver runs by the clock.
-func (c *Clock) Share(path string) error {
+func (c *Clock) ShareFile(path string) error {
 	const size = int(unsafe.Sizeof(sharedClock{}))
 	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
 	if err != nil {

@@ -45,7 +45,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err != nil {
 		return nil, err
 	}
-	stop := follow(fb, until, tell)
+	stop := reportProgress(fb, until, tell)
 	err = fb.Run(ctx, until)
 	stop()
 	series, serr := finish()
@@ -59,8 +59,8 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
 }
 
-// follow reports the progress of a run until stop is called.
-func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress)) (stop func()) {
+// reportProgress reports the progress of a run until stop is called.
+func reportProgress(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress)) (stop func()) {
 	if tell == nil {
 		return func() {}
 	}

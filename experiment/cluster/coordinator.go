@@ -181,7 +181,7 @@ func (t *session) subscribe() (unsubscribe func(), err error) {
 	hear := func(m *nats.Msg) {
 		var status WorkerStatus
 		if fromJSON(m.Data, &status) {
-			t.roster.hear(time.Now(), status)
+			t.roster.updateStatus(time.Now(), status)
 		}
 	}
 	handlers := map[string]nats.MsgHandler{
@@ -300,7 +300,7 @@ func (t *session) putJobs(ctx context.Context, jobs []Job, there map[string]bool
 	puts.SetLimit(putsAtOnce)
 	seen := map[string]bool{}
 	for _, job := range jobs {
-		if !t.wants(job.ID) || there[job.ID] || seen[job.ID] {
+		if !t.wantsResult(job.ID) || there[job.ID] || seen[job.ID] {
 			continue
 		}
 		seen[job.ID] = true
@@ -323,8 +323,8 @@ func (t *session) put(ctx context.Context, job Job) error {
 	return nil
 }
 
-// wants reports whether a job's result is still to be taken.
-func (t *session) wants(job string) bool {
+// wantsResult reports whether a job's result is still to be taken.
+func (t *session) wantsResult(job string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, wanted := t.payloads[job]
@@ -394,7 +394,7 @@ func (t *session) nextResult(ctx context.Context, from uint64) (*jetstream.RawSt
 // takeResult passes a result to the caller and removes it from the server.
 func (t *session) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
 	job := jobOf(m.Subject)
-	if !t.wants(job) {
+	if !t.wantsResult(job) {
 		return t.purge(ctx, job) // it comes from a worker that was considered dead
 	}
 	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)

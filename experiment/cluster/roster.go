@@ -23,8 +23,8 @@ type heard struct {
 	lost   bool
 }
 
-// hear processes a worker's status.
-func (r *roster) hear(now time.Time, status WorkerStatus) {
+// updateStatus processes a worker's status.
+func (r *roster) updateStatus(now time.Time, status WorkerStatus) {
 	status.Refused = r.requirement.Refusal(status.WorkerInfo)
 	r.mu.Lock()
 	h := r.workers[status.Instance]

@@ -31,15 +31,17 @@ func TestRoster_SaysWhoComesAndGoes(t *testing.T) {
 			t.Errorf("%s: told %q, %d running, workers %q", what, told, r.running(), there)
 		}
 	}
-	step("joins", func() { r.hear(at, worker("a", "1", JobStatus{Experiment: "e"}, JobStatus{Experiment: "other"})) }, 1, []string{"a"}, "worker a has joined: 2 at once, linux/arm64")
-	step("refused", func() { r.hear(at, worker("b", "2")) }, 1, []string{"a", "b"}, `worker b is refused: it is version "2", not "1"`)
-	step("not twice", func() { r.hear(at, worker("b", "2")) }, 1, []string{"a", "b"})
+	step("joins", func() {
+		r.updateStatus(at, worker("a", "1", JobStatus{Experiment: "e"}, JobStatus{Experiment: "other"}))
+	}, 1, []string{"a"}, "worker a has joined: 2 at once, linux/arm64")
+	step("refused", func() { r.updateStatus(at, worker("b", "2")) }, 1, []string{"a", "b"}, `worker b is refused: it is version "2", not "1"`)
+	step("not twice", func() { r.updateStatus(at, worker("b", "2")) }, 1, []string{"a", "b"})
 	step("still there", func() { r.expire(at.Add(4 * time.Second)) }, 1, []string{"a", "b"})
-	step("another word", func() { r.hear(at.Add(4*time.Second), worker("b", "2")) }, 1, []string{"a", "b"})
+	step("another word", func() { r.updateStatus(at.Add(4*time.Second), worker("b", "2")) }, 1, []string{"a", "b"})
 	step("silent", func() { r.expire(at.Add(5 * time.Second)) }, 0, []string{"b"}, "worker a is silent; if it stays silent, others get its jobs")
 	step("not told again", func() { r.expire(at.Add(6 * time.Second)) }, 0, []string{"b"})
-	step("back", func() { r.hear(at.Add(6*time.Second), worker("a", "1")) }, 0, []string{"a", "b"}, "worker a is back")
-	step("leaves", func() { r.hear(at, leaving) }, 0, []string{"b"}, "worker a has left")
-	step("leaves twice", func() { r.hear(at, leaving) }, 0, []string{"b"})
+	step("back", func() { r.updateStatus(at.Add(6*time.Second), worker("a", "1")) }, 0, []string{"a", "b"}, "worker a is back")
+	step("leaves", func() { r.updateStatus(at, leaving) }, 0, []string{"b"}, "worker a has left")
+	step("leaves twice", func() { r.updateStatus(at, leaving) }, 0, []string{"b"})
 	step("forgotten", func() { r.expire(at.Add(200 * time.Second)) }, 0, nil)
 }

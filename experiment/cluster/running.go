@@ -65,8 +65,8 @@ func (r *running) finish(say func()) {
 	})
 }
 
-// leave ends the job here because another worker has it.
-func (r *running) leave() {
+// yieldJob ends the job here because another worker has it.
+func (r *running) yieldJob() {
 	r.finish(func() { r.message.NakWithDelay(r.experiment.ackWait) })
 }
 
@@ -91,13 +91,13 @@ func (s *workerSession) begin(r *running) bool {
 		delivered = meta.NumDelivered
 	}
 	if s.has(r.key()) {
-		r.leave() // this worker already has it, but reported that too late
+		r.yieldJob() // this worker already has it, but reported that too late
 		return false
 	}
 	s.mu.Lock()
 	s.jobs[r.key()] = r
 	s.mu.Unlock()
-	go r.keep()
+	go r.renewClaim()
 	if delivered == 1 {
 		return true
 	}
@@ -108,8 +108,8 @@ func (s *workerSession) begin(r *running) bool {
 	return run
 }
 
-// keep tells the server that this worker has the job until the job ends.
-func (r *running) keep() {
+// renewClaim tells the server that this worker has the job until the job ends.
+func (r *running) renewClaim() {
 	beat := time.NewTicker(max(r.experiment.ackWait/3, time.Millisecond))
 	defer beat.Stop()
 	for {
@@ -141,9 +141,9 @@ func (s *workerSession) again(r *running) (run bool, err error) {
 	}
 	var dead []string
 	for _, instance := range tries {
-		switch has, alive := s.ask(r, instance); {
+		switch has, alive := s.askWorker(r, instance); {
 		case has:
-			r.leave() // it is alive; only its message was late
+			r.yieldJob() // it is alive; only its message was late
 			return false, nil
 		case !alive:
 			dead = append(dead, instance)
@@ -184,9 +184,9 @@ type hasWire struct {
 	Has bool `json:"has"`
 }
 
-// ask asks another worker whether it has a job. A worker that does not answer is not
+// askWorker asks another worker whether it has a job. A worker that does not answer is not
 // alive.
-func (s *workerSession) ask(r *running, instance string) (has, alive bool) {
+func (s *workerSession) askWorker(r *running, instance string) (has, alive bool) {
 	if instance == s.info.Instance {
 		return false, true
 	}

@@ -102,7 +102,7 @@ func (v *resolver) resolve() error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	v.expect()
+	v.resolveExpectations()
 	if err := v.Err(); err != nil {
 		return err
 	}

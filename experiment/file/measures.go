@@ -332,8 +332,8 @@ func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
 	return true
 }
 
-// expect resolves the expectations.
-func (v *resolver) expect() {
+// resolveExpectations resolves the expectations.
+func (v *resolver) resolveExpectations() {
 	list := v.file.Expect
 	if v.options.Quick && v.file.Quick != nil && v.file.Quick.Expect != nil {
 		list = v.file.Quick.Expect

@@ -110,7 +110,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	up := false
 	rep, err := l.Run(ctx, units.Never, func() {
 		up = true
-		stopTelling = r.follow(l)
+		stopTelling = r.reportProgress(l)
 		go func() {
 			defer close(done)
 			c.run(running)
@@ -151,8 +151,8 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 // tellEvery is how often a run reports its progress.
 const tellEvery = time.Second
 
-// follow reports the progress of a lab until stop is called.
-func (r *Runner) follow(l *lab.Lab) (stop func()) {
+// reportProgress reports the progress of a lab until stop is called.
+func (r *Runner) reportProgress(l *lab.Lab) (stop func()) {
 	if r.Tell == nil {
 		return func() {}
 	}

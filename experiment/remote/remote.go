@@ -37,7 +37,7 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 	}
 	c := &cluster.Coordinator{Client: r.Client, Experiment: r.ID, Title: r.Title, Requirement: cluster.Here(r.Version)}
 	var told sync.Mutex
-	stop := follow(c, index, w, &told)
+	stop := reportProgress(c, index, w, &told)
 	defer stop()
 	err := c.Run(ctx, all, func(result cluster.Result) error {
 		i, ok := index[result.Job]
@@ -62,8 +62,8 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 // followEvery is how often the progress of workers is reported.
 const followEvery = time.Second
 
-// follow reports what workers do until stop is called.
-func follow(c *cluster.Coordinator, index map[string]int, w experiment.Watcher, told *sync.Mutex) (stop func()) {
+// reportProgress reports what workers do until stop is called.
+func reportProgress(c *cluster.Coordinator, index map[string]int, w experiment.Watcher, told *sync.Mutex) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {

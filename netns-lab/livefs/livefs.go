@@ -106,7 +106,7 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 		var failed error
 		err := c.Read(func(fd uintptr) bool {
 			var again bool
-			again, failed = answer(int(fd), s)
+			again, failed = answerRequest(int(fd), s)
 			return !again
 		})
 		if err != nil || failed != nil {
@@ -115,9 +115,9 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 	}
 }
 
-// answer reads a request and answers it; again means that there is none yet. An error means
+// answerRequest reads a request and answers it; again means that there is none yet. An error means
 // that there will be no more.
-func answer(fd int, s *fuse.ProtocolServer) (again bool, err error) {
+func answerRequest(fd int, s *fuse.ProtocolServer) (again bool, err error) {
 	b := buffers.Get().(*[2][]byte)
 	defer buffers.Put(b)
 	n, err := unix.Read(fd, b[0])

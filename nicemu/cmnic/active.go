@@ -103,7 +103,7 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 		Transport: a.Transport, Local: x.local, Peer: x.peer, PathMTU: a.PathMTU, RQPSN: a.QP.StartPSN,
 		RetryCount: a.RetryCount, FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit,
 	}
-	c.ask(now, x, req)
+	c.sendUntilAnswered(now, x, req)
 	return x.id, nil
 }
 
@@ -120,17 +120,17 @@ func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
 	case x == nil:
 		// The other side waits for an RTU that will never come (IBTA §12.6.7.2).
 		c.counters.Unexpected++
-		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonInvalidCommID})
+		c.sendAnswer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonInvalidCommID})
 	case x.remote != 0 && !x.passive:
 		c.repeatedREP(x, m)
 	case x.state != REQSent && x.state != REPWait:
 		c.counters.Unexpected++
 	case c.known(now, m.CAGUID, m.LocalID, m.QPN):
 		c.counters.Stale++
-		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonStaleConnection})
+		c.sendAnswer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonStaleConnection})
 	case m.LocalID == 0 || m.QPN < 2:
 		c.counters.Refused++
-		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonUnsupported})
+		c.sendAnswer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonUnsupported})
 	default:
 		c.replied(x, m)
 	}

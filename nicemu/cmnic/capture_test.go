@@ -51,7 +51,7 @@ func records(t *testing.T, name string) (all []recorded) {
 // the transaction numbers of its own exchanges.
 func sent(t *testing.T, c *CM, linux recorded, answer bool) {
 	t.Helper()
-	sends, _ := c.Take()
+	sends, _ := c.TakeOutput()
 	if len(sends) != 1 {
 		t.Fatalf("%d messages in place of Linux's %v", len(sends), linux.h.Attribute)
 	}
@@ -72,7 +72,7 @@ func sent(t *testing.T, c *CM, linux recorded, answer bool) {
 // happened expects one event and no message.
 func happened(t *testing.T, c *CM, kind Kind) Event {
 	t.Helper()
-	sends, events := c.Take()
+	sends, events := c.TakeOutput()
 	if len(events) != 1 || events[0].Kind != kind || len(sends) != 0 {
 		t.Fatalf("events %v, %d messages in place of %v", events, len(sends), kind)
 	}

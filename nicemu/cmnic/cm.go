@@ -98,9 +98,9 @@ type Send struct {
 // Put writes the datagram, msg.MADLen bytes.
 func (s *Send) Put(b []byte) { msg.Put(b, s.Transaction, s.Message) }
 
-// Take returns the messages and events since the last call, each in order. The slices are the
+// TakeOutput returns the messages and events since the last call, each in order. The slices are the
 // caller's.
-func (c *CM) Take() (sends []Send, events []Event) {
+func (c *CM) TakeOutput() (sends []Send, events []Event) {
 	sends, events = c.sends, c.events
 	c.sends, c.events = nil, nil
 	return sends, events

@@ -104,7 +104,7 @@ func TestMalformed(t *testing.T) {
 		if got := c.Counters().Malformed; got != 1 {
 			t.Errorf("%s: %d malformed", name, got)
 		}
-		sends, events := c.Take()
+		sends, events := c.TakeOutput()
 		if len(events) != 0 || (x.answer == 0) != (len(sends) == 0) {
 			t.Fatalf("%s: %v, %v", name, sends, events)
 		}
@@ -166,7 +166,7 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Advance(c.Due())
-	sends, _ := c.Take()
+	sends, _ := c.TakeOutput()
 	b := make([]byte, msg.MADLen)
 	for _, s := range sends {
 		s.Put(b)
@@ -215,7 +215,7 @@ func pump(t testing.TB, c *CM, consume func(Event)) {
 	t.Helper()
 	b := make([]byte, msg.MADLen)
 	for {
-		sends, events := c.Take()
+		sends, events := c.TakeOutput()
 		if len(sends)+len(events) == 0 {
 			return
 		}
@@ -247,14 +247,14 @@ func BenchmarkTimers(b *testing.B) {
 			for range n {
 				connect()
 			}
-			c.Take()
+			c.TakeOutput()
 			b.ReportAllocs()
 			for b.Loop() {
 				now = c.Due()
 				c.Advance(now) // one REQ is repeated, or given up
-				if sends, events := c.Take(); len(events) > 0 {
+				if sends, events := c.TakeOutput(); len(events) > 0 {
 					connect()
-					c.Take()
+					c.TakeOutput()
 				} else if len(sends) != 1 {
 					b.Fatal(len(sends))
 				}

@@ -45,8 +45,8 @@ func (c *CM) newConn(local, other netip.Addr) *conn {
 	return x
 }
 
-// forget removes a connection.
-func (c *CM) forget(x *conn) {
+// removeConn removes a connection.
+func (c *CM) removeConn(x *conn) {
 	c.disarm(x)
 	c.release(x)
 	if c.peers[x.inPeers] == x {
@@ -98,8 +98,8 @@ func (c *CM) emit(x *conn, m msg.Message) {
 	c.sends = append(c.sends, Send{From: x.local, To: x.peer, TrafficClass: x.class, Transaction: x.transaction, Message: m})
 }
 
-// ask sends a message until it is answered or the retries are used up.
-func (c *CM) ask(now units.Time, x *conn, m msg.Message) {
+// sendUntilAnswered sends a message until it is answered or the retries are used up.
+func (c *CM) sendUntilAnswered(now units.Time, x *conn, m msg.Message) {
 	x.pending, x.left = m, x.retries
 	c.send(x, m)
 	c.arm(x, now+x.interval)
@@ -137,7 +137,7 @@ func (c *CM) giveUp(now units.Time, x *conn) {
 	case REQSent, REPWait:
 		c.send(x, c.timeoutREJ(x))
 		c.event(x, Event{Kind: Unreachable})
-		c.forget(x)
+		c.removeConn(x)
 	case REPSent, RTUWait:
 		rej := c.timeoutREJ(x)
 		c.send(x, rej)
@@ -148,6 +148,6 @@ func (c *CM) giveUp(now units.Time, x *conn) {
 		c.timeWait(now, x)
 	case SIDRREQSent:
 		c.event(x, Event{Kind: Unreachable})
-		c.forget(x)
+		c.removeConn(x)
 	}
 }

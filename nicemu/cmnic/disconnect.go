@@ -40,7 +40,7 @@ func (c *CM) Disconnect(now units.Time, id msg.CommID, privateData []byte) error
 func (c *CM) startDREQ(now units.Time, x *conn, dreq *msg.DREQ) {
 	dreq.LocalID, dreq.RemoteID, dreq.RemoteQPN = x.id, x.remote, x.attributes.PeerQPN
 	x.state, x.transaction = DREQSent, uint64(x.id)
-	c.ask(now, x, dreq)
+	c.sendUntilAnswered(now, x, dreq)
 }
 
 func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
@@ -48,7 +48,7 @@ func (c *CM) receiveDREQ(now units.Time, d *datagram, m *msg.DREQ) {
 	if x == nil || x.state == Refused {
 		// A side without the connection still releases the other (as Linux).
 		c.counters.Unexpected++
-		c.answer(d, &msg.DREP{LocalID: m.RemoteID, RemoteID: m.LocalID})
+		c.sendAnswer(d, &msg.DREP{LocalID: m.RemoteID, RemoteID: m.LocalID})
 		return
 	}
 	if x.qpn != m.RemoteQPN {
@@ -103,15 +103,15 @@ func (c *CM) Destroy(now units.Time, id msg.CommID) error {
 	switch x.state {
 	case REQSent, REPWait:
 		c.send(x, c.timeoutREJ(x))
-		c.forget(x)
+		c.removeConn(x)
 	case REQRcvd, MRASent, REPRcvd, MRAREPSent, REPSent, RTUWait:
 		err = c.Reject(now, id, Reject{})
 	case Established, DREQRcvd:
 		err = c.Disconnect(now, id, nil)
 	case SIDRREQSent:
-		c.forget(x)
+		c.removeConn(x)
 	case SIDRREQRcvd:
-		err = c.Answer(now, id, Answer{Status: msg.SIDRRejected})
+		err = c.AnswerResolution(now, id, Answer{Status: msg.SIDRRejected})
 	}
 	x.silent = true
 	if err != nil {

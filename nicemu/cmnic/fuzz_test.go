@@ -67,7 +67,7 @@ func FuzzInputs(f *testing.F) {
 			case 7:
 				_ = e.Destroy(now, id)
 			case 8:
-				_ = e.Answer(now, id, Answer{QPN: uint32(y)})
+				_ = e.AnswerResolution(now, id, Answer{QPN: uint32(y)})
 			case 9, 10: // deliver, unchanged or with a byte changed
 				if n := int(data[1]); n < len(sends) {
 					sends[n].Put(b)
@@ -88,7 +88,7 @@ func FuzzInputs(f *testing.F) {
 				e.Receive(now, addrs[1-i], addrs[i], b[:x])
 			}
 			for _, e := range ends {
-				s, _ := e.Take()
+				s, _ := e.TakeOutput()
 				sends = append(sends, s...)
 			}
 		}

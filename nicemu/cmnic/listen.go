@@ -82,7 +82,7 @@ func (c *CM) listening(id msg.ServiceID, address netip.Addr, datagram bool) *lis
 	return c.services[service{id, netip.Addr{}, datagram}]
 }
 
-// admit takes a request into the backlog.
-func (l *listener) admit(x *conn) { l.waiting++; x.listener = l }
+// queueRequest takes a request into the backlog.
+func (l *listener) queueRequest(x *conn) { l.waiting++; x.listener = l }
 
 func (l *listener) full() bool { return l.backlog > 0 && l.waiting >= l.backlog }

@@ -67,7 +67,7 @@ var ways = map[State]func(b bench){
 	},
 	REQRcvd:     func(b bench) { b.receive(messages["REQ"]) },
 	SIDRREQRcvd: func(b bench) { b.receive(messages["SIDR_REQ"]) },
-	SIDRREPSent: func(b bench) { b.ok(b.Answer(0, 1, Answer{QPN: 3})) },
+	SIDRREPSent: func(b bench) { b.ok(b.AnswerResolution(0, 1, Answer{QPN: 3})) },
 	REPWait:     func(b bench) { b.receive(messages["MRA(REQ)"]) },
 	REPRcvd:     func(b bench) { b.receive(messages["REP"]) },
 	MRAREPSent:  func(b bench) { b.ok(b.Prolong(1, 20, nil)) },
@@ -158,7 +158,7 @@ func try(t *testing.T, route []State, name string) string {
 			t.Fatalf("%v: the state is %v", route, got)
 		}
 	}
-	b.Take()
+	b.TakeOutput()
 	b.now = units.Millisecond
 	before, due := b.Counters(), b.Due()
 	b.receive(messages[name])
@@ -167,7 +167,7 @@ func try(t *testing.T, route []State, name string) string {
 	if s := b.State(1); s != route[len(route)-1] {
 		did = append(did, "-> "+s.String())
 	}
-	sends, events := b.Take()
+	sends, events := b.TakeOutput()
 	for i := range events {
 		did = append(did, describeEvent(&Event{Kind: events[i].Kind, ID: events[i].ID, Reason: events[i].Reason}))
 	}
@@ -201,11 +201,11 @@ func (b bench) end() {
 			}
 		}
 	}
-	b.Take()
+	b.TakeOutput()
 	for b.Due() != units.Never {
 		b.Advance(b.Due())
 	}
-	if _, events := b.Take(); len(events) != 0 || b.Len() != 0 || len(b.peers) != 0 || len(b.queues) != 0 || len(b.resolving) != 0 {
+	if _, events := b.TakeOutput(); len(events) != 0 || b.Len() != 0 || len(b.peers) != 0 || len(b.queues) != 0 || len(b.resolving) != 0 {
 		b.t.Errorf("there are left %d events, %d connections, %d peers, %d queue pairs, %d resolutions", len(events), b.Len(), len(b.peers), len(b.queues), len(b.resolving))
 	}
 }
@@ -250,18 +250,18 @@ func TestPrivateDataLimits(t *testing.T) {
 		{"DREP", []State{REQSent, REPRcvd, Established, DREQRcvd}, disconnect, 224},
 		{"SIDR_REQ", nil, resolve(5), 216},
 		{"SIDR_REQ of the IP CM service", nil, resolve(service7), 180},
-		{"SIDR_REP", []State{SIDRREQRcvd}, func(b bench, data []byte) error { return b.Answer(0, 1, Answer{PrivateData: data}) }, 136},
+		{"SIDR_REP", []State{SIDRREQRcvd}, func(b bench, data []byte) error { return b.AnswerResolution(0, 1, Answer{PrivateData: data}) }, 136},
 	} {
 		b := newBench(t)
 		for _, state := range x.route {
 			ways[state](b)
 		}
-		b.Take()
+		b.TakeOutput()
 		state := b.State(1)
 		if err := x.do(b, make([]byte, x.limit+1)); !errors.Is(err, ErrPrivateData) {
 			t.Errorf("%s with %d bytes: %v", x.name, x.limit+1, err)
 		}
-		if sends, _ := b.Take(); len(sends) != 0 || b.State(1) != state {
+		if sends, _ := b.TakeOutput(); len(sends) != 0 || b.State(1) != state {
 			t.Errorf("%s with %d bytes: %d messages, in %v", x.name, x.limit+1, len(sends), b.State(1))
 		}
 		data := make([]byte, x.limit)
@@ -270,7 +270,7 @@ func TestPrivateDataLimits(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 			continue
 		}
-		sends, _ := b.Take()
+		sends, _ := b.TakeOutput()
 		mad := make([]byte, msg.MADLen)
 		sends[0].Put(mad)
 		if len(sends) != 1 || !bytes.Contains(mad, []byte{0xee}) {
@@ -284,25 +284,25 @@ func TestPrivateDataLimits(t *testing.T) {
 func TestAdditionalInfo(t *testing.T) {
 	b := newBench(t)
 	ways[REQRcvd](b)
-	b.Take()
+	b.TakeOutput()
 	if err := b.Reject(0, 1, Reject{Info: make([]byte, 73)}); !errors.Is(err, ErrParameter) {
 		t.Error(err)
 	}
 	b.ok(b.Reject(0, 1, Reject{Reason: msg.ReasonInvalidMTU, Info: []byte{3}}))
-	sends, _ := b.Take()
+	sends, _ := b.TakeOutput()
 	if m := sends[0].Message.(*msg.REJ); m.InfoLen != 1 || m.Info[0] != 3 || m.Reason != msg.ReasonInvalidMTU {
 		t.Error(describe(m))
 	}
 	b = newBench(t)
 	ways[SIDRREQRcvd](b)
-	b.Take()
+	b.TakeOutput()
 	for _, a := range []Answer{{Info: make([]byte, 73)}, {QPN: 1 << 24}} {
-		if err := b.Answer(0, 1, a); !errors.Is(err, ErrParameter) {
+		if err := b.AnswerResolution(0, 1, a); !errors.Is(err, ErrParameter) {
 			t.Error(err)
 		}
 	}
-	b.ok(b.Answer(0, 1, Answer{Status: msg.SIDRRedirect, Info: []byte{4}}))
-	sends, _ = b.Take()
+	b.ok(b.AnswerResolution(0, 1, Answer{Status: msg.SIDRRedirect, Info: []byte{4}}))
+	sends, _ = b.TakeOutput()
 	if m := sends[0].Message.(*msg.SIDRREP); m.InfoLen != 1 || m.Info[0] != 4 || m.Status != msg.SIDRRedirect {
 		t.Error(describe(m))
 	}

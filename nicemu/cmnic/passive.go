@@ -17,7 +17,7 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 	if c.known(now, m.CAGUID, m.LocalID, m.QPN) {
 		c.counters.Stale++
 		rej.Reason = msg.ReasonStaleConnection
-		c.answer(d, rej)
+		c.sendAnswer(d, rej)
 		return
 	}
 	source, destination, reason := endpoints(d, m.Service, m.PrivateData[:])
@@ -28,7 +28,7 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 	if reason != 0 {
 		c.counters.Refused++
 		rej.Reason = reason
-		c.answer(d, rej)
+		c.sendAnswer(d, rej)
 		return
 	}
 	l := c.listening(m.Service, destination.Addr(), false)
@@ -36,7 +36,7 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 	case l == nil:
 		c.counters.NoListener++
 		rej.Reason = msg.ReasonInvalidServiceID
-		c.answer(d, rej)
+		c.sendAnswer(d, rej)
 	case l.full():
 		// As rdma_ucm: no answer, so that the other side tries again.
 		c.counters.BacklogFull++
@@ -95,7 +95,7 @@ func own(id msg.ServiceID, private []byte) []byte {
 func (c *CM) requested(d *datagram, m *msg.REQ, transport msg.Transport, l *listener, source, destination netip.AddrPort) {
 	x := c.newConn(d.to, d.from)
 	x.state, x.passive, x.request, x.transaction, x.first = REQRcvd, true, m, d.transaction, d.transaction
-	l.admit(x)
+	l.queueRequest(x)
 	c.know(x, m.CAGUID, m.LocalID, m.QPN)
 	// The REQ's local ACK timeout is a round trip and the delay of the other
 	// side's adapter (IBTA §12.7).
@@ -185,7 +185,7 @@ func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error)
 	_ = fill(rep.PrivateData[:], a.PrivateData) // it fits: checked by CheckAccept
 	x.decided()
 	x.attributes, x.qpn, x.state, x.reply = agreed, a.QP.Number, REPSent, rep
-	c.ask(now, x, rep)
+	c.sendUntilAnswered(now, x, rep)
 	return agreed, nil
 }
 

@@ -214,7 +214,7 @@ func (w *world) carry(do func()) {
 }
 
 func (w *world) take(e *end) {
-	sends, events := e.Take()
+	sends, events := e.TakeOutput()
 	for _, s := range sends {
 		b := make([]byte, msg.MADLen)
 		s.Put(b)
@@ -275,7 +275,7 @@ func (w *world) resolution(e *end, x Event) {
 	if x.Kind == ResolveRequested {
 		i := x.PrivateData[1]
 		w.after(w.think(), func() {
-			if err := e.Answer(w.now, x.ID, Answer{QPN: 500 + uint32(i), QKey: 9, PrivateData: []byte{2, i}}); err != nil {
+			if err := e.AnswerResolution(w.now, x.ID, Answer{QPN: 500 + uint32(i), QKey: 9, PrivateData: []byte{2, i}}); err != nil {
 				w.t.Fatal(err)
 			}
 		})

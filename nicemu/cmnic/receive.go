@@ -64,9 +64,9 @@ func (c *CM) otherVersion(d *datagram, h *msg.Header, mad []byte) {
 	id := binary.BigEndian.Uint32(mad[msg.HeaderLen:])
 	switch h.Attribute {
 	case msg.AttributeREQ:
-		c.answer(d, &msg.REJ{RemoteID: msg.CommID(id), Subject: msg.SubjectREQ, Reason: msg.ReasonInvalidClassVersion, InfoLen: 1, Info: [msg.REJInfoLen]byte{msg.ClassVersion}})
+		c.sendAnswer(d, &msg.REJ{RemoteID: msg.CommID(id), Subject: msg.SubjectREQ, Reason: msg.ReasonInvalidClassVersion, InfoLen: 1, Info: [msg.REJInfoLen]byte{msg.ClassVersion}})
 	case msg.AttributeSIDRREQ:
-		c.answer(d, &msg.SIDRREP{RequestID: id, Status: msg.SIDRUnsupportedVersion, InfoLen: 1, Info: [msg.SIDRREPInfoLen]byte{msg.ClassVersion}})
+		c.sendAnswer(d, &msg.SIDRREP{RequestID: id, Status: msg.SIDRUnsupportedVersion, InfoLen: 1, Info: [msg.SIDRREPInfoLen]byte{msg.ClassVersion}})
 	}
 }
 
@@ -77,7 +77,7 @@ func (c *CM) receiveLAP(d *datagram, m *msg.LAP) {
 		c.counters.Unexpected++
 		apr.Status = msg.APInvalidCommID
 	}
-	c.answer(d, apr)
+	c.sendAnswer(d, apr)
 }
 
 // conn returns the connection with both IDs, or nil.
@@ -89,8 +89,8 @@ func (c *CM) conn(ours, theirs msg.CommID) *conn {
 	return x
 }
 
-// answer sends an answer to a datagram without a connection.
-func (c *CM) answer(d *datagram, m msg.Message) {
+// sendAnswer sends an answer to a datagram without a connection.
+func (c *CM) sendAnswer(d *datagram, m msg.Message) {
 	c.counters.Sent.add(m.Attribute())
 	c.sends = append(c.sends, Send{From: d.to, To: d.from, Transaction: d.transaction, Message: m})
 }

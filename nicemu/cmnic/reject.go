@@ -88,7 +88,7 @@ func (c *CM) receiveREJ(now units.Time, m *msg.REJ) {
 			c.timeWait(now, x)
 			return
 		}
-		c.forget(x)
+		c.removeConn(x)
 	case REQRcvd, MRASent, REPSent, RTUWait:
 		c.event(x, e)
 		c.linger(now, x, &msg.REJ{RemoteID: x.remote, Subject: msg.SubjectREQ, Reason: msg.ReasonStaleConnection}, x.lifetime)

@@ -32,7 +32,7 @@ func (c *CM) Resolve(now units.Time, r Resolve) (msg.CommID, error) {
 	req.RequestID = uint32(x.id)
 	x.state, x.class, x.transaction = SIDRREQSent, r.TrafficClass, uint64(x.id)
 	c.paced(x)
-	c.ask(now, x, req)
+	c.sendUntilAnswered(now, x, req)
 	return x.id, nil
 }
 
@@ -46,7 +46,7 @@ func (c *CM) receiveSIDRREP(m *msg.SIDRREP) {
 		Kind: Resolved, Service: m.Service, Status: m.Status, QPN: m.QPN, QKey: m.QKey,
 		Info: m.Info[:min(m.InfoLen, msg.SIDRREPInfoLen)], PrivateData: m.PrivateData[:],
 	})
-	c.forget(x)
+	c.removeConn(x)
 }
 
 // asker identifies a resolution as the other side does. A SIDR_REQ carries no GUID.
@@ -70,7 +70,7 @@ func (c *CM) receiveSIDRREQ(d *datagram, m *msg.SIDRREQ) {
 	if reason != 0 {
 		c.counters.Refused++
 		rep.Status = msg.SIDRRejected
-		c.answer(d, rep)
+		c.sendAnswer(d, rep)
 		return
 	}
 	l := c.listening(m.Service, destination.Addr(), true)
@@ -78,7 +78,7 @@ func (c *CM) receiveSIDRREQ(d *datagram, m *msg.SIDRREQ) {
 	case l == nil:
 		c.counters.NoListener++
 		rep.Status = msg.SIDRUnsupported
-		c.answer(d, rep)
+		c.sendAnswer(d, rep)
 	case l.full():
 		c.counters.BacklogFull++
 	default:
@@ -86,7 +86,7 @@ func (c *CM) receiveSIDRREQ(d *datagram, m *msg.SIDRREQ) {
 		x.state, x.passive, x.transaction, x.inAsking = SIDRREQRcvd, true, d.transaction, key
 		c.paced(x)
 		x.reply = rep
-		l.admit(x)
+		l.queueRequest(x)
 		c.resolving[key] = x
 		c.event(x, Event{
 			Kind: ResolveRequested, Listener: l.id, Service: m.Service, Source: source, Destination: destination,
@@ -104,9 +104,9 @@ type Answer struct {
 	PrivateData []byte // up to 136 bytes
 }
 
-// Answer sends a SIDR_REP. The resolution is gone; a repeated SIDR_REQ gets the
+// AnswerResolution sends a SIDR_REP. The resolution is gone; a repeated SIDR_REQ gets the
 // same answer for as long as a CM with this configuration repeats it.
-func (c *CM) Answer(now units.Time, id msg.CommID, a Answer) error {
+func (c *CM) AnswerResolution(now units.Time, id msg.CommID, a Answer) error {
 	x, err := c.find(id)
 	switch {
 	case err != nil:

@@ -72,9 +72,9 @@ func (c *CM) expire(now units.Time, x *conn) {
 	switch {
 	case x.state == TimeWait:
 		c.event(x, Event{Kind: TimeWaitExit})
-		c.forget(x)
+		c.removeConn(x)
 	case x.state == Refused || x.state == SIDRREPSent:
-		c.forget(x)
+		c.removeConn(x)
 	case x.left > 0:
 		x.left--
 		c.resend(x, x.pending)

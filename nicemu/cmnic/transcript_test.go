@@ -192,7 +192,7 @@ func (p *player) input(e *end, verb string, n map[string]uint64, text []byte) er
 		_, err := e.Resolve(p.now, Resolve{Service: service, Local: netip.AddrPortFrom(e.addr, 40000), Peer: o.addr, PKey: 0xffff, PrivateData: text})
 		return err
 	case "answer":
-		return e.Answer(p.now, id, Answer{Status: msg.SIDRStatus(n["status"]), QPN: uint32(n["qpn"]), QKey: uint32(n["qkey"]), PrivateData: text})
+		return e.AnswerResolution(p.now, id, Answer{Status: msg.SIDRStatus(n["status"]), QPN: uint32(n["qpn"]), QKey: uint32(n["qkey"]), PrivateData: text})
 	case "forge": // a message as if of this end
 		p.forge(e, n, string(text))
 		return nil
@@ -251,7 +251,7 @@ func (p *player) sent(e *end, s Send) {
 
 // show prints the result of an input.
 func (p *player) show(e *end) {
-	sends, events := e.Take()
+	sends, events := e.TakeOutput()
 	for i := range events {
 		fmt.Fprintf(&p.out, "  %.3fs %s %s\n", p.now.Seconds(), e.name, describeEvent(&events[i]))
 	}

@@ -163,13 +163,13 @@ func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
 		q.fail()
 		return false
 	}
-	q.ask()
+	q.takeRequests()
 	q.look(now, c, solicited)
 	return true
 }
 
-// ask takes over the requests of the process.
-func (q *CQ) ask() {
+// takeRequests takes over the requests of the process.
+func (q *CQ) takeRequests() {
 	if forAny, forSolicited := q.sink.Asked(); forAny || forSolicited {
 		q.Arm(!forAny)
 	}
@@ -287,7 +287,7 @@ func (q *CQ) Destroy() error {
 		return fmt.Errorf("%w: %d completion events of this queue are not acknowledged: call ibv_ack_cq_events", syscall.EBUSY, q.unacked)
 	}
 	if q.channel != nil {
-		q.channel.forget(q)
+		q.channel.removeEvents(q)
 	}
 	q.channel, q.ring, q.count, q.head = nil, nil, 0, 0
 	q.pipe.clear()

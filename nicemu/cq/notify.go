@@ -77,7 +77,7 @@ func (q *CQ) Missed(now units.Time) {
 	if q.sink == nil {
 		return
 	}
-	q.ask()
+	q.takeRequests()
 	if q.armed != unarmed && q.missed == units.Never {
 		q.missed = now + missedAfter
 	}
@@ -152,8 +152,8 @@ func (c *Channel) put(q *CQ) {
 	}
 }
 
-// forget removes the events of a queue.
-func (c *Channel) forget(q *CQ) {
+// removeEvents removes the events of a queue.
+func (c *Channel) removeEvents(q *CQ) {
 	c.queues--
 	if q.pending == 0 {
 		return

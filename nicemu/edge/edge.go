@@ -114,9 +114,9 @@ type Service interface {
 	// EachFlow calls f with the flows that the service distinguishes, the oldest first, until f
 	// returns false. It does not allocate for each. The call changes nothing.
 	EachFlow(now units.Time, f func(x *Flow) bool)
-	// Follow sets gone to be called for each flow that is removed, with all its counters. Call it
+	// OnFlowEnd sets gone to be called for each flow that is removed, with all its counters. Call it
 	// before the run.
-	Follow(gone func(now units.Time, x *Flow))
+	OnFlowEnd(gone func(now units.Time, x *Flow))
 }
 
 // Flow is the state of a flow of a service at one moment. It is valid only during the call.
@@ -150,8 +150,8 @@ func (Flowless) FlowCount(units.Time) int { return 0 }
 // EachFlow calls f for no flow.
 func (Flowless) EachFlow(units.Time, func(*Flow) bool) {}
 
-// Follow does nothing.
-func (Flowless) Follow(func(units.Time, *Flow)) {}
+// OnFlowEnd does nothing.
+func (Flowless) OnFlowEnd(func(units.Time, *Flow)) {}
 
 // Env is the world around a service.
 type Env struct {

@@ -80,7 +80,7 @@ func (t *Table) Register(r Registration) (*Region, error) {
 	if t.regions >= t.limits.MR {
 		return nil, full("memory regions", "max_mr", t.limits.MR)
 	}
-	i, err := t.take()
+	i, err := t.allocateIndex()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (t *Table) Register(r Registration) (*Region, error) {
 	m.set(r)
 	t.entries[i].region = m
 	t.regions++
-	r.PD.Hold()
+	r.PD.AddUser()
 	return m, nil
 }
 
@@ -134,7 +134,7 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 		return m.busy()
 	}
 	m.pd.Release()
-	r.PD.Hold()
+	r.PD.AddUser()
 	m.set(r)
 	if c&ChangeTranslation != 0 {
 		m.key = m.key&^0xff | uint32(uint8(m.key)+1)

@@ -73,15 +73,15 @@ func (t *Table) DeallocPD(p *PD) error {
 	return nil
 }
 
-// Hold records that an object, such as a queue pair or an address handle, belongs to the protection
+// AddUser records that an object, such as a queue pair or an address handle, belongs to the protection
 // domain.
-func (p *PD) Hold() { p.users++ }
+func (p *PD) AddUser() { p.users++ }
 
 // Release undoes one Hold.
 func (p *PD) Release() { p.users-- }
 
-// take finds a free index.
-func (t *Table) take() (uint32, error) {
+// allocateIndex finds a free index.
+func (t *Table) allocateIndex() (uint32, error) {
 	if n := len(t.free); n > 0 {
 		i := t.free[n-1]
 		t.free = t.free[:n-1]

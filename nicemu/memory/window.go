@@ -48,14 +48,14 @@ func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 	case t.windows >= t.limits.MW:
 		return nil, full("memory windows", "max_mw", t.limits.MW)
 	}
-	i, err := t.take()
+	i, err := t.allocateIndex()
 	if err != nil {
 		return nil, err
 	}
 	w := &Window{pd: p, key: i<<8 | uint32(t.entries[i].tag), kind: kind}
 	t.entries[i].window = w
 	t.windows++
-	p.Hold()
+	p.AddUser()
 	return w, nil
 }
 

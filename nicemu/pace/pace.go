@@ -32,9 +32,9 @@ func (p *Pace) interval(rate units.Rate) units.Time {
 	return p.gap
 }
 
-// Enter records that the next packet, which may leave at time at, waits for its turn. before says
+// RecordTurn records that the next packet, which may leave at time at, waits for its turn. before says
 // whether the one before it waited too.
-func (p *Pace) Enter(now, at units.Time, before bool) {
+func (p *Pace) RecordTurn(now, at units.Time, before bool) {
 	if before {
 		p.ready = max(p.ready, at)
 	} else {

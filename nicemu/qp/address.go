@@ -73,7 +73,7 @@ func NewAH(pd *memory.PD, av AV, l *Limits) (*AH, error) {
 	if err := av.check(l); err != nil {
 		return nil, err
 	}
-	pd.Hold()
+	pd.AddUser()
 	return &AH{pd, av}, nil
 }
 

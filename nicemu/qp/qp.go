@@ -57,7 +57,7 @@ func New(number uint32, c Config, l *Limits) (*QP, error) {
 		c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = 0, 0
 		c.SRQ.users++
 	}
-	c.PD.Hold()
+	c.PD.AddUser()
 	c.SendCQ.Attach(number)
 	c.RecvCQ.Attach(number)
 	return &QP{limits: l, config: c, number: number, attr: Attr{Cap: c.Cap}}, nil

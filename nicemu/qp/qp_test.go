@@ -438,7 +438,7 @@ func TestSRQIsASlice(t *testing.T) {
 				}
 			},
 			"take": func(t *rapid.T) {
-				if got := s.Take(&wr); got != (len(want) > 0) {
+				if got := s.TakeRequest(&wr); got != (len(want) > 0) {
 					t.Fatalf("took %v", got)
 				} else if !got {
 					return
@@ -582,7 +582,7 @@ func postTake(t testing.TB) func() {
 		for range 8 {
 			_ = s.Post(1, list)
 		}
-		for s.Take(&wr) {
+		for s.TakeRequest(&wr) {
 		}
 	}
 	step()

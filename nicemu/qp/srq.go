@@ -64,7 +64,7 @@ func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error)
 	if err := first(between("max_wr", a.MaxWR, 1, l.SRQWR), between("max_sge", a.MaxSGE, 0, l.SRQSGE)); err != nil {
 		return nil, err
 	}
-	pd.Hold()
+	pd.AddUser()
 	a.Limit = 0
 	return &SRQ{limits: l, events: events, pd: pd, attr: a}, nil
 }
@@ -120,9 +120,9 @@ func (s *SRQ) Post(id uint64, list []memory.SGE) error {
 	return nil
 }
 
-// Take moves the oldest request to wr and copies the list into its SGL; false if there is none. If
+// TakeRequest moves the oldest request to wr and copies the list into its SGL; false if there is none. If
 // fewer requests than the limit remain, LimitReached is called and the limit disarmed.
-func (s *SRQ) Take(wr *RecvWR) bool {
+func (s *SRQ) TakeRequest(wr *RecvWR) bool {
 	if s.count == 0 {
 		return false
 	}

@@ -65,7 +65,7 @@ func newControl(l *Layer) (c *control, err error) {
 		}
 	}
 	c.task = d.NewTask(c.wake)
-	c.cq.Tell(func() { c.task.At(d.Now()) })
+	c.cq.NotifyEach(func() { c.task.At(d.Now()) })
 	_, err = d.ListenDatagrams(netip.AddrPortFrom(netip.Addr{}, rogue.Port), func(nicemu.Datagrams) (nicemu.ResolveAnswer, bool) {
 		return nicemu.ResolveAnswer{QPN: c.qp.Number(), QKey: rogue.QKey}, true
 	})
@@ -130,9 +130,9 @@ func (l *Layer) knows(to qp.GID) bool {
 	return l.talk != nil && l.talk.peers[to] != nil && l.talk.peers[to].handle != nil
 }
 
-// say sends a message to the layer of a host; false if the host is not known to have one. It may be
+// sendMessage sends a message to the layer of a host; false if the host is not known to have one. It may be
 // lost.
-func (l *Layer) say(to qp.GID, m *rogue.Message) bool {
+func (l *Layer) sendMessage(to qp.GID, m *rogue.Message) bool {
 	if !l.knows(to) {
 		return false
 	}
@@ -155,12 +155,12 @@ func (c *control) wake(units.Time) {
 			return
 		}
 		for i := range batch[:n] {
-			c.take(&batch[i])
+			c.handleCompletion(&batch[i])
 		}
 	}
 }
 
-func (c *control) take(e *nicemu.Completion) {
+func (c *control) handleCompletion(e *nicemu.Completion) {
 	if e.Opcode != cq.Recv || e.Status != cq.Success {
 		return
 	}
@@ -168,13 +168,13 @@ func (c *control) take(e *nicemu.Completion) {
 	from, ok := nicemu.SenderOf(b[:transport.GRHLen])
 	m, err := rogue.Parse(b[transport.GRHLen:min(uint32(talkRoom), e.ByteLen)])
 	if ok && err == nil {
-		c.layer.hear(nicemu.GID(from), &m)
+		c.layer.handleMessage(nicemu.GID(from), &m)
 	}
 	_ = c.receive(e.ID) // the queue has room: the receive was taken from it
 }
 
-// hear handles a message about a connection.
-func (l *Layer) hear(from qp.GID, m *rogue.Message) {
+// handleMessage handles a message about a connection.
+func (l *Layer) handleMessage(from qp.GID, m *rogue.Message) {
 	p := l.pairs[m.To]
 	if p == nil || p.dying || (m.Kind == rogue.Hello || m.Kind == rogue.HelloReply) != (p.uc != nil) {
 		return
@@ -202,5 +202,5 @@ func (l *Layer) hear(from qp.GID, m *rogue.Message) {
 func (p *pair) tellLimit(r units.Rate) bool {
 	to, _ := p.raw.Peer()
 	a, _ := p.raw.Query()
-	return p.layer.say(to, &rogue.Message{Kind: rogue.ReadLimit, From: p.raw.Number(), To: a.DestQPN, Limit: r})
+	return p.layer.sendMessage(to, &rogue.Message{Kind: rogue.ReadLimit, From: p.raw.Number(), To: a.DestQPN, Limit: r})
 }

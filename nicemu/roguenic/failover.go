@@ -180,7 +180,7 @@ func (p *pair) sayResync(kind rogue.Kind) {
 	if f.stage == asking {
 		next, _ = p.other()
 	}
-	p.layer.say(to, &rogue.Message{
+	p.layer.sendMessage(to, &rogue.Message{
 		Kind: kind, From: p.raw.Number(), To: a.DestQPN, Epoch: f.epoch, Other: next.Number(), PSN: f.psn, Received: f.came,
 	})
 }
@@ -273,7 +273,7 @@ func (p *pair) resume() {
 // restart restarts in slow start with nothing under way.
 func (f *flow) restart() {
 	f.window.Restart()
-	f.meter.Forget()
+	f.meter.DiscardPosted()
 	f.batches = queue.FIFO[batch]{}
 	f.open, f.inFlight, f.posted, f.hold = batch{}, 0, 0, 0
 	f.probing, f.waited, f.anchor = false, false, false

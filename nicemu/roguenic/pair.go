@@ -202,7 +202,7 @@ func (p *pair) Renew() {
 // reset clears all state.
 func (p *pair) reset() {
 	for p.requests.Len() > 0 {
-		p.forget(p.requests.Pop())
+		p.freeRequest(p.requests.Pop())
 	}
 	p.heard = p.heard[:0]
 	p.dropVerbs()
@@ -370,10 +370,10 @@ func (p *pair) finish(s cq.Status, c *nicemu.Completion) {
 		}
 		p.raw.Complete(e)
 	}
-	p.forget(r)
+	p.freeRequest(r)
 }
 
-func (p *pair) forget(r *request) { p.free = append(p.free, r) }
+func (p *pair) freeRequest(r *request) { p.free = append(p.free, r) }
 
 // fail ends the connection as the NIC would: the request of a verb gets the NIC's status, and all
 // later ones are flushed.

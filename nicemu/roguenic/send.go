@@ -119,7 +119,7 @@ func (p *pair) pump() {
 	}
 	for p.sending < p.requests.Len() && p.verbs.Len() < p.slots+slack {
 		r := *p.requests.At(p.sending)
-		if p.uc != nil && p.flow[out] != nil && !p.uc.turn(r) {
+		if p.uc != nil && p.flow[out] != nil && !p.uc.switchQP(r) {
 			return
 		}
 		if p.raw.State() == qp.SQD && r.posted == 0 {

@@ -129,16 +129,16 @@ func (u *unreliable) greetDue(now units.Time) {
 	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.createQPs() {
 		return
 	}
-	u.say(rogue.Hello, u.nonce)
+	u.sendMessage(rogue.Hello, u.nonce)
 	wait := max(firstWait, 4*u.pair.raw.IdleRTT()) << min(u.tries, 10)
 	u.tries++
 	u.greet.At(now + min(wait, longWait))
 }
 
-func (u *unreliable) say(kind rogue.Kind, nonce uint32) {
+func (u *unreliable) sendMessage(kind rogue.Kind, nonce uint32) {
 	to, _ := u.pair.raw.Peer()
 	a, _ := u.pair.raw.Query()
-	u.pair.layer.say(to, &rogue.Message{
+	u.pair.layer.sendMessage(to, &rogue.Message{
 		Kind: kind, From: u.pair.raw.Number(), To: a.DestQPN, Epoch: nonce, Other: u.data.Number(), PSN: u.psn, Echoes: u.echo.Number(),
 	})
 }
@@ -156,7 +156,7 @@ func (u *unreliable) hello(m *rogue.Message) {
 	}
 	switch {
 	case m.Kind == rogue.Hello:
-		u.say(rogue.HelloReply, m.Epoch)
+		u.sendMessage(rogue.HelloReply, m.Epoch)
 		if u.greeting != met { // it may not have existed when this side said hello
 			u.tries = 0
 			u.greet.At(u.pair.layer.device.Now())
@@ -228,7 +228,7 @@ func (u *unreliable) wake(now units.Time) {
 	u.repost()
 	for _, a := range u.peerRequests {
 		u.pair.layer.work.Echoes++
-		u.ask(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
+		u.sendImmediate(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
 	}
 	u.peerRequests = u.peerRequests[:0]
 	for _, a := range u.answers {
@@ -237,14 +237,14 @@ func (u *unreliable) wake(now units.Time) {
 	u.answers = u.answers[:0]
 }
 
-// ask sends only immediate data through a side.
-func (u *unreliable) ask(side nicemu.Raw, imm uint32) {
+// sendImmediate sends only immediate data through a side.
+func (u *unreliable) sendImmediate(side nicemu.Raw, imm uint32) {
 	u.wr = nicemu.SendWR{ID: silentID, Op: nicemu.OpWriteImm, Imm: imm, Flags: nicemu.Signaled}
 	_ = side.PostSend(&u.wr) // a full queue is like a loss
 }
 
-// turn switches to the queue pair that a request uses; false if verbs on the other have not left.
-func (u *unreliable) turn(r *request) bool {
+// switchQP switches to the queue pair that a request uses; false if verbs on the other have not left.
+func (u *unreliable) switchQP(r *request) bool {
 	p, next, by := u.pair, u.pair.raw, unheard
 	if u.greeting == met {
 		by = byEchoes
@@ -294,7 +294,7 @@ func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
 		if u.pair.live.QP != u.data.QP {
 			// From here on the RTT is that of the empty WRITE.
 			b.start, b.pos, b.separateEcho = u.pair.layer.device.Now(), f.meter.Position(), true
-			u.ask(u.data, b.number)
+			u.sendImmediate(u.data, b.number)
 		}
 		if !u.timed {
 			u.arm(f, at)
@@ -369,7 +369,7 @@ func (u *unreliable) timeout(now units.Time) {
 	}
 	f.probing = true
 	f.batches.Push(batch{number: u.number, at: now, start: now, left: true, separateEcho: true})
-	u.ask(u.data, u.number)
+	u.sendImmediate(u.data, u.number)
 	u.number++
 	u.arm(f, now)
 }

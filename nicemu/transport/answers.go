@@ -72,7 +72,7 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 }
 
 // speaks reports whether there is an acknowledgement or NAK of requests to send.
-func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.buffer.owes() }
+func (r *responder) speaks() bool { return r.ackDue || r.nak != 0 || r.buffer.owesNACK() }
 
 // nextAnswer is nextResponse for IRN: acknowledgements and responses are not ordered.
 func (q *QP) nextAnswer() (Kind, *fetched) {
@@ -82,7 +82,7 @@ func (q *QP) nextAnswer() (Kind, *fetched) {
 	if !q.resp.answers.waiting() {
 		return Nothing, nil
 	}
-	switch f := q.answer(); {
+	switch f := q.findResponse(); {
 	case f == nil || q.bus.awaits(f):
 		return Nothing, nil
 	case f.atomic:
@@ -92,8 +92,8 @@ func (q *QP) nextAnswer() (Kind, *fetched) {
 	}
 }
 
-// answer finds the response to send next, if any.
-func (q *QP) answer() *fetched {
+// findResponse finds the response to send next, if any.
+func (q *QP) findResponse() *fetched {
 	a := q.resp.answers
 	psn, ok := a.sender.Next(a.window())
 	if !ok || psn == a.free || a.refused && !psn.Before(a.after) {

@@ -37,17 +37,17 @@ func (c *chunks) respond(dst []byte, of PSN, length, offset, n uint32, load load
 	return c.asked.append(dst, c.size, of, length, offset, n, load)
 }
 
-// forget drops a finished message.
-func (c *chunks) forget(of PSN) {
+// dropMessage drops a finished message.
+func (c *chunks) dropMessage(of PSN) {
 	if c != nil {
-		c.sent.forget(of)
+		c.sent.dropRead(of)
 	}
 }
 
 // forgetRead drops the response of a READ that is complete or is sent again.
 func (c *chunks) forgetRead(of PSN) {
 	if c != nil {
-		c.asked.forget(of)
+		c.asked.dropRead(of)
 	}
 }
 
@@ -104,7 +104,7 @@ func (a *readAhead) piece(of PSN, offset, n uint32) ([]byte, bool) {
 	return a.data[begin:][:n], true
 }
 
-func (a *readAhead) forget(of PSN) {
+func (a *readAhead) dropRead(of PSN) {
 	if a.of == of {
 		a.data = a.data[:0]
 	}

@@ -137,7 +137,7 @@ func (q *QP) busDeadline() units.Time {
 func (q *QP) awaited() *fetched {
 	r := &q.resp
 	if r.answers.waiting() {
-		return q.answer()
+		return q.findResponse()
 	}
 	for i := range r.fetches.Len() {
 		if f := r.fetches.At(i); r.answers == nil && f.at < f.packets {

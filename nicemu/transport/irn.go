@@ -94,7 +94,7 @@ func (i *IRN) has(psn PSN) bool {
 	return *word&mask != 0
 }
 
-func (i *IRN) forget(psn PSN) {
+func (i *IRN) dropPacket(psn PSN) {
 	if len(i.sacked) > 0 {
 		word, mask := i.bit(psn)
 		*word &^= mask
@@ -120,7 +120,7 @@ func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 func (i *IRN) Acked(w Window) {
 	if i.named {
 		for ; i.cleared.Before(w.Una) && !i.high.Before(i.cleared); i.cleared = i.cleared.Add(1) {
-			i.forget(i.cleared)
+			i.dropPacket(i.cleared)
 		}
 		i.named = !i.high.Before(w.Una)
 	}
@@ -140,7 +140,7 @@ func (i *IRN) Acked(w Window) {
 // RNR NAK the oldest is sent again: the responder received it and could not take it.
 func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
 	if why != NakSelective {
-		i.forget(w.Una)
+		i.dropPacket(w.Una)
 		i.recover(w)
 		i.first = true
 		return true
@@ -207,7 +207,7 @@ func (i *IRN) grow(w Window) {
 // would wait for a separate timeout. The NACK of the newest shows which are missing. This is not in
 // the paper; TCP does it (tail loss probes, RFC 8985).
 func (i *IRN) Expired(w Window) {
-	i.forget(w.Una)
+	i.dropPacket(w.Una)
 	i.recover(w)
 	i.first, i.expired = true, true
 	i.probe = w.Next.Add(roce.PSNMask)

@@ -220,7 +220,7 @@ func TestIRNHoldsForSharedQueues(t *testing.T) {
 // oneByOne is a shared receive queue whose requests follow each other, a kilobyte apart.
 type oneByOne struct{ taken int }
 
-func (o *oneByOne) Take(wr *qp.RecvWR) bool {
+func (o *oneByOne) TakeRequest(wr *qp.RecvWR) bool {
 	wr.SGL = append(wr.SGL[:0], memory.SGE{VA: uint64(o.taken) << 10, Length: 1 << 10, LKey: targetKey})
 	o.taken++
 	return true

@@ -113,7 +113,7 @@ func (p *pair) connect(t rapid.TB, i int, c Config, d Delays, a Attr) {
 // posted is a shared receive queue.
 type posted struct{ list []*qp.RecvWR }
 
-func (p *posted) Take(wr *qp.RecvWR) bool {
+func (p *posted) TakeRequest(wr *qp.RecvWR) bool {
 	if len(p.list) == 0 {
 		return false
 	}

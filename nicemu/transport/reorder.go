@@ -134,9 +134,9 @@ func (k *reorderBuffer) restore(s *keptPacket) *roce.Packet {
 	return p
 }
 
-// keep handles a packet out of order. If its payload cannot be placed, it is not kept, but checked
+// storeOutOfOrder handles a packet out of order. If its payload cannot be placed, it is not kept, but checked
 // when it arrives in its turn.
-func (q *QP) keep(p *roce.Packet, hold bool) {
+func (q *QP) storeOutOfOrder(p *roce.Packet, hold bool) {
 	r := &q.resp
 	psn := psnOf(p)
 	q.counters.OutOfSequence++
@@ -337,11 +337,11 @@ func (k *reorderBuffer) settled(expected PSN) {
 	}
 }
 
-// owes reports whether there are packets without a NACK.
-func (k *reorderBuffer) owes() bool { return k != nil && k.owed.Len() > 0 }
+// owesNACK reports whether there are packets without a NACK.
+func (k *reorderBuffer) owesNACK() bool { return k != nil && k.owed.Len() > 0 }
 
 // disordered reports whether there is a NACK to send next.
-func (r *responder) disordered() bool { return r.nak == 0 && r.buffer.owes() }
+func (r *responder) disordered() bool { return r.nak == 0 && r.buffer.owesNACK() }
 
 // nack makes the NACK for the oldest kept packet that has none.
 func (q *QP) nack(p *roce.Packet) {

@@ -392,7 +392,7 @@ func (q *QP) retry(now units.Time) bool {
 func (q *QP) complete(s cq.Status) {
 	r := &q.req
 	w := r.queue.First()
-	q.chunks.forget(w.first)
+	q.chunks.dropMessage(w.first)
 	if w.Op.fetches() && s == cq.Success {
 		r.fetches--
 	}

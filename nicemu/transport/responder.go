@@ -100,7 +100,7 @@ func (q *QP) request(p *roce.Packet) {
 		q.counters.OutOfSequence++
 		return
 	case Keep, Hold:
-		q.keep(p, verdict == Hold)
+		q.storeOutOfOrder(p, verdict == Hold)
 		return
 	case DropNak:
 		q.counters.OutOfSequence++
@@ -124,7 +124,7 @@ func (q *QP) perform(p *roce.Packet) {
 	r := &q.resp
 	switch operation := p.BTH.Opcode.Operation(); {
 	case shapes[operation].kind != none:
-		q.take(p, shapes[operation])
+		q.executeData(p, shapes[operation])
 	case r.message != none: // §9.7.4.1
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 	case operation == roce.ReadRequest:
@@ -136,8 +136,8 @@ func (q *QP) perform(p *roce.Packet) {
 	}
 }
 
-// take executes a packet of a SEND or WRITE of a reliable connection.
-func (q *QP) take(p *roce.Packet, s shape) {
+// executeData executes a packet of a SEND or WRITE of a reliable connection.
+func (q *QP) executeData(p *roce.Packet, s shape) {
 	r := &q.resp
 	switch o, f := q.place(p, s); o {
 	case noReceive:
@@ -285,7 +285,7 @@ func (q *QP) takeReceive() bool {
 	switch {
 	case r.taken:
 	case q.config.Shared != nil:
-		r.taken = q.config.Shared.Take(&r.recv)
+		r.taken = q.config.Shared.TakeRequest(&r.recv)
 	case q.receives.Len() > 0:
 		w := q.receives.First()
 		r.recv.ID, r.recv.SGL = w.ID, append(r.recv.SGL[:0], w.SGL...)

@@ -46,8 +46,8 @@ type CQ interface {
 
 // Receives is the source of a queue pair's receive requests instead of its own queue: a qp.SRQ.
 type Receives interface {
-	// Take moves the oldest request to wr and copies the list into its SGL; false if there is none.
-	Take(wr *qp.RecvWR) bool
+	// TakeRequest moves the oldest request to wr and copies the list into its SGL; false if there is none.
+	TakeRequest(wr *qp.RecvWR) bool
 }
 
 // Events takes asynchronous events (§11.6.3): CommEst, SQDrained, QPReqErr,

@@ -65,7 +65,7 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	p.BTH.PSN = uint32(psn)
 	p.BTH.AckReq = q.asks(w, psn, last)
 	if w.Op.fetches() {
-		q.ask(w, k, p)
+		q.buildRequest(w, k, p)
 		p.Selective.PSN = uint32(w.answer)
 		return memory.OK
 	}
@@ -114,8 +114,8 @@ func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
 	p.BTH.MigReq = b.barred && !b.barrier.Before(q.req.una)
 }
 
-// ask fills in the request of a READ or atomic.
-func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
+// buildRequest fills in the request of a READ or atomic.
+func (q *QP) buildRequest(w *sendWQE, k uint32, p *roce.Packet) {
 	if w.Op == Read {
 		done := k << q.mtuShift
 		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(done), RKey: w.RKey, Length: w.length - done}

@@ -99,7 +99,7 @@ func (d *desk) Acked(now units.Time, a Acked) {
 	d.printf("acked at=%v %+v", now, a)
 }
 
-func (d *desk) Take(wr *qp.RecvWR) bool {
+func (d *desk) TakeRequest(wr *qp.RecvWR) bool {
 	if len(d.shared) == 0 {
 		return false
 	}

@@ -22,8 +22,8 @@ import (
 // pool is the remaining amount of one resource.
 type pool struct{ left atomic.Int64 }
 
-// take takes n for a holder of *held.
-func (p *pool) take(held *int64, n int64) bool {
+// acquire takes n for a holder of *held.
+func (p *pool) acquire(held *int64, n int64) bool {
 	for {
 		left := p.left.Load()
 		if n > 0 && *held+n > left-n {
@@ -36,8 +36,8 @@ func (p *pool) take(held *int64, n int64) bool {
 	}
 }
 
-// give returns n.
-func (p *pool) give(held *int64, n int64) {
+// release returns n.
+func (p *pool) release(held *int64, n int64) {
 	*held -= n
 	p.left.Add(n)
 }
@@ -75,30 +75,30 @@ var machine = sync.OnceValue(func() *budget {
 	return newBudget(cost{have.memory / 2, have.mappings / 2, have.descriptors / 2})
 })
 
-// take takes c for a holder of *held; ENOMEM if that is too much.
-func (b *budget) take(held *cost, c cost) error {
+// acquire takes c for a holder of *held; ENOMEM if that is too much.
+func (b *budget) acquire(held *cost, c cost) error {
 	what := ""
 	switch {
-	case !b.memory.take(&held.memory, c.memory):
+	case !b.memory.acquire(&held.memory, c.memory):
 		what = "memory"
-	case !b.mappings.take(&held.mappings, c.mappings):
+	case !b.mappings.acquire(&held.mappings, c.mappings):
 		what = "mappings (vm.max_map_count)"
-		b.memory.give(&held.memory, c.memory)
-	case !b.descriptors.take(&held.descriptors, c.descriptors):
+		b.memory.release(&held.memory, c.memory)
+	case !b.descriptors.acquire(&held.descriptors, c.descriptors):
 		what = "descriptors (RLIMIT_NOFILE)"
-		b.memory.give(&held.memory, c.memory)
-		b.mappings.give(&held.mappings, c.mappings)
+		b.memory.release(&held.memory, c.memory)
+		b.mappings.release(&held.mappings, c.mappings)
 	default:
 		return nil
 	}
 	return fmt.Errorf("%w: the lab has no more %s for one program", syscall.ENOMEM, what)
 }
 
-// give returns c.
-func (b *budget) give(held *cost, c cost) {
-	b.memory.give(&held.memory, c.memory)
-	b.mappings.give(&held.mappings, c.mappings)
-	b.descriptors.give(&held.descriptors, c.descriptors)
+// release returns c.
+func (b *budget) release(held *cost, c cost) {
+	b.memory.release(&held.memory, c.memory)
+	b.mappings.release(&held.mappings, c.mappings)
+	b.descriptors.release(&held.descriptors, c.descriptors)
 }
 
 // Generous costs of objects: their structs and table entries, and for queues the work requests that

@@ -426,7 +426,7 @@ func (x *session) cmAccept(q *cmConnect) answer {
 	d.Manage(func(c *cmnic.CM) {
 		if i.qpType == typeUD {
 			a := cmnic.Answer{Status: msg.SIDRStatus(q.Status), QPN: p.QPNum, QKey: udpQKey, PrivateData: data}
-			if err = c.Answer(d.Now(), i.comm, a); err == nil {
+			if err = c.AnswerResolution(d.Now(), i.comm, a); err == nil {
 				i.over()
 			}
 			return
@@ -443,7 +443,7 @@ func (x *session) cmReject(q *cmConnect) answer {
 	return x.managed(q.ID, func(i *cmID, c *cmnic.CM) (err error) {
 		data := q.Param.PrivateData[:q.Param.PrivateDataLen]
 		if i.qpType == typeUD {
-			err = c.Answer(i.device.Now(), i.comm, cmnic.Answer{Status: msg.SIDRRejected, PrivateData: data})
+			err = c.AnswerResolution(i.device.Now(), i.comm, cmnic.Answer{Status: msg.SIDRRejected, PrivateData: data})
 		} else {
 			err = c.Reject(i.device.Now(), i.comm, cmnic.Reject{PrivateData: data})
 		}

@@ -150,7 +150,7 @@ func (i *cmID) address(e cmEvent) cmEvent {
 
 // put queues an event; false if there is no room for it.
 func (c *cmChannel) put(e *queuedEvent) bool {
-	if len(c.events) >= maxEvents || c.session.server.budget.take(&c.session.held, cost{memory: eventBytes}) != nil {
+	if len(c.events) >= maxEvents || c.session.server.budget.acquire(&c.session.held, cost{memory: eventBytes}) != nil {
 		return false
 	}
 	if !c.pipe.put([]byte{1}) {
@@ -163,11 +163,11 @@ func (c *cmChannel) put(e *queuedEvent) bool {
 
 // refund returns the cost of n events.
 func (c *cmChannel) refund(n int) {
-	c.session.server.budget.give(&c.session.held, cost{memory: int64(n) * eventBytes})
+	c.session.server.budget.release(&c.session.held, cost{memory: int64(n) * eventBytes})
 }
 
-// forget removes the events of an ID, and destroys what only they referred to.
-func (c *cmChannel) forget(i *cmID) {
+// removeID removes the events of an ID, and destroys what only they referred to.
+func (c *cmChannel) removeID(i *cmID) {
 	kept := c.events[:0]
 	var orphans []*cmID
 	for _, e := range c.events {
@@ -274,12 +274,12 @@ func (p *ports) init() {
 
 // claim assigns an ID the port of its local address, or any port if that is 0.
 func (p *ports) claim(i *cmID) error {
-	if !p.left.take(&i.session.ports, 1) {
+	if !p.left.acquire(&i.session.ports, 1) {
 		return fmt.Errorf("%w: the host has no more ports for one process", syscall.EADDRNOTAVAIL)
 	}
 	err := p.find(i)
 	if err != nil {
-		p.left.give(&i.session.ports, 1)
+		p.left.release(&i.session.ports, 1)
 	}
 	return err
 }
@@ -322,7 +322,7 @@ func (p *ports) release(i *cmID) {
 		return
 	}
 	i.bound = false
-	p.left.give(&i.session.ports, 1)
+	p.left.release(&i.session.ports, 1)
 	key := portKey{i.space, i.local.Port()}
 	users := p.users[key]
 	for n := range users {
@@ -346,7 +346,7 @@ func (i *cmID) destroy() {
 		l.device.Manage(func(c *cmnic.CM) { _ = c.Unlisten(l.id) })
 	}
 	i.listening = nil
-	i.channel.forget(i)
+	i.channel.removeID(i)
 	i.drop()
 	i.session.server.ports.release(i)
 	i.channel.ids--

@@ -100,10 +100,10 @@ func (x *session) createCQ(q *createCQ) answer {
 	}
 	k.handle = x.add(k)
 	x.server.cqs[k.cq] = k
-	return k.answer(fd)
+	return k.answerWait(fd)
 }
 
-func (k *completions) answer(fd int) answer {
+func (k *completions) answerWait(fd int) answer {
 	return answer{body: cqAnswer{Handle: k.handle, CQE: k.depth, Slots: k.mask + 1}, fds: []int{fd}}
 }
 
@@ -155,7 +155,7 @@ func (x *session) resizeCQ(q *createCQ) answer {
 	}
 	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
 	x.discard(old.mem)
-	return k.answer(fd)
+	return k.answerWait(fd)
 }
 
 func (x *session) modifyCQ(q *modifyCQ) answer {

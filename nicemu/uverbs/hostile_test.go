@@ -59,7 +59,7 @@ func TestRings_ChangedWhileReadHarmNobody(t *testing.T) {
 	defer stop.Store(true)
 	for n := 0; n < 300 || writes.Load() < 200_000; n++ {
 		for i := range c.queues {
-			c.note(i)
+			c.recordWork(i)
 		}
 		c.server.later(c.session)
 		w.server.Poll(w.engine.Now(), 32)

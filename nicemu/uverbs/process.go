@@ -16,8 +16,8 @@ type host interface {
 	memory.Backing
 	// mapped reports whether the first and the last of n bytes can be read.
 	mapped(addr, n uint64) bool
-	// forget ends all access.
-	forget()
+	// markGone ends all access.
+	markGone()
 	// close closes descriptors, once the memory is no longer used.
 	close()
 }
@@ -142,8 +142,8 @@ func (p *process) mapped(addr, n uint64) bool {
 	return p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
 }
 
-// forget implements host.
-func (p *process) forget() { p.gone = true }
+// markGone implements host.
+func (p *process) markGone() { p.gone = true }
 
 // close implements host.
 func (p *process) close() { unix.Close(p.space) }

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turn answers a request, or reads one, and takes posted work. It returns how much that was, in work
+// serveOnce answers a request, or reads one, and takes posted work. It returns how much that was, in work
 // requests.
 //
 // A request is answered a turn after it was read, so that the work that was posted before it has been
 // taken, and the NIC has had its turn.
-func (x *session) turn() (taken int) {
+func (x *session) serveOnce() (taken int) {
 	switch {
 	case x.request != nil:
 		x.serve()
@@ -24,7 +24,7 @@ func (x *session) turn() (taken int) {
 		x.read()
 	}
 	if x.greeted && !x.ended {
-		taken += x.take()
+		taken += x.takePosted()
 	}
 	return taken
 }
@@ -38,7 +38,7 @@ func (x *session) read() {
 	case err == unix.EAGAIN || err == unix.EINTR:
 		return // epoll reports the socket again if there is more
 	case err != nil || n < headLen || flags&unix.MSG_TRUNC != 0:
-		x.leave()
+		x.endProcess()
 		return
 	}
 	x.request = x.buffer[:n]
@@ -47,7 +47,7 @@ func (x *session) read() {
 
 // serve answers the request that has been read.
 func (x *session) serve() {
-	a, again := x.answer(op(binary.LittleEndian.Uint32(x.request)), x.request[headLen:])
+	a, again := x.answerRequest(op(binary.LittleEndian.Uint32(x.request)), x.request[headLen:])
 	if again {
 		x.server.later(x)
 		return
@@ -56,7 +56,7 @@ func (x *session) serve() {
 	err := a.send(x.socket)
 	a.close()
 	if err != nil {
-		x.leave()
+		x.endProcess()
 	}
 }
 
@@ -125,8 +125,8 @@ func on[Q any](f func(*session, *Q) answer) request {
 	}
 }
 
-// answer handles a request. If again is true, it needs another turn.
-func (x *session) answer(o op, body []byte) (a answer, again bool) {
+// answerRequest handles a request. If again is true, it needs another turn.
+func (x *session) answerRequest(o op, body []byte) (a answer, again bool) {
 	f := requests[o]
 	switch {
 	case f == nil:
@@ -149,7 +149,7 @@ func (x *session) drain(body []byte) bool {
 	}
 	k, ok := x.objects[binary.LittleEndian.Uint32(body)].it.(*queue)
 	taken := 0
-	return ok && k.take(perTurn, &taken)
+	return ok && k.takePosted(perTurn, &taken)
 }
 
 // making returns a request whose function makes an object, which has a cost.
@@ -162,7 +162,7 @@ func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
 		x.cost = c
 		a := f(x, q)
 		if x.cost = (cost{}); a.err != nil {
-			x.server.budget.give(&x.held, c)
+			x.server.budget.release(&x.held, c)
 		}
 		return a
 	})

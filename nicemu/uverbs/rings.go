@@ -27,9 +27,9 @@ const (
 	perRequest = 64
 )
 
-// take takes the process's posted requests, as marked in the doorbell page; the rest has its turn
+// takePosted takes the process's posted requests, as marked in the doorbell page; the rest has its turn
 // soon.
-func (x *session) take() (taken int) {
+func (x *session) takePosted() (taken int) {
 	for range roundsOfATurn {
 		x.collect()
 		taken += x.empty(perSession - taken)
@@ -70,13 +70,13 @@ func (x *session) collect() {
 				break
 			}
 			for dirty := x.doorbell.double(dirtyOffset + 8*word).Swap(0); dirty != 0; dirty &= dirty - 1 {
-				x.note(64*word + bits.TrailingZeros64(dirty))
+				x.recordWork(64*word + bits.TrailingZeros64(dirty))
 			}
 		}
 	}
 }
 
-func (x *session) note(number int) {
+func (x *session) recordWork(number int) {
 	if number >= len(x.queues) || x.queues[number] == nil || x.queues[number].waiting {
 		return
 	}
@@ -94,7 +94,7 @@ func (x *session) empty(max int) (taken int) {
 			return taken
 		}
 		k := x.pending[n]
-		more := k.take(perTurn, &taken)
+		more := k.takePosted(perTurn, &taken)
 		k.waiting = more
 		if more {
 			x.pending = append(x.pending, k)
@@ -105,9 +105,9 @@ func (x *session) empty(max int) (taken int) {
 	return taken
 }
 
-// take takes up to max entries of each ring, receives first, since sends may be answered into them.
+// takePosted takes up to max entries of each ring, receives first, since sends may be answered into them.
 // It adds their number to taken, and reports whether there are more.
-func (k *queue) take(max int, taken *int) (more bool) {
+func (k *queue) takePosted(max int, taken *int) (more bool) {
 	if k.session == nil {
 		return false // it is destroyed
 	}

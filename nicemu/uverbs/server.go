@@ -159,7 +159,7 @@ func (s *Server) Serve(warn func(error)) {
 			return
 		}
 		if err == nil {
-			if err = s.admit(); err != nil {
+			if err = s.reserveSession(); err != nil {
 				c.Close()
 			}
 		}
@@ -179,19 +179,19 @@ func (s *Server) Serve(warn func(error)) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.admitted--
-			s.budget.give(&s.held, ofSession)
+			s.budget.release(&s.held, ofSession)
 		}()
 	}
 }
 
-// admit reserves room for one more session, if there is any.
-func (s *Server) admit() error {
+// reserveSession reserves room for one more session, if there is any.
+func (s *Server) reserveSession() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.admitted >= maxSessions {
 		return fmt.Errorf("%d programs use the host's NICs, which is the maximum", s.admitted)
 	}
-	if err := s.budget.take(&s.held, ofSession); err != nil {
+	if err := s.budget.acquire(&s.held, ofSession); err != nil {
 		return err
 	}
 	s.admitted++
@@ -262,7 +262,7 @@ func (s *Server) Poll(units.Time, int) (taken int) {
 		s.behind = s.behind[1:]
 		x.behind = false
 		if !x.ended {
-			taken += x.turn()
+			taken += x.serveOnce()
 		}
 	}
 	if len(s.behind) > 0 {

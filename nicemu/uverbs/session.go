@@ -88,7 +88,7 @@ func makeSession(s *Server, socket int, memory host) *session {
 // the meantime it unmaps the memory of destroyed objects.
 func (x *session) run() {
 	var err error
-	if x.server.do(func() { err = x.enter() }) != nil {
+	if x.server.do(func() { err = x.watchSocket() }) != nil {
 		return
 	}
 	if err != nil {
@@ -108,8 +108,8 @@ func (x *session) run() {
 // hangUp makes run return.
 func (x *session) hangUp() { x.overOnce.Do(func() { close(x.over) }) }
 
-// enter makes the engine's thread watch the socket.
-func (x *session) enter() error {
+// watchSocket makes the engine's thread watch the socket.
+func (x *session) watchSocket() error {
 	s := x.server
 	for s.next++; s.next < 0 || s.members[s.next] != nil; s.next = max(s.next+1, 0) {
 	}
@@ -160,7 +160,7 @@ func (x *session) spend(c cost) error {
 	if len(x.objects) >= maxObjects {
 		return fmt.Errorf("%w: a process can have at most %d objects", syscall.ENOMEM, maxObjects)
 	}
-	return x.server.budget.take(&x.held, c)
+	return x.server.budget.acquire(&x.held, c)
 }
 
 // add assigns a handle to an object.
@@ -176,7 +176,7 @@ func (x *session) add(o any) uint32 {
 
 // drop frees an object's handle and returns its cost.
 func (x *session) drop(handle uint32) {
-	x.server.budget.give(&x.held, x.objects[handle].cost)
+	x.server.budget.release(&x.held, x.objects[handle].cost)
 	delete(x.objects, handle)
 }
 
@@ -234,12 +234,12 @@ func (x *session) hello(q *helloMsg) answer {
 // end destroys the objects of the process. Without an engine this affects no other party.
 func (x *session) end() {
 	more := true
-	err := x.server.do(x.leave)
+	err := x.server.do(x.endProcess)
 	for err == nil && more {
 		err = x.server.do(func() { more = x.destroySome() })
 		x.unmap()
 	}
-	x.memory.forget()
+	x.memory.markGone()
 	for _, o := range x.objects { // of an engine that has ended
 		x.release(o.it)
 	}
@@ -250,16 +250,16 @@ func (x *session) end() {
 	}
 	x.memory.close()
 	unix.Close(x.socket)
-	x.server.budget.give(&x.held, x.held) // of events that were not read
+	x.server.budget.release(&x.held, x.held) // of events that were not read
 }
 
-// leave ends everything that the process can do.
-func (x *session) leave() {
+// endProcess ends everything that the process can do.
+func (x *session) endProcess() {
 	if x.ended {
 		return
 	}
 	x.ended = true
-	x.memory.forget()
+	x.memory.markGone()
 	delete(x.server.members, x.name)
 	for _, fd := range [...]int{x.socket, x.bell} {
 		if fd >= 0 {

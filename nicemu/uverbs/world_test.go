@@ -97,7 +97,7 @@ func (s *slice) mapped(addr, n uint64) bool {
 	return f == memory.OK && n > 0
 }
 
-func (s *slice) forget() { s.Data = nil }
+func (s *slice) markGone() { s.Data = nil }
 
 func (s *slice) close() {}
 
@@ -128,7 +128,7 @@ func (w *world) connect() *client {
 	} else {
 		c.dial()
 	}
-	if err := c.enter(); err != nil {
+	if err := c.watchSocket(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.clients[c] = true
@@ -175,7 +175,7 @@ func (c *client) socketOf() (n int) {
 func (c *client) answer(o op, body []byte) answer {
 	for {
 		c.w.turns++
-		if a, again := c.session.answer(o, body); !again {
+		if a, again := c.session.answerRequest(o, body); !again {
 			return a
 		}
 	}

@@ -100,7 +100,7 @@ func (r *run) packets() error {
 	for {
 		// Read before the ring: once closed, an empty ring stays empty.
 		closed := r.tap.closed.Load()
-		n, err := r.take()
+		n, err := r.moveBatch()
 		if err != nil || r.full() {
 			return err
 		}
@@ -125,8 +125,8 @@ func (r *run) packets() error {
 	}
 }
 
-// take moves up to one batch of packets and returns how many it found.
-func (r *run) take() (n int, err error) {
+// moveBatch moves up to one batch of packets and returns how many it found.
+func (r *run) moveBatch() (n int, err error) {
 	for ; n < batch && err == nil && !r.full(); n++ {
 		b := r.tap.ring.next()
 		if b == nil {

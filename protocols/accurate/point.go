@@ -89,13 +89,13 @@ func (p *Point) capacity() units.Rate {
 	return max(1, c-p.spent)
 }
 
-// share computes Eq. 1 with the corner cases of §IV-A. A negative rate becomes an equal share
+// computeShare computes Eq. 1 with the corner cases of §IV-A. A negative rate becomes an equal share
 // for all flows. The paper divides C there; dividing C(1-α) keeps what α reserves.
 //
 // With floor, so does any rate below that share. No link's max-min fair share is less, so Eq. 1
 // can only give less while B contains rates that are about to fall. Without floor, some sets of
 // flows never settle: the package's tests show one.
-func (r *Registers) share(capacity units.Rate, floor bool) units.Rate {
+func (r *Registers) computeShare(capacity units.Rate, floor bool) units.Rate {
 	m, b := r.M, r.B
 	alike := max(1, capacity/units.Rate(max(1, r.N)))
 	switch {
@@ -157,7 +157,7 @@ func (p *Point) next() {
 	}
 	p.frps = 0
 	p.old = p.now
-	p.now = Registers{FSR: p.now.share(p.capacity(), p.config.Floor)}
+	p.now = Registers{FSR: p.now.computeShare(p.capacity(), p.config.Floor)}
 }
 
 // rateOf returns the rate of n bytes in time t.
@@ -181,7 +181,7 @@ func (p *Point) Process(now units.Time, f *FRP) (short bool) {
 	case Init:
 		// The registers of this period do not know all flows yet; the old ones do (§IV).
 		p.old.count(cr)
-		p.now.FSR = p.old.share(p.capacity(), p.config.Floor)
+		p.now.FSR = p.old.computeShare(p.capacity(), p.config.Floor)
 		// A late init belongs to the old period: the flow's FRP of this one follows.
 		if f.Period != uint16(p.period-1) {
 			p.now.count(cr)

@@ -83,7 +83,7 @@ func TestEquation1(t *testing.T) {
 		{"the same with floor", Registers{M: 1, B: 9 * gbps, N: 5}, true, 1900 * units.Mbps},
 		{"floor leaves Eq. 1 alone", Registers{M: 2, B: 500 * units.Mbps, N: 5}, true, 4500 * units.Mbps},
 	} {
-		if got := c.r.share(9500*units.Mbps, c.floor); got != c.want {
+		if got := c.r.computeShare(9500*units.Mbps, c.floor); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}

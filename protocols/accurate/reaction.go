@@ -83,7 +83,7 @@ func (r *Reaction) Tick(now units.Time) {
 		r.stop(now)
 	}
 	if r.frpAt <= now {
-		r.say(now, Regular)
+		r.queueFRP(now, Regular)
 		r.next()
 	}
 }
@@ -126,7 +126,7 @@ func (r *Reaction) begin(now units.Time, queued units.Bytes) {
 	}
 	r.known, r.hearing = true, false
 	r.rate = r.line
-	r.say(now, Init)
+	r.queueFRP(now, Init)
 	r.next()
 }
 
@@ -134,12 +134,12 @@ func (r *Reaction) begin(now units.Time, queued units.Bytes) {
 func (r *Reaction) stop(now units.Time) {
 	r.stopAt, r.frpAt = units.Never, units.Never
 	r.known = false
-	r.say(now, Stop)
+	r.queueFRP(now, Stop)
 	r.rate = r.line
 }
 
-// say queues an FRP.
-func (r *Reaction) say(now units.Time, k Kind) {
+// queueFRP queues an FRP.
+func (r *Reaction) queueFRP(now units.Time, k Kind) {
 	period := r.clock.Period(now)
 	n := notice{kind: k, counted: k == Stop && r.period == period, period: uint16(period), cr: r.Rate(), dr: r.line}
 	if k != Stop {

@@ -241,12 +241,12 @@ func (r *Reaction) cut(now units.Time) {
 		r.target = r.rate
 	}
 	floor := max(r.least(), units.Rate(float64(r.rate)*float64(c.RPGMinDecFac)))
-	r.rate = min(r.rate, max(floor, r.rate-r.share()))
+	r.rate = min(r.rate, max(floor, r.rate-r.increaseShare()))
 	r.restart(now)
 }
 
-// share returns alpha·1024/2^rpg_gd of the rate, but no more than the rate.
-func (r *Reaction) share() units.Rate {
+// increaseShare returns alpha·1024/2^rpg_gd of the rate, but no more than the rate.
+func (r *Reaction) increaseShare() units.Rate {
 	high, low := bits.Mul64(uint64(r.rate), uint64(r.alpha))
 	shift := 20 + uint(r.config.RPGGD)
 	if high>>shift > 0 {

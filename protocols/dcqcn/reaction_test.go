@@ -81,7 +81,7 @@ func TestShareIsAtMostTheRate(t *testing.T) {
 		want units.Rate
 	}{{8, 11, 4}, {8, 10, 8}, {8, 9, 8}, {8, 13, 1}, {100_000 * units.Tbps, 0, 100_000 * units.Tbps}} {
 		r := Reaction{config: &Config{RPGGD: c.gd}, rate: c.rate, alpha: one}
-		if got := r.share(); got != c.want {
+		if got := r.increaseShare(); got != c.want {
 			t.Errorf("rpg_gd %d takes %v of %v, want %v", c.gd, got, c.rate, c.want)
 		}
 	}

@@ -329,7 +329,7 @@ func TestPaths(t *testing.T) {
 		turns := map[uint32][]uint16{}
 		for range 8 * 40 {
 			x := p.next(r)
-			p.note(x, x == 3)
+			p.recordPacket(x, x == 3)
 			turns[p.turn] = append(turns[p.turn], x)
 		}
 		delete(turns, p.turn) // it is not complete

@@ -50,7 +50,7 @@ func (s *paths) next(r *rand.Rand) uint16 {
 		if s.at == n {
 			s.at = 0
 			s.turn++
-			s.judge()
+			s.excludeBadPaths()
 		}
 		k := s.at + r.IntN(n-s.at)
 		s.order[s.at], s.order[k] = s.order[k], s.order[s.at]
@@ -62,8 +62,8 @@ func (s *paths) next(r *rand.Rand) uint16 {
 	}
 }
 
-// note counts a packet of a path. bad means a NACK or a loss.
-func (s *paths) note(p uint16, bad bool) {
+// recordPacket counts a packet of a path. bad means a NACK or a loss.
+func (s *paths) recordPacket(p uint16, bad bool) {
 	if s.counted == nil || int(p) >= len(s.counted) {
 		return
 	}
@@ -73,8 +73,8 @@ func (s *paths) note(p uint16, bad bool) {
 	}
 }
 
-// judge leaves out paths that are much worse than all paths together, at most half of them.
-func (s *paths) judge() {
+// excludeBadPaths leaves out paths that are much worse than all paths together, at most half of them.
+func (s *paths) excludeBadPaths() {
 	var judged, bad uint64
 	out := 0
 	for _, c := range s.counted {

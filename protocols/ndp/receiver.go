@@ -35,7 +35,7 @@ type Receiver struct {
 func (r *Receiver) Reset(c *Config, p *Pacer, h *Header) {
 	bits, user := r.bits, r.User
 	if r.pacer != nil {
-		r.pacer.Leave(&r.Sender)
+		r.pacer.RemoveSender(&r.Sender)
 	}
 	clear(bits)
 	*r = Receiver{User: user, pacer: p, service: h.Service, connection: h.Connection, total: -1, bits: bits, paths: uint32(c.Paths), path: uint32(h.Path)}
@@ -73,7 +73,7 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 		answer.Flags = FlagNACK
 		r.want()
 	default:
-		r.take(seq)
+		r.recordArrival(seq)
 		r.received += payload
 		r.want()
 	}
@@ -85,7 +85,7 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 func (r *Receiver) want() {
 	switch {
 	case r.Complete():
-		r.pacer.Leave(&r.Sender)
+		r.pacer.RemoveSender(&r.Sender)
 	case r.total < 0 || int64(r.Demand()) < r.total-r.next-r.ahead:
 		r.pacer.Want(&r.Sender, r.Number()+uint16(r.Demand())+1)
 	}
@@ -121,8 +121,8 @@ func (r *Receiver) highest() int64 {
 	return r.next
 }
 
-// take records that a packet has arrived for the first time.
-func (r *Receiver) take(seq int64) {
+// recordArrival records that a packet has arrived for the first time.
+func (r *Receiver) recordArrival(seq int64) {
 	for seq >= r.next+int64(len(r.bits)-1)*64 {
 		r.grow()
 	}

@@ -230,7 +230,7 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 	if s.phase != Active || h.Flags.IsData() {
 		return
 	}
-	s.hear(now)
+	s.recordContact(now)
 	switch h.Flags {
 	case FlagACK:
 		s.counted.ACKs++
@@ -241,7 +241,7 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 		// recognised by its path.
 		if seq, x := s.find(h.Seq); x != nil && x.state == inFlight && (x.path == h.Path || s.config.Paths == 1) {
 			s.answered++
-			s.paths.note(x.path, true)
+			s.paths.recordPacket(x.path, true)
 			s.lose(seq, x)
 		}
 	case FlagPULL:
@@ -256,8 +256,8 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 	s.dropUnusedCredit()
 }
 
-// hear records that the network is alive.
-func (s *Sender) hear(now units.Time) { s.heard, s.backed, s.tries = now, now, 0 }
+// recordContact records that the network is alive.
+func (s *Sender) recordContact(now units.Time) { s.heard, s.backed, s.tries = now, now, 0 }
 
 // ack handles the ACK of a packet.
 func (s *Sender) ack(now units.Time, h *Header) {
@@ -266,7 +266,7 @@ func (s *Sender) ack(now units.Time, h *Header) {
 		return
 	}
 	s.answered++
-	s.paths.note(h.Path, false)
+	s.paths.recordPacket(h.Path, false)
 	switch {
 	case x.state == waiting:
 		s.waits--
@@ -307,7 +307,7 @@ func (s *Sender) Returned(now units.Time, h *Header) {
 	if s.phase != Active || x == nil || x.state != inFlight || x.path != h.Path {
 		return
 	}
-	s.hear(now)
+	s.recordContact(now)
 	s.counted.Returned++
 	s.lose(seq, x)
 	if s.credit == 0 && !s.expects() {
@@ -365,7 +365,7 @@ func (s *Sender) Tick(now units.Time) {
 			l := s.launched.First()
 			at = l.at
 			x := s.slot(l.seq)
-			s.paths.note(x.path, true)
+			s.paths.recordPacket(x.path, true)
 			s.lose(l.seq, x)
 		} else {
 			s.answered = s.pulled

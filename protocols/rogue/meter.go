@@ -120,5 +120,5 @@ func (m *Meter) Echoed(at, wire units.Bytes, start, echo, response units.Time) u
 // Backlog returns how long the posted data that has not completed takes to leave.
 func (m *Meter) Backlog() units.Time { return m.takes(m.done, m.posted) }
 
-// Forget discards posted data that never completed, after a reset of the queue pair.
-func (m *Meter) Forget() { *m = NewMeter(m.line, m.lag, m.frame) }
+// DiscardPosted discards posted data that never completed, after a reset of the queue pair.
+func (m *Meter) DiscardPosted() { *m = NewMeter(m.line, m.lag, m.frame) }

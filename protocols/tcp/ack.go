@@ -108,7 +108,7 @@ func (s *Sender) acknowledged(now units.Time, g *Segment, at units.Bytes) {
 	if marked {
 		s.counted.Marks++
 	}
-	s.judge(now, n.payload)
+	s.markLost(now, n.payload)
 	s.notifyCC(now, &n, marked)
 	s.proportion(&n)
 	s.rearm(now, &n)
@@ -133,7 +133,7 @@ func (s *Sender) notifyCC(now units.Time, n *ackInfo, marked bool) {
 		InFlight: s.inFlight, RTT: n.rtt, Marked: marked,
 	}
 	if s.sampling {
-		a.Delivery = s.sample.take(s.rtt.least)
+		a.Delivery = s.sample.takeSample(s.rtt.least)
 	}
 	before := s.control.Window()
 	flying := s.inFlight + n.payload

@@ -1,9 +1,9 @@
 package tcp
 
-// Answer returns the answer of a Sender's host to a segment of a connection that it no
+// AnswerStray returns the answer of a Sender's host to a segment of a connection that it no
 // longer has, or never had. It acknowledges a FIN as in TIME-WAIT, and resets an answer to
 // a SYN that was never sent (RFC 9293 §3.10.7). It ignores anything else as late.
-func Answer(g *Segment) (a Segment, ok bool) {
+func AnswerStray(g *Segment) (a Segment, ok bool) {
 	switch {
 	case g.Flags&RST != 0:
 		return a, false

@@ -151,7 +151,7 @@ func (n *network) run(end units.Time) {
 				n.sender.Receive(n.now, e.segment)
 			}
 			if p := n.sender.Phase(); p == Done || p == Failed {
-				if a, ok := Answer(e.segment); ok {
+				if a, ok := AnswerStray(e.segment); ok {
 					n.send(true, a)
 				}
 			}

@@ -74,10 +74,10 @@ func (s *Sender) reoWnd() units.Time {
 	return min(s.rtt.least/4*units.Time(r.mult), s.rtt.srtt)
 }
 
-// judge marks segments as lost that were sent long enough before one that has arrived,
+// markLost marks segments as lost that were sent long enough before one that has arrived,
 // and starts or continues a recovery. newly is the payload that the present
 // acknowledgement covers.
-func (s *Sender) judge(now units.Time, newly units.Bytes) {
+func (s *Sender) markLost(now units.Time, newly units.Bytes) {
 	found, due := s.overdue(now)
 	s.rack.due = due
 	again := s.over && (s.waiting > 0 || s.resentFlying() > 0)

@@ -101,7 +101,7 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 		r.rtoAt, r.delayAt = units.Never, units.Never
 		return
 	}
-	r.take(now, g)
+	r.handleSegment(now, g)
 }
 
 // synchronise handles a SYN.
@@ -131,8 +131,8 @@ func (r *Receiver) offset(seq uint32) units.Bytes {
 	return r.next + units.Bytes(int32(seq-r.irs-1-uint32(r.next)))
 }
 
-// take handles a segment of the stream.
-func (r *Receiver) take(now units.Time, g *Segment) {
+// handleSegment handles a segment of the stream.
+func (r *Receiver) handleSegment(now units.Time, g *Segment) {
 	r.congestion(g)
 	from := r.offset(g.Seq)
 	to := from + units.Bytes(g.Payload)
@@ -152,7 +152,7 @@ func (r *Receiver) take(now units.Time, g *Segment) {
 	case from > r.next+r.config.Window: // beyond the window
 		r.answer = true
 	case from > r.next:
-		apart := r.keep(from, to)
+		apart := r.storeRange(from, to)
 		r.compress(now, apart && r.recents == maxBlocks)
 	default:
 		r.inOrder(now, to)
@@ -207,9 +207,9 @@ func (r *Receiver) find(at units.Bytes) int {
 	return i
 }
 
-// keep stores a range beyond next, merged with the ranges that it touches. apart means that
+// storeRange stores a range beyond next, merged with the ranges that it touches. apart means that
 // it touches none.
-func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
+func (r *Receiver) storeRange(from, to units.Bytes) (apart bool) {
 	at := from
 	i := r.find(from)
 	j := i

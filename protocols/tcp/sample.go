@@ -49,9 +49,9 @@ func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departu
 	}
 }
 
-// take returns the sample of an acknowledgement. A sample over less than the lowest RTT
+// takeSample returns the sample of an acknowledgement. A sample over less than the lowest RTT
 // does not count: its Interval is 0.
-func (m *sampler) take(least units.Time) cc.Delivery {
+func (m *sampler) takeSample(least units.Time) cc.Delivery {
 	d := cc.Delivery{Total: m.total, Prior: m.total, MinRTT: least}
 	if !m.some {
 		return d

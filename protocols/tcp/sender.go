@@ -410,7 +410,7 @@ func (s *Sender) Tick(now units.Time) {
 		s.control.Tick(now)
 	}
 	if s.rack.due <= now {
-		s.judge(now, 0)
+		s.markLost(now, 0)
 		s.proportion(&ackInfo{})
 	}
 	if s.tail.at <= now {

@@ -112,7 +112,7 @@ func TestAnswer(t *testing.T) {
 	if r.Phase() != Opening {
 		t.Fatal("data of an old connection is taken")
 	}
-	a, ok := Answer(&g)
+	a, ok := AnswerStray(&g)
 	if !ok || a.Flags != RST {
 		t.Fatalf("an answer to a SYN that nobody sent is answered by %+v", a)
 	}
@@ -120,7 +120,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("after a reset the receiver is in phase %d", r.Phase())
 	}
 	for _, g := range []Segment{{Flags: RST}, {Flags: ACK}, {Flags: SYN}} {
-		if a, ok := Answer(&g); ok {
+		if a, ok := AnswerStray(&g); ok {
 			t.Errorf("%v is answered by %v", g.Flags, a.Flags)
 		}
 	}

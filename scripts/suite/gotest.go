@@ -72,7 +72,7 @@ func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	readErr := s.follow(out, o)
+	readErr := s.readEvents(out, o)
 	err = c.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,8 @@ func (st *stage) runTests(ctx context.Context, s *suite, o *outcome) error {
 	return readErr
 }
 
-// follow reads the events of go test -json.
-func (s *suite) follow(r io.Reader, o *outcome) error {
+// readEvents reads the events of go test -json.
+func (s *suite) readEvents(r io.Reader, o *outcome) error {
 	in := bufio.NewReader(r)
 	for {
 		line, err := in.ReadBytes('\n')

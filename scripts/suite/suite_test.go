@@ -15,7 +15,7 @@ func play(t *testing.T, lines ...string) (*suite, *stage, *outcome) {
 	st := &stage{name: "tests", packages: []string{module + "/a"}}
 	o := &outcome{start: time.Unix(0, 0), tests: map[testID]*testRun{}}
 	s := &suite{start: time.Unix(0, 0), stages: map[*stage]*outcome{st: o}, order: []*stage{st}}
-	if err := s.follow(strings.NewReader(strings.Join(lines, "\n")), o); err != nil {
+	if err := s.readEvents(strings.NewReader(strings.Join(lines, "\n")), o); err != nil {
 		t.Fatal(err)
 	}
 	return s, st, o

@@ -47,8 +47,8 @@ type Log struct{ gaps []Gap }
 // go up and down all the time has more.
 const maxGaps = 1000
 
-// Note records a gap. It ignores gaps that do not overlap w.
-func (l *Log) Note(w *Window, start, end units.Time, lost uint64) {
+// RecordGap records a gap. It ignores gaps that do not overlap w.
+func (l *Log) RecordGap(w *Window, start, end units.Time, lost uint64) {
 	if end < w.From || start > w.To {
 		return
 	}

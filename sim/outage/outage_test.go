@@ -11,7 +11,7 @@ import (
 func TestWindow(t *testing.T) {
 	w := None
 	var l Log
-	if l.Note(&w, 0, 50, 1); l.Gaps() != nil {
+	if l.RecordGap(&w, 0, 50, 1); l.Gaps() != nil {
 		t.Errorf("a gap without a window: %+v", l.Gaps())
 	}
 	w.Close(5)
@@ -23,15 +23,15 @@ func TestWindow(t *testing.T) {
 	if want := (Window{1, 100, units.Never}); w != want {
 		t.Errorf("%+v, want %+v", w, want)
 	}
-	l.Note(&w, 10, 99, 1) // over before
-	l.Note(&w, 90, 105, 2)
-	l.Note(&w, 105, 108, 3)
+	l.RecordGap(&w, 10, 99, 1) // over before
+	l.RecordGap(&w, 90, 105, 2)
+	l.RecordGap(&w, 105, 108, 3)
 	w.Close(200)
 	w.Close(300)
-	l.Note(&w, 150, 260, 4)
-	l.Note(&w, 201, 900, 5) // began after the window had closed
+	l.RecordGap(&w, 150, 260, 4)
+	l.RecordGap(&w, 201, 900, 5) // began after the window had closed
 	w.Open(1000)
-	l.Note(&w, 950, 1001, 6)
+	l.RecordGap(&w, 950, 1001, 6)
 	want := []Gap{{1, 150, 260, 4}, {2, 950, 1001, 6}}
 	if diff := cmp.Diff(want, l.Gaps()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 	for i := range units.Time(2 * maxGaps) {
 		w.Close(2000 + 10*i)
 		w.Open(2001 + 10*i)
-		l.Note(&w, 2000+10*i, 2002+10*i, 1)
+		l.RecordGap(&w, 2000+10*i, 2002+10*i, 1)
 	}
 	if len(l.Gaps()) != maxGaps {
 		t.Errorf("%d gaps are kept", len(l.Gaps()))

@@ -168,12 +168,12 @@ func NewReceiver(c *Config) Receiver {
 	return Receiver{buffer: b, told: b, update: max(whole(c.Update), 1)}
 }
 
-// CountReceived counts a packet of n bytes that has come in. It is called before Hold if the packet
+// CountReceived counts a packet of n bytes that has come in. It is called before RecordWaiting if the packet
 // has to wait. The peer counts the same for it (Sender.Spend).
 func (r *Receiver) CountReceived(n units.Bytes) { r.received += min(Blocks(n), r.buffer) }
 
-// Hold records that a packet of n bytes that came in through the link has to wait.
-func (r *Receiver) Hold(n units.Bytes) {
+// RecordWaiting records that a packet of n bytes that came in through the link has to wait.
+func (r *Receiver) RecordWaiting(n units.Bytes) {
 	r.held += uint32(Blocks(n))
 	r.given.Peak = max(r.given.Peak, units.Bytes(r.held)*Block)
 }
@@ -194,8 +194,8 @@ func (r *Receiver) limit() Counter {
 	return r.received + r.buffer - Counter(r.held)
 }
 
-// Tell returns the update to send now (FCCL).
-func (r *Receiver) Tell() Counter {
+// CreditUpdate returns the update to send now (FCCL).
+func (r *Receiver) CreditUpdate() Counter {
 	r.told = r.limit()
 	r.given.Updates++
 	return r.told

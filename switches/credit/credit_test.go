@@ -21,7 +21,7 @@ func TestTranscript(t *testing.T) {
 		}
 		s.Spend(314)
 		r.CountReceived(314)
-		r.Hold(314)
+		r.RecordWaiting(314)
 	}
 	if s.Affords(314) || !s.Affords(4*64) || s.Affords(4*64+1) {
 		t.Fatal("35 of 39 blocks are used: there is credit for four")
@@ -33,7 +33,7 @@ func TestTranscript(t *testing.T) {
 	if r.Free(314); !r.Due() {
 		t.Fatal("it does not tell of ten blocks")
 	}
-	if got := r.Tell(); got != 49 {
+	if got := r.CreditUpdate(); got != 49 {
 		t.Fatalf("FCCL is %d: 35 have come, and of 39 the buffer holds 25", got)
 	}
 	s.Limit(49)
@@ -58,12 +58,12 @@ func TestLostData(t *testing.T) {
 	s.Spend(64)
 	s.Spend(128) // lost
 	r.CountReceived(64)
-	s.Limit(r.Tell())
+	s.Limit(r.CreditUpdate())
 	if s.Affords(9 * 64) {
 		t.Error("credit of lost blocks is there before anybody knows")
 	}
 	r.Heard(s.Sent())
-	s.Limit(r.Tell())
+	s.Limit(r.CreditUpdate())
 	if !s.Settled() || r.Given().Lost != 2 {
 		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
 	}
@@ -71,7 +71,7 @@ func TestLostData(t *testing.T) {
 	r.CountReceived(64)
 	r.CountReceived(64)
 	r.Heard(s.Sent())
-	s.Limit(r.Tell())
+	s.Limit(r.CreditUpdate())
 	if !s.Settled() || r.Given().Surplus != 1 {
 		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
 	}
@@ -87,12 +87,12 @@ func TestLongPacket(t *testing.T) {
 	}
 	s.Spend(9000)
 	r.CountReceived(9000)
-	r.Hold(9000)
-	if s.Limit(r.Tell()); s.Affords(1) {
+	r.RecordWaiting(9000)
+	if s.Limit(r.CreditUpdate()); s.Affords(1) {
 		t.Error("there is credit beside it")
 	}
 	r.Free(9000)
-	if s.Limit(r.Tell()); !s.Settled() {
+	if s.Limit(r.CreditUpdate()); !s.Settled() {
 		t.Error("not all credit is back")
 	}
 }
@@ -143,7 +143,7 @@ func TestModel(t *testing.T) {
 				return
 			}
 			r.CountReceived(m.size)
-			r.Hold(m.size)
+			r.RecordWaiting(m.size)
 			held = append(held, m.size)
 			if holds += Blocks(m.size); holds > whole(c.Buffer) {
 				t.Fatalf("%d blocks are held in a buffer of %d", holds, whole(c.Buffer))
@@ -155,7 +155,7 @@ func TestModel(t *testing.T) {
 			held = append(held[:i], held[i+1:]...)
 			holds -= Blocks(n)
 			if r.Free(n); r.Due() {
-				back = append(back, message{says: r.Tell()})
+				back = append(back, message{says: r.CreditUpdate()})
 			}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -168,7 +168,7 @@ func TestModel(t *testing.T) {
 			case 3:
 				there = append(there, message{says: s.Sent()})
 			case 4:
-				back = append(back, message{says: r.Tell()})
+				back = append(back, message{says: r.CreditUpdate()})
 			case 5, 6:
 				if len(there) > 0 {
 					m := there[0]
@@ -219,7 +219,7 @@ func TestModel(t *testing.T) {
 			free()
 		}
 		r.Heard(s.Sent())
-		s.Limit(r.Tell())
+		s.Limit(r.CreditUpdate())
 		if !s.Settled() || !s.Affords(c.Buffer) {
 			t.Fatalf("not all credit is back: %+v %+v", s, r)
 		}

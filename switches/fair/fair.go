@@ -92,7 +92,7 @@ func (q *Queue) Pop() *packet.Packet {
 	if f == nil {
 		return nil
 	}
-	p := q.take(f)
+	p := q.removeFirst(f)
 	f.credit -= packet.OnWire(p.Size)
 	f.sent = true
 	q.endTurns()
@@ -117,7 +117,7 @@ func (q *Queue) DropFattest() *packet.Packet {
 	if fattest == nil {
 		return nil
 	}
-	p := q.take(fattest)
+	p := q.removeFirst(fattest)
 	q.endTurns()
 	return p
 }
@@ -142,8 +142,8 @@ func (q *Queue) serving() *flow {
 	return q.turns.first
 }
 
-// take removes the first packet of a flow that has one.
-func (q *Queue) take(f *flow) *packet.Packet {
+// removeFirst removes the first packet of a flow that has one.
+func (q *Queue) removeFirst(f *flow) *packet.Packet {
 	p := f.first
 	f.first, p.Next = p.Next, nil
 	f.bytes -= p.Size

@@ -286,7 +286,7 @@ func (p *Port) wait(now units.Time, q *classQueue, pkt *packet.Packet) {
 	p.bytes += pkt.Size
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 	if xoff {
-		c.Ports[pkt.In].held(now, pkt.Prio, pkt.Size, p.Index)
+		c.Ports[pkt.In].handleHeld(now, pkt.Prio, pkt.Size, p.Index)
 	}
 	if q.high > 0 && !q.isFull && q.bytes > q.high {
 		q.isFull = true
@@ -294,8 +294,8 @@ func (p *Port) wait(now units.Time, q *classQueue, pkt *packet.Packet) {
 	}
 }
 
-// take removes the first packet of a queue.
-func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
+// removeFirst removes the first packet of a queue.
+func (p *Port) removeFirst(now units.Time, q *classQueue) *packet.Packet {
 	pkt := q.pop()
 	p.countDeparted(now, q, pkt)
 	return pkt
@@ -387,7 +387,7 @@ func (p *Port) startClasses(now units.Time) {
 		p.freeAt = units.Never
 		c.turn |= 1 << i
 		c.known &^= 1 << i
-		pkt := p.take(now, q)
+		pkt := p.removeFirst(now, q)
 		size := packet.OnWire(pkt.Size)
 		if p.begin(now, q, pkt) && shared {
 			c.sched.Sent(i, size)
@@ -428,15 +428,15 @@ func (p *Port) whole(pkt *packet.Packet) units.Time {
 // reports whether the packet was sent.
 func (p *Port) begin(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving != 0 {
-		return p.leave(now, q, pkt)
+		return p.departQueued(now, q, pkt)
 	}
 	q.tx.add(pkt.Size)
 	p.transmit(now, pkt)
 	return true
 }
 
-// leave is begin for queues whose departures are judged or cost credit.
-func (p *Port) leave(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
+// departQueued is begin for queues whose departures are judged or cost credit.
+func (p *Port) departQueued(now units.Time, q *classQueue, pkt *packet.Packet) (sent bool) {
 	if q.leaving&judged != 0 {
 		p.freeAt = units.Never
 		fate := q.point.Dequeue(now, p.classView(q), pkt)
@@ -445,7 +445,7 @@ func (p *Port) leave(now units.Time, q *classQueue, pkt *packet.Packet) (sent bo
 		case fate.Dropped():
 			p.dropClass(now, q, pkt, fate)
 			if q.leaving&credited != 0 {
-				p.judge(now, q.prio) // the next packet may be longer
+				p.checkCredit(now, q.prio) // the next packet may be longer
 			}
 			return false
 		case fate == packet.Marked:

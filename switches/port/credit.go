@@ -74,9 +74,9 @@ func (c *classes) offers(prio uint8) bool { return c.credits != nil && c.credits
 // maxFrame returns the longest frame of the link, including two VLAN tags.
 func (p *Port) maxFrame() units.Bytes { return p.link.MTU() + wire.EthernetHeader + 8 }
 
-// judge checks whether there is credit for the next packet of a class. If no packet waits,
+// checkCredit checks whether there is credit for the next packet of a class. If no packet waits,
 // it checks for the longest possible one, because an idle port does not check again.
-func (p *Port) judge(now units.Time, prio uint8) {
+func (p *Port) checkCredit(now units.Time, prio uint8) {
 	c, bit := p.classes, uint8(1)<<prio
 	q := c.queue[prio]
 	var next units.Bytes
@@ -105,22 +105,22 @@ func (p *Port) judge(now units.Time, prio uint8) {
 // affords reports whether there is credit for the next packet of a class that is otherwise
 // ready to send, and blocks the class if there is none.
 func (p *Port) affords(now units.Time, prio uint8) bool {
-	p.judge(now, prio)
+	p.checkCredit(now, prio)
 	return p.classes.lacking>>prio&1 == 0
 }
 
 // spend spends the credit of a packet that begins to leave.
 func (p *Port) spend(now units.Time, q *classQueue, n units.Bytes) {
 	q.spends.Spend(n)
-	p.judge(now, q.prio)
+	p.checkCredit(now, q.prio)
 	if f := &p.classes.flow; f.asks == units.Never {
 		f.asks = now + p.classes.credits.period
 		f.arm()
 	}
 }
 
-// ask reports what was sent, and repeats the report while not all credit has returned.
-func (p *Port) ask(now units.Time) {
+// reportSent reports what was sent, and repeats the report while not all credit has returned.
+func (p *Port) reportSent(now units.Time) {
 	c := p.classes
 	if c.flow.asks = c.nextAsk(now); c.flow.asks != units.Never {
 		c.credits.asks = true
@@ -179,7 +179,7 @@ func (p *Port) fillCredits(pkt *packet.Packet) {
 	var held units.Bytes
 	for m := says.Grants; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
-		says.Limit[i] = uint16(c.queue[i].gives.Tell())
+		says.Limit[i] = uint16(c.queue[i].gives.CreditUpdate())
 		held += c.queue[i].gives.Given().Held
 	}
 	for m := says.Sends; m != 0; m &= m - 1 {
@@ -204,7 +204,7 @@ func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
 	for m := says.Grants & c.gated; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros8(m)
 		c.queue[i].spends.Limit(credit.Counter(says.Limit[i]))
-		p.judge(now, uint8(i))
+		p.checkCredit(now, uint8(i))
 	}
 	if c.flow.asks != units.Never && c.nextAsk(now) == units.Never {
 		c.flow.asks = units.Never

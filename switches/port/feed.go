@@ -149,7 +149,7 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	if !sent {
 		p.freeAt = now + tx
 		if c.gated>>prio&1 != 0 {
-			p.judge(now, prio)
+			p.checkCredit(now, prio)
 		}
 	}
 	if shared {

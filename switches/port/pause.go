@@ -53,12 +53,12 @@ func (p *Port) bitRate() units.Rate {
 	return nominalRate
 }
 
-// held handles a packet that came in through the port and for which Buffer.Add returned
+// handleHeld handles a packet that came in through the port and for which Buffer.Add returned
 // true: with credits, each packet; with pauses, the one that must pause the peer. cause is
 // the port whose queue the packet has joined.
-func (p *Port) held(now units.Time, prio uint8, size units.Bytes, cause int) {
+func (p *Port) handleHeld(now units.Time, prio uint8, size units.Bytes, cause int) {
 	if p.classes.offers(prio) {
-		p.classes.queue[prio].gives.Hold(size)
+		p.classes.queue[prio].gives.RecordWaiting(size)
 		return
 	}
 	f := &p.classes.flow
@@ -184,7 +184,7 @@ func (f *flowControl) arm() {
 func (f *flowControl) Fire(now units.Time) {
 	p := f.port
 	if f.asks <= now {
-		p.ask(now)
+		p.reportSent(now)
 	}
 	if f.tx.Due() <= now {
 		frame := f.tx.Refresh(now, p.bitRate())
@@ -216,7 +216,7 @@ func (f *flowControl) reportWatchdog(now units.Time, classes uint8, begins bool)
 // discard empties a queue whose class the watchdog discards.
 func (p *Port) discard(now units.Time, q *classQueue) {
 	for q.count > 0 {
-		pkt := p.take(now, q)
+		pkt := p.removeFirst(now, q)
 		p.removed(now, q, pkt, packet.Watchdog)
 		p.dropClass(now, q, pkt, packet.Watchdog)
 	}

@@ -187,7 +187,7 @@ func (p *Port) Cable(to *Port, near, far links.End, out *links.Mailbox, random *
 // Connect sets the link that leaves the port.
 func (p *Port) Connect(l *links.Link) {
 	p.link = l
-	p.stamp.follow(p)
+	p.stamp.recordRate(p)
 	p.choose(0)
 }
 
@@ -206,7 +206,7 @@ func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.stopAhead(now)
 	p.link.Set(s)
 	p.lastSize = 0
-	p.stamp.follow(p)
+	p.stamp.recordRate(p)
 	p.choose(now)
 }
 
@@ -281,7 +281,7 @@ func (p *Port) Send(now units.Time, pkt *packet.Packet) {
 			p.drop(now, pkt, fate)
 			return
 		}
-		p.note(pkt, fate)
+		p.recordMark(pkt, fate)
 	}
 	if p.ahead {
 		if p.sendAhead(now, pkt) {
@@ -321,8 +321,8 @@ func (p *Port) txTime(pkt *packet.Packet) units.Time {
 	return p.lastTime
 }
 
-// note records a mark for the capture and counts it.
-func (p *Port) note(pkt *packet.Packet, fate packet.Fate) {
+// recordMark records a mark for the capture and counts it.
+func (p *Port) recordMark(pkt *packet.Packet, fate packet.Fate) {
 	if fate == packet.Marked {
 		pkt.Fate, pkt.Depth = fate, uint32(p.bytes)
 		p.counters.Marked++

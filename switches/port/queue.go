@@ -64,7 +64,7 @@ func (p *Port) start(now units.Time, pkt *packet.Packet) {
 			p.freeAt = now
 			p.drop(now, pkt, fate)
 		} else {
-			p.note(pkt, fate)
+			p.recordMark(pkt, fate)
 			p.transmit(now, pkt)
 		}
 	}
@@ -83,7 +83,7 @@ func (p *Port) transmit(now units.Time, pkt *packet.Packet) {
 	tx := p.txTime(pkt)
 	p.freeAt = now + tx
 	p.sent(now, pkt)
-	fate := p.link.Admit(now, tx, pkt)
+	fate := p.link.DecideFate(now, tx, pkt)
 	if p.observer != nil {
 		shown, depth := fate, units.Bytes(0)
 		if pkt.Fate != packet.Fine {

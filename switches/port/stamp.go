@@ -20,12 +20,12 @@ type stamp struct {
 // before the run. A link whose rate has no telemetry.RateCode is written with rate 0.
 func (p *Port) Stamp(number uint16) {
 	p.stamp = &stamp{number: number}
-	p.stamp.follow(p)
+	p.stamp.recordRate(p)
 	p.mayAhead, p.ahead = false, false
 }
 
-// follow records the rate of the port's link.
-func (s *stamp) follow(p *Port) {
+// recordRate records the rate of the port's link.
+func (s *stamp) recordRate(p *Port) {
 	if s != nil && p.link != nil {
 		s.code, _ = telemetry.RateCode(p.link.Rate())
 	}

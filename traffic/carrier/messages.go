@@ -53,10 +53,10 @@ func (d *Streams) utter(now units.Time) {
 	}
 }
 
-// Hear takes a message of the protocol that the traffic's rate control handles, and reports
+// ReceiveMessage takes a message of the protocol that the traffic's rate control handles, and reports
 // whether it is about a flow of the traffic. The packet stays the caller's. A message that
 // has reached its flow's receiver is sent back.
-func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
+func (d *Streams) ReceiveMessage(now units.Time, p *packet.Packet) bool {
 	m, ok := p.Message.Body.(cc.Probe)
 	if !ok || m.About().Proto != wire.ProtoTCP || m.About().DstPort != d.port() {
 		return false
@@ -65,7 +65,7 @@ func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 	switch s := d.hearing[hearer{k.To, k.SrcPort}]; {
 	case p.Trimmed || p.Returned:
 	case m.Outward():
-		d.turn(now, p)
+		d.returnMessage(now, p)
 	case s != nil && k.From == d.address():
 		s.sender.Message(now, m)
 		d.rescheduleFlow(now, s)
@@ -75,8 +75,8 @@ func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// turn sends a message back to its source, if it has an answer.
-func (d *Streams) turn(now units.Time, p *packet.Packet) {
+// returnMessage sends a message back to its source, if it has an answer.
+func (d *Streams) returnMessage(now units.Time, p *packet.Packet) {
 	path, ok := d.out.PathTo(p.Message.From)
 	if !ok || !p.Message.Body.(cc.Probe).Turn() {
 		return

@@ -75,7 +75,7 @@ func (w *twoHosts) send(now units.Time, from int, p *packet.Packet) {
 	}
 	timer := w.engine.NewTimer(call(func(now units.Time) {
 		if p.Message.Protocol == accurate.Protocol {
-			far.Hear(now, p)
+			far.ReceiveMessage(now, p)
 		} else {
 			far.Receive(now, p)
 		}
@@ -145,7 +145,7 @@ func TestARateSetsThePace(t *testing.T) {
 		f.Response, f.CR, f.DR = true, cr, cr
 		p := w.pool.NewMessage(accurate.Protocol)
 		*p.Message.Body.(*accurate.FRP) = f
-		if !w.ends[0].Hear(w.engine.Now(), p) {
+		if !w.ends[0].ReceiveMessage(w.engine.Now(), p) {
 			t.Fatalf("%+v is of no flow", f)
 		}
 		w.pool.Free(p)
@@ -161,7 +161,7 @@ func TestARateSetsThePace(t *testing.T) {
 	}
 	stranger := w.pool.NewMessage(accurate.Protocol)
 	*stranger.Message.Body.(*accurate.FRP) = accurate.FRP{Response: true, Flow: packet.FlowKey{Proto: 17, DstPort: SegmentPort}}
-	if w.ends[0].Hear(w.engine.Now(), stranger) {
+	if w.ends[0].ReceiveMessage(w.engine.Now(), stranger) {
 		t.Error("an FRP of a queue pair is taken")
 	}
 	w.pool.Free(stranger)

@@ -213,14 +213,14 @@ func (d *PulledStreams) end(now units.Time, s *pulledOut, state records.State) {
 	}
 	delete(d.sending, s.ID)
 	d.counted.Add(s.sender.Counters())
-	d.note(s)
+	d.updateRecord(s)
 	s.State = state
 	d.over = append(d.over, s)
 	d.host.Wake(now)
 }
 
-// note updates a flow's record.
-func (d *PulledStreams) note(s *pulledOut) {
+// updateRecord updates a flow's record.
+func (d *PulledStreams) updateRecord(s *pulledOut) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
@@ -382,7 +382,7 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 // UnderWay implements Carrier.
 func (d *PulledStreams) UnderWay(f func(*records.Record)) {
 	for _, s := range d.sending {
-		d.note(s)
+		d.updateRecord(s)
 		f(&s.Record)
 	}
 	for _, list := range [][]*pulledOut{d.refused, d.over} {
@@ -402,8 +402,8 @@ func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
 	}
 }
 
-// Follow makes gone be called with each flow from the host when it ends, in its final state.
-func (d *PulledStreams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+// OnFlowEnd makes gone be called with each flow from the host when it ends, in its final state.
+func (d *PulledStreams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
 
 // read returns the state of a flow. Its window is the initial window, and its rate the line
 // rate.

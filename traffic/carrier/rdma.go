@@ -262,7 +262,7 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	if n.begun >= max(1, n.device.Limits().QP/2) {
 		return false
 	}
-	p := n.take(now)
+	p := n.takeIdlePair(now)
 	if p == nil {
 		return false
 	}
@@ -361,7 +361,7 @@ func (n *NIC) Work(now units.Time) {
 	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
 		f.State = records.Failed
 		n.host.Ended(now, &f.Record, 0)
-		n.forget(f)
+		n.reuseRecord(f)
 	}
 	for q, ok := n.events.Get(); ok; q, ok = n.events.Get() {
 		_ = q.Ack(1) // it was just taken
@@ -444,7 +444,7 @@ func (n *NIC) end(now units.Time, f *flow) {
 		n.host.Arrived(now, traffic, flowOf(&f.Record), 0)
 	}
 	n.host.Ended(now, &f.Record, key)
-	n.forget(f)
+	n.reuseRecord(f)
 }
 
 // retire gives up a flow's connection.
@@ -475,8 +475,8 @@ func (n *NIC) count(f *flow) {
 	}
 }
 
-// forget keeps the record of a finished flow for reuse.
-func (n *NIC) forget(f *flow) {
+// reuseRecord keeps the record of a finished flow for reuse.
+func (n *NIC) reuseRecord(f *flow) {
 	*f = flow{next: n.free}
 	n.free = f
 }
@@ -496,8 +496,8 @@ func (n *NIC) UnderWay(f func(*records.Record)) {
 	}
 }
 
-// take returns a queue pair without a connection; nil if the NIC can have no more.
-func (n *NIC) take(now units.Time) *pair {
+// takeIdlePair returns a queue pair without a connection; nil if the NIC can have no more.
+func (n *NIC) takeIdlePair(now units.Time) *pair {
 	if k := len(n.idle); k > 0 {
 		p := n.idle[k-1]
 		n.idle = n.idle[:k-1]

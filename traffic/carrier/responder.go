@@ -110,7 +110,7 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 	t := &n.taken[i]
 	p := t.pair
 	if p == nil {
-		if p = n.take(now); p == nil {
+		if p = n.takeIdlePair(now); p == nil {
 			n.counters.Dropped++
 			return false
 		}

@@ -240,14 +240,14 @@ func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 	if k := (hearer{s.to, s.SrcPort}); d.hearing[k] == s {
 		delete(d.hearing, k)
 	}
-	d.note(s)
+	d.updateRecord(s)
 	s.State = state
 	d.over = append(d.over, s)
 	d.host.Wake(now)
 }
 
-// note updates a flow's record.
-func (d *Streams) note(s *outgoing) {
+// updateRecord updates a flow's record.
+func (d *Streams) updateRecord(s *outgoing) {
 	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
@@ -274,7 +274,7 @@ func (d *Streams) Work(now units.Time) {
 	}
 	for k := d.receivers.Due(now); k != nil; k = d.receivers.Due(now) {
 		k.Owner.receiver.Tick(now)
-		d.answer(now, k.Owner)
+		d.sendPending(now, k.Owner)
 	}
 	d.utter(now)
 	d.send(now)
@@ -377,7 +377,7 @@ func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
 			return
 		}
 	}
-	if a, ok := tcp.Answer(&b.Segment); ok {
+	if a, ok := tcp.AnswerStray(&b.Segment); ok {
 		d.reply(now, &a, p, b)
 	}
 }
@@ -415,11 +415,11 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 		d.coming[b.id] = a
 	}
 	a.receiver.Receive(now, &b.Segment)
-	d.answer(now, a)
+	d.sendPending(now, a)
 }
 
-// answer sends a receiver's pending segments, and records when all data has arrived.
-func (d *Streams) answer(now units.Time, a *accepted) {
+// sendPending sends a receiver's pending segments, and records when all data has arrived.
+func (d *Streams) sendPending(now units.Time, a *accepted) {
 	var g tcp.Segment
 	for a.receiver.Next(now, &g) {
 		d.emit(now, &g, a.path, a.to, d.port(), a.port, a.id, a.Size, a.Tag)
@@ -441,7 +441,7 @@ func (d *Streams) answer(now units.Time, a *accepted) {
 // UnderWay implements Carrier.
 func (d *Streams) UnderWay(f func(*records.Record)) {
 	for _, s := range d.sending {
-		d.note(s)
+		d.updateRecord(s)
 		f(&s.Record)
 	}
 	for _, list := range [][]*outgoing{d.refused, d.over} {

@@ -45,9 +45,9 @@ func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
 	}
 }
 
-// Follow makes gone be called with each TCP flow from the host when it ends, in its final
+// OnFlowEnd makes gone be called with each TCP flow from the host when it ends, in its final
 // state.
-func (d *Streams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+func (d *Streams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
 
 // read returns the state of a flow.
 func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {

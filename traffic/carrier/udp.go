@@ -217,7 +217,7 @@ func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 			d.coming[b.id] = f
 		}
 	}
-	if f.take(b.seq); f.left > 0 {
+	if f.countDatagram(b.seq); f.left > 0 {
 		return true
 	}
 	delete(d.coming, b.id)
@@ -226,8 +226,8 @@ func (d *Datagrams) Receive(now units.Time, p *packet.Packet) bool {
 	return true
 }
 
-// take counts a datagram when it first arrives.
-func (f *incoming) take(seq uint32) {
+// countDatagram counts a datagram when it first arrives.
+func (f *incoming) countDatagram(seq uint32) {
 	switch {
 	case seq < f.next || f.ahead[seq]:
 		return

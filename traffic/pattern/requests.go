@@ -227,7 +227,7 @@ func (a *aggregator) fire(now units.Time, start func(Flow)) {
 		for r := a.requests.next(); r.at <= now; r = a.requests.next() {
 			a.requests.advance()
 			a.seek()
-			a.ask(r.at, r.number, start)
+			a.requestWorkers(r.at, r.number, start)
 		}
 		return
 	}
@@ -240,12 +240,12 @@ func (a *aggregator) fire(now units.Time, start func(Flow)) {
 		a.times = slices.Delete(a.times, i, i+1)
 		number := a.n &^ answer
 		a.n++
-		a.open[number] = a.ask(at, number, start)
+		a.open[number] = a.requestWorkers(at, number, start)
 	}
 }
 
-// ask sends a request to its workers and returns their number.
-func (a *aggregator) ask(at units.Time, number uint32, start func(Flow)) int {
+// requestWorkers sends a request to its workers and returns their number.
+func (a *aggregator) requestWorkers(at units.Time, number uint32, start func(Flow)) int {
 	workers, _ := a.draw(a.host, number)
 	for _, w := range workers {
 		start(Flow{
@@ -293,14 +293,14 @@ func (w *worker) seek() {
 		if r.aggregator == w.host {
 			continue
 		}
-		if w.size = w.share(r.aggregator, r.number); w.size > 0 {
+		if w.size = w.answerSize(r.aggregator, r.number); w.size > 0 {
 			return
 		}
 	}
 }
 
-// share returns the size of this worker's answer, 0 if it is not asked.
-func (w *worker) share(aggregator int, number uint32) units.Bytes {
+// answerSize returns the size of this worker's answer, 0 if it is not asked.
+func (w *worker) answerSize(aggregator int, number uint32) units.Bytes {
 	workers, r := w.draw(aggregator, number)
 	i := slices.Index(workers, w.place)
 	if i < 0 {
@@ -321,7 +321,7 @@ func (w *worker) share(aggregator int, number uint32) units.Bytes {
 	return max(size, 1)
 }
 
-func (w *worker) answer(at units.Time, aggregator int, number uint32, size units.Bytes) Flow {
+func (w *worker) sendAnswer(at units.Time, aggregator int, number uint32, size units.Bytes) Flow {
 	return Flow{
 		Tag: number | answer, From: w.host, To: aggregator, Size: size, At: at, Group: group(aggregator, number),
 	}
@@ -329,7 +329,7 @@ func (w *worker) answer(at units.Time, aggregator int, number uint32, size units
 
 // respond answers a request that has arrived.
 func (w *worker) respond(now units.Time, aggregator int, number uint32) Flow {
-	return w.answer(now, aggregator, number, w.share(aggregator, number))
+	return w.sendAnswer(now, aggregator, number, w.answerSize(aggregator, number))
 }
 
 func (w *worker) fire(now units.Time, start func(Flow)) {
@@ -337,6 +337,6 @@ func (w *worker) fire(now units.Time, start func(Flow)) {
 		r, size := w.requests.next(), w.size
 		w.requests.advance()
 		w.seek()
-		start(w.answer(r.at, r.aggregator, r.number, size))
+		start(w.sendAnswer(r.at, r.aggregator, r.number, size))
 	}
 }

@@ -35,7 +35,7 @@ func (r *Record) stoodStill(now units.Time, seq uint32) {
 	}
 	// A receiver that misses a packet waits for two intervals; a shorter gap is reordering.
 	if missing > 0 && now-start >= 2*r.interval() {
-		r.gaps.Note(r.links, start, now, uint64(missing))
+		r.gaps.RecordGap(r.links, start, now, uint64(missing))
 	}
 }
 

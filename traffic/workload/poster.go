@@ -71,7 +71,7 @@ type stream struct {
 func NewPoster(t Transfer, from, to End, r *TransferRecord) (*Poster, error) {
 	p := &Poster{transfer: t, record: r, streams: make([]stream, t.QPs)}
 	p.posting, p.taking = &end{End: from}, &end{End: to}
-	p.posting.work, p.taking.work = p.postMessages, p.take
+	p.posting.work, p.taking.work = p.postMessages, p.postReceives
 	p.posting.sends = t.Depth
 	if t.Verb == Send {
 		p.taking.receives = min(2*t.Depth, to.Device.Limits().QPWR)
@@ -306,8 +306,8 @@ func (p *Poster) breaks(s *stream) {
 	}
 }
 
-// take posts receives to replace those that have been used.
-func (p *Poster) take(units.Time) {
+// postReceives posts receives to replace those that have been used.
+func (p *Poster) postReceives(units.Time) {
 	p.taking.drain(func(_ units.Time, c *cq.Completion) {
 		if c.Status == cq.Success {
 			_ = p.receive(int(c.ID)) // a queue pair that has failed meanwhile needs none

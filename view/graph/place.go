@@ -84,7 +84,7 @@ func (l *layout) layRows() {
 		row := l.switchRow(t, width)
 		if t == 1 {
 			// Leaves that need more room than their hosts move the hosts.
-			l.follow(hosts, 1)
+			l.alignWithNeighbours(hosts, 1)
 			spread(hosts)
 		}
 		width = max(width, extent(hosts), extent(row))
@@ -103,7 +103,7 @@ func (l *layout) switchRow(t int, width float64) (row []*column) {
 		row = append(row, c)
 		l.columns[n] = c
 	}
-	l.follow(row, t-1)
+	l.alignWithNeighbours(row, t-1)
 	spread(row)
 	return row
 }
@@ -209,9 +209,9 @@ func (l *layout) levelGap(t int) float64 {
 	return width
 }
 
-// follow sets the wanted place of each column: below or above the middle of its
+// alignWithNeighbours sets the wanted place of each column: below or above the middle of its
 // neighbours in row t. One without any goes with the column on its left.
-func (l *layout) follow(row []*column, t int) {
+func (l *layout) alignWithNeighbours(row []*column, t int) {
 	for i, c := range row {
 		sum, count := 0.0, 0.0
 		for _, n := range c.nodes {

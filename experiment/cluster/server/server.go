@@ -260,7 +260,7 @@ func (l *logger) fatal() string {
 	return l.reason
 }
 
-func (l *logger) say(level, format string, args []any) {
+func (l *logger) logLine(level, format string, args []any) {
 	if l.report != nil {
 		l.report("NATS server: " + level + ": " + fmt.Sprintf(format, args...))
 	}
@@ -269,8 +269,8 @@ func (l *logger) say(level, format string, args []any) {
 func (l *logger) Noticef(string, ...any)            {}
 func (l *logger) Debugf(string, ...any)             {}
 func (l *logger) Tracef(string, ...any)             {}
-func (l *logger) Warnf(format string, args ...any)  { l.say("warning", format, args) }
-func (l *logger) Errorf(format string, args ...any) { l.say("error", format, args) }
+func (l *logger) Warnf(format string, args ...any)  { l.logLine("warning", format, args) }
+func (l *logger) Errorf(format string, args ...any) { l.logLine("error", format, args) }
 
 // Fatalf must not exit the program, although the server assumes that it does.
 func (l *logger) Fatalf(format string, args ...any) {

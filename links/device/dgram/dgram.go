@@ -114,8 +114,8 @@ func (n *NIC) FD() int { return n.epoll }
 // Holds returns how often the guest was held because its port's queue was long.
 func (n *NIC) Holds() uint64 { return n.holds }
 
-// Follow adopts the bounds and the rate of a link that has changed.
-func (n *NIC) Follow(high, low units.Bytes, rate units.Rate) {
+// AdoptLink adopts the bounds and the rate of a link that has changed.
+func (n *NIC) AdoptLink(high, low units.Bytes, rate units.Rate) {
 	n.High, n.Low, n.Rate = high, low, rate
 }
 
@@ -127,12 +127,12 @@ func (n *NIC) Close() error { return errors.Join(unix.Close(n.epoll), unix.Close
 func (n *NIC) Poll(now units.Time, max int) (read int) {
 	for read < max {
 		if n.full(now, n.High) {
-			n.hold(now)
+			n.pauseReading(now)
 			return read
 		}
 		got := n.receive(min(max-read, batch))
 		for i := range got {
-			n.enter(now, i)
+			n.enterFrame(now, i)
 		}
 		if read += got; got < batch {
 			return read
@@ -162,8 +162,8 @@ func (n *NIC) receive(want int) int {
 	}
 }
 
-// enter lets a frame that was read into the fabric.
-func (n *NIC) enter(now units.Time, i int) {
+// enterFrame lets a frame that was read into the fabric.
+func (n *NIC) enterFrame(now units.Time, i int) {
 	m := &n.messages[i]
 	p := n.Pool.NewFrame(int(m.length))
 	copy(p.Frame, n.memory[i*packet.MaxFrame:])
@@ -175,8 +175,8 @@ func (n *NIC) enter(now units.Time, i int) {
 	n.Entrance.Enter(now, p)
 }
 
-// hold stops reading the socket until the queue is short.
-func (n *NIC) hold(now units.Time) {
+// pauseReading stops reading the socket until the queue is short.
+func (n *NIC) pauseReading(now units.Time) {
 	n.holds++
 	n.watch(0)
 	n.timer.Arm(now + n.drained(now))

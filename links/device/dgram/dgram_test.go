@@ -150,7 +150,7 @@ func TestNIC_HoldsTheGuestWhileTheQueueIsLong(t *testing.T) {
 	if got := n.Poll(f.engine.Now(), 32); got != 1 || len(f.entered) != 1 {
 		t.Errorf("%d read", got)
 	}
-	n.Follow(100, 50, units.Gbps)
+	n.AdoptLink(100, 50, units.Gbps)
 	send(t, guest, frame(1514, 1))
 	if got := n.Poll(f.engine.Now(), 32); got != 0 || n.Holds() != 2 {
 		t.Errorf("%d read beyond the new bound, %d holds", got, n.Holds())

@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/wire"
 )
 
-// answer returns the reply to p if p asks for the MAC of one of the host's
+// replyTo returns the reply to p if p asks for the MAC of one of the host's
 // addresses, else nil.
-func (t *TUN) answer(p *packet.Packet) []byte {
+func (t *TUN) replyTo(p *packet.Packet) []byte {
 	switch {
 	case p.Ether == wire.EtherTypeARP:
 		return t.answerARP(p.Frame)

@@ -141,18 +141,18 @@ func (d *device) poll(fd int, now units.Time, max int) int {
 		if p == nil {
 			return i
 		}
-		d.admit(now, p)
+		d.admitFrame(now, p)
 	}
 	return max
 }
 
-// admit lets a frame that was read enter the fabric, unless it is to be dropped.
-func (d *device) admit(now units.Time, p *packet.Packet) {
+// admitFrame lets a frame that was read enter the fabric, unless it is to be dropped.
+func (d *device) admitFrame(now units.Time, p *packet.Packet) {
 	if !d.takes(p.Frame) {
 		d.Pool.Free(p)
 		return
 	}
-	d.enter(now, p)
+	d.enterFrame(now, p)
 }
 
 // takes reports whether a frame that was read enters the fabric, and fills in the
@@ -182,8 +182,8 @@ func (d *device) readFrame(fd int) *packet.Packet {
 	return p
 }
 
-// enter lets a frame into the fabric.
-func (d *device) enter(now units.Time, p *packet.Packet) {
+// enterFrame lets a frame into the fabric.
+func (d *device) enterFrame(now units.Time, p *packet.Packet) {
 	if !p.Parse() {
 		d.Entrance.Malformed(now, p)
 		return

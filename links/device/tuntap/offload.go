@@ -104,15 +104,15 @@ func (o *offload) poll(fd int, now units.Time, most int) (n int) {
 			cost++
 			continue
 		}
-		packets := o.enter(now, s, h, frame)
+		packets := o.enterPackets(now, s, h, frame)
 		n += packets
 		cost += min(packets, superCost)
 	}
 	return n
 }
 
-// enter lets the packets of a read enter the fabric and returns their number.
-func (o *offload) enter(now units.Time, s *packet.Super, h gso.Header, frame []byte) int {
+// enterPackets lets the packets of a read enter the fabric and returns their number.
+func (o *offload) enterPackets(now units.Time, s *packet.Super, h gso.Header, frame []byte) int {
 	d := o.device
 	if h.GSOType == gso.GSONone {
 		p := o.copy(frame)

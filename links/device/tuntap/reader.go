@@ -148,7 +148,7 @@ func (n *reader) poll(now units.Time, max int) (count int) {
 		p := n.packets[a.buffer]
 		n.fill(a.buffer)
 		p.Frame = p.Frame[:d.front+a.length]
-		d.admit(now, p)
+		d.admitFrame(now, p)
 	}
 	if n.first == len(n.got) {
 		n.got, n.first = n.got[:0], 0

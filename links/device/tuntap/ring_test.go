@@ -87,7 +87,7 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 	if ring {
 		var r *uring.Ring
 		r, stop = newRing(t, d)
-		enter = func() { r.Enter(0) }
+		enter = func() { r.SubmitAndWait(0) }
 	}
 	q := d.Queues()[0]
 	look := func() {
@@ -173,7 +173,7 @@ func TestRing_ReadsOnWhenBuffersAreFree(t *testing.T) {
 			b[len(b)-1] = byte(sent)
 			sent++
 			k.send(b)
-			r.Enter(0)
+			r.SubmitAndWait(0)
 		}
 	}
 	send(ringBuffers)
@@ -185,7 +185,7 @@ func TestRing_ReadsOnWhenBuffersAreFree(t *testing.T) {
 		t.Fatalf("%d read", n)
 	}
 	d.SetMTU(9000)
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	if n := q.Poll(2, 1000); n != ringBuffers-10+3 || q.Waiting() {
 		t.Fatalf("%d read", n)
 	}
@@ -238,7 +238,7 @@ func TestRing_WritesInOrder(t *testing.T) {
 	if b := k.receive(); b != nil {
 		t.Error("written at once")
 	}
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	for i := range 7 {
 		if b := k.receive(); len(b) == 0 || b[len(b)-1] != byte(i) {
 			t.Fatalf("packet %d is %x", i, b)
@@ -254,7 +254,7 @@ func TestRing_WritesInOrder(t *testing.T) {
 	if k.refused != maxWrites {
 		t.Errorf("%d refused with %d waiting", k.refused, maxWrites)
 	}
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	if k.refused != maxWrites+1 || k.pool.Live() != live {
 		t.Errorf("%d refused, %d live", k.refused, k.pool.Live()-live)
 	}

@@ -104,12 +104,12 @@ func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
 		t.Pool.Free(p)
 		return
 	}
-	if reply := t.answer(p); reply != nil {
+	if reply := t.replyTo(p); reply != nil {
 		t.Pool.Free(p)
 		r := t.Pool.NewFrame(len(reply))
 		copy(r.Frame, reply)
 		t.answered++
-		t.enter(now, r)
+		t.enterFrame(now, r)
 		return
 	}
 	if p.Version == 0 {

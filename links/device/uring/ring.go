@@ -222,19 +222,19 @@ func (r *Ring) AfterSubmit(f func()) { r.after = append(r.after, f) }
 
 // Submit performs the queued writes and starts the queued reads. Reads completed
 // before are reported at the next Enter.
-func (r *Ring) Submit() { r.enter(0, 0, false) }
+func (r *Ring) Submit() { r.enterKernel(0, 0, false) }
 
-// Enter submits, and reports completed reads. If there are none it waits for one, at
+// SubmitAndWait submits, and reports completed reads. If there are none it waits for one, at
 // most ns nanoseconds.
-func (r *Ring) Enter(ns int64) {
+func (r *Ring) SubmitAndWait(ns int64) {
 	if ns > 0 {
-		r.enter(1, ns, true)
+		r.enterKernel(1, ns, true)
 		return
 	}
-	r.enter(0, 0, true)
+	r.enterKernel(0, 0, true)
 }
 
-func (r *Ring) enter(wait int, ns int64, gather bool) {
+func (r *Ring) enterKernel(wait int, ns int64, gather bool) {
 	n := r.Queued()
 	atomic.StoreUint32(r.sqTail, r.tail)
 	if gather && wait == 0 {
@@ -312,8 +312,8 @@ func (r *Ring) finish() {
 func (r *Ring) Close() {
 	e := r.next(ownHandler, 0)
 	e.op, e.opFlags = opAsyncCancel, cancelAll|cancelAny
-	r.Enter(0)
-	r.Enter(0)
+	r.SubmitAndWait(0)
+	r.SubmitAndWait(0)
 	_ = r.register(unregisterFiles, nil, 0)
 	r.free()
 }

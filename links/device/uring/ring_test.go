@@ -84,7 +84,7 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 	b.Put(1, memory[1])
 	b.Publish()
 	r.ReadMultishot(h, file, b)
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	check(t, "nothing is there", l.take())
 	for _, s := range []string{"first", "a long second", "third"} {
 		if _, err := unix.Write(far, []byte(s)); err != nil {
@@ -92,7 +92,7 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 		}
 	}
 	b.Replace(1, memory[2])
-	r.Enter(int64(time.Second))
+	r.SubmitAndWait(int64(time.Second))
 	check(t, "two buffers", l.take(), "0: 5 in 0, more true", "0: 13 in 1, more true", fmt.Sprintf("0: %d in 0, more false", -int(unix.ENOBUFS)))
 	if !bytes.HasPrefix(memory[0], []byte("first")) || !bytes.HasPrefix(memory[2], []byte("a long second")) {
 		t.Errorf("read %q and %q", memory[0], memory[2])
@@ -100,7 +100,7 @@ func TestReadMultishot_ReadsWhileThereAreBuffers(t *testing.T) {
 	b.Put(1, memory[1])
 	b.Publish()
 	r.ReadMultishot(h, file, b)
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	if got := l.take(); len(got) == 0 || got[0] != "0: 5 in 1, more true" || !bytes.HasPrefix(memory[1], []byte("third")) {
 		t.Errorf("another buffer: %q, read %q", got, memory[1])
 	}
@@ -176,7 +176,7 @@ func TestEnter_WaitsForTimeOrEvents(t *testing.T) {
 	var l log
 	r.PollMultishot(r.Register(&l), near)
 	began := time.Now()
-	r.Enter(int64(20 * time.Millisecond))
+	r.SubmitAndWait(int64(20 * time.Millisecond))
 	if took := time.Since(began); took < 20*time.Millisecond {
 		t.Errorf("waited %v", took)
 	}
@@ -188,7 +188,7 @@ func TestEnter_WaitsForTimeOrEvents(t *testing.T) {
 		}
 		_, _ = unix.Write(far, []byte("x"))
 	}()
-	r.Enter(int64(time.Hour))
+	r.SubmitAndWait(int64(time.Hour))
 	check(t, "something", l.take(), fmt.Sprintf("0: %d in 0, more true", unix.POLLIN))
 }
 
@@ -219,7 +219,7 @@ func TestClose_EndsReads(t *testing.T) {
 	b.Put(0, make([]byte, 1))
 	b.Publish()
 	r.ReadMultishot(r.Register(&l), file, b)
-	r.Enter(0)
+	r.SubmitAndWait(0)
 	r.Close()
 	b.Close()
 	check(t, "the read", l.take(), fmt.Sprintf("0: %d in 0, more false", -int(unix.ECANCELED)))

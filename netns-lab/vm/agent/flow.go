@@ -20,8 +20,8 @@ func newCredit() *credit {
 	return c
 }
 
-// take waits until bytes may be sent and returns how many of n; 0 once the credit is closed.
-func (c *credit) take(n int) int {
+// acquire waits until bytes may be sent and returns how many of n; 0 once the credit is closed.
+func (c *credit) acquire(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.left == 0 && !c.closed {
@@ -35,8 +35,8 @@ func (c *credit) take(n int) int {
 	return n
 }
 
-// give adds the credit from the payload of a more frame.
-func (c *credit) give(payload []byte) {
+// grant adds the credit from the payload of a more frame.
+func (c *credit) grant(payload []byte) {
 	if len(payload) != 4 {
 		return
 	}
@@ -121,7 +121,7 @@ func pump(r io.Reader, session uint32, stream byte, c *credit, send func(frame) 
 	for {
 		n, err := r.Read(b)
 		for rest := b[:n]; len(rest) > 0; {
-			part := c.take(len(rest))
+			part := c.acquire(len(rest))
 			if part == 0 || send(dataFrame(session, stream, rest[:part])) != nil {
 				return
 			}

@@ -135,7 +135,7 @@ func (l *Link) run() {
 	b := make([]byte, 2*maxPayload)
 	for n := 0; err == nil; {
 		if n, err = l.stream.Read(b); err == nil {
-			waits, err = l.take(append(waits, b[:n]...))
+			waits, err = l.handleBytes(append(waits, b[:n]...))
 		}
 	}
 	l.mu.Lock()
@@ -147,8 +147,8 @@ func (l *Link) run() {
 	l.stream.Close()
 }
 
-// take handles received bytes and returns those that need more bytes to be handled.
-func (l *Link) take(b []byte) (rest []byte, err error) {
+// handleBytes handles received bytes and returns those that need more bytes to be handled.
+func (l *Link) handleBytes(b []byte) (rest []byte, err error) {
 	for {
 		l.mu.Lock()
 		number, waiting := l.number, !l.isReady

@@ -90,7 +90,7 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 			}
 		case more:
 			if n, b, ok := f.stream(); ok && n == stdin {
-				input.give(b)
+				input.grant(b)
 			}
 		case finish:
 			end()

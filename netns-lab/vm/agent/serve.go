@@ -19,7 +19,7 @@ import (
 // from it fails.
 func Serve(stream io.ReadWriter) error {
 	s := &server{stream: stream, in: bufio.NewReader(stream), sessions: map[uint32]*served{}}
-	defer s.forget()
+	defer s.endPrograms()
 	for {
 		err := s.greet()
 		if err == nil {
@@ -60,7 +60,7 @@ func (s *server) greet() error {
 		return err
 	}
 	if number := binary.BigEndian.Uint64(b[len(mark)+1:]); number != s.number {
-		s.forget()
+		s.endPrograms()
 		s.number = number
 	}
 	s.writes.Lock()
@@ -75,8 +75,8 @@ func (s *server) send(f frame) error {
 	return writeFrame(s.stream, f)
 }
 
-// forget ends all programs: the client that asked for them is gone.
-func (s *server) forget() {
+// endPrograms ends all programs: the client that asked for them is gone.
+func (s *server) endPrograms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n, p := range s.sessions {
@@ -109,7 +109,7 @@ func (s *server) read() error {
 		}
 		s.mu.Unlock()
 		if p != nil {
-			p.take(f)
+			p.handleFrame(f)
 		}
 	}
 }
@@ -279,8 +279,8 @@ func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
 	}, nil
 }
 
-// take handles the frames of the session.
-func (p *served) take(f frame) {
+// handleFrame handles the frames of the session.
+func (p *served) handleFrame(f frame) {
 	switch f.kind {
 	case data:
 		if n, b, ok := f.stream(); ok && n == stdin {
@@ -288,7 +288,7 @@ func (p *served) take(f frame) {
 		}
 	case more:
 		if n, b, ok := f.stream(); ok && n != stdin {
-			p.credit[n].give(b)
+			p.credit[n].grant(b)
 		}
 	case resize:
 		if p.tty != nil && len(f.payload) == 4 {

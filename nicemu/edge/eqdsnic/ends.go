@@ -262,8 +262,8 @@ func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 	return r
 }
 
-// forget removes the receiving end of a tunnel.
-func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
+// removeReceiver removes the receiving end of a tunnel.
+func (s *service) removeReceiver(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
 	s.pastTrimmed += r.Receipts().Trimmed
 	s.agenda.Remove(&r.Owner.(*receiver).Task)
 }
@@ -272,7 +272,7 @@ func (x *receiver) tick(s *service, now units.Time) {
 	if x.Receiver.Timer() <= now {
 		x.Tick(now)
 		if c, ok := x.Delayed(now); ok {
-			s.answer(now, x.from, &c)
+			s.sendControl(now, x.from, &c)
 		}
 	}
 	s.agenda.At(&x.Task, x.Timer())

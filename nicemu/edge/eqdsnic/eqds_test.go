@@ -120,7 +120,7 @@ func TestReceiverForgets(t *testing.T) {
 			for range 5 {
 				p.Sleep(units.Time(w.rand.Int64N(int64(300 * us))))
 				for k := range b.service.table.All() {
-					b.service.table.Forget(k)
+					b.service.table.RemoveTunnel(k)
 				}
 				b.service.deliver(p.Now())
 			}
@@ -520,7 +520,7 @@ func TestIdle(t *testing.T) {
 			}
 			w.lose = func(p *packet.Packet) bool { return lost && headerOf(p).data.Flags.Has(eqds.FlagRST) }
 			var gone []edge.Flow
-			a.service.Follow(func(_ units.Time, x *edge.Flow) { gone = append(gone, *x) })
+			a.service.OnFlowEnd(func(_ units.Time, x *edge.Flow) { gone = append(gone, *x) })
 			const n, rounds = 50, 5
 			w.engine.Go("rounds", func(p *sim.Process) {
 				for r := range uint32(rounds) {

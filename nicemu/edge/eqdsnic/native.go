@@ -207,7 +207,7 @@ func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sendin
 // error wraps syscall.ETIMEDOUT or, after Close, is net.ErrClosed.
 func (s *Socket) Receive(p *sim.Process, timeout units.Time) (Message, error) {
 	for end := after(p, timeout); ; {
-		if m, ok := s.Take(); ok {
+		if m, ok := s.TakeMessage(); ok {
 			return m, nil
 		}
 		switch {
@@ -231,8 +231,8 @@ func after(p *sim.Process, timeout units.Time) units.Time {
 	return p.Now() + timeout
 }
 
-// Take takes the oldest message; false if there is none.
-func (s *Socket) Take() (m Message, ok bool) {
+// TakeMessage takes the oldest message; false if there is none.
+func (s *Socket) TakeMessage() (m Message, ok bool) {
 	if len(s.inbox) == 0 {
 		return m, false
 	}
@@ -486,13 +486,13 @@ func (s *service) Takes() *packet.MessageProtocol { return nativeProtocol }
 // Take implements edge.Taker.
 func (s *service) Take(now units.Time, p *packet.Packet) {
 	if !p.Trimmed && !p.Returned {
-		s.native.take(now, p.Message.From, p.Message.Body.(*segment), s.chunk(p.Version))
+		s.native.storePart(now, p.Message.From, p.Message.Body.(*segment), s.chunk(p.Version))
 	}
 	s.env.Pool.Free(p)
 }
 
-// take handles a part of a message.
-func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.Bytes) {
+// storePart handles a part of a message.
+func (n *Native) storePart(now units.Time, from netip.Addr, b *segment, chunk units.Bytes) {
 	s := n.sockets[b.to]
 	if s == nil {
 		if b.offset == 0 {
@@ -521,11 +521,11 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 		}
 		st.parts[b.number] = part
 	}
-	if !part.take(b) || part.left > 0 {
+	if !part.storePart(b) || part.left > 0 {
 		return
 	}
 	delete(st.parts, b.number)
-	n.lost += st.note(b.number)
+	n.lost += st.recordMessage(b.number)
 	if s.waiting+part.size > s.Room {
 		n.lost++
 		return
@@ -536,8 +536,8 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 	s.came.Signal()
 }
 
-// take stores a part in its place; false if it was there, or has no place.
-func (x *partial) take(b *segment) bool {
+// storePart stores a part in its place; false if it was there, or has no place.
+func (x *partial) storePart(b *segment) bool {
 	i := uint32(units.Bytes(b.offset) / x.chunk)
 	if units.Bytes(b.total) != x.size || units.Bytes(b.offset)+units.Bytes(b.size) > x.size || x.have[i/64]>>(i%64)&1 != 0 {
 		return false
@@ -556,8 +556,8 @@ func (st *stream) came(number uint32) bool {
 	return behind >= window || behind >= 0 && st.had>>behind&1 != 0
 }
 
-// note records a received message, and returns how many are too old to become whole.
-func (st *stream) note(number uint32) (lost uint64) {
+// recordMessage records a received message, and returns how many are too old to become whole.
+func (st *stream) recordMessage(number uint32) (lost uint64) {
 	behind := int32(st.highest - number)
 	if behind >= 0 {
 		st.had |= 1 << behind

@@ -243,7 +243,7 @@ func TestNativeErrors(t *testing.T) {
 		if n := b.service.native; n.lost != 2 || n.received != 1 {
 			t.Errorf("%d messages lost, %d received", n.lost, n.received)
 		}
-		if m, ok := sink.Take(); !ok || m.Size != 3000 || m.Data != nil {
+		if m, ok := sink.TakeMessage(); !ok || m.Size != 3000 || m.Data != nil {
 			t.Errorf("%+v", m)
 		}
 		// Close cuts messages off.
@@ -300,14 +300,14 @@ func TestNativeForgets(t *testing.T) {
 			for range 12 {
 				p.Sleep(units.Time(w.rand.Int64N(int64(150 * us))))
 				for k := range b.service.table.All() {
-					b.service.table.Forget(k)
+					b.service.table.RemoveTunnel(k)
 				}
 				b.service.deliver(p.Now())
 			}
 		})
 		w.rest()
 		came := map[uint32]int{}
-		for m, ok := sink.Take(); ok; m, ok = sink.Take() {
+		for m, ok := sink.TakeMessage(); ok; m, ok = sink.TakeMessage() {
 			came[binary.BigEndian.Uint32(m.Data[5000:])]++
 		}
 		for i := range uint32(n * rounds) {
@@ -330,7 +330,7 @@ func TestNativeBesideTCP(t *testing.T) {
 	}
 	w.rest()
 	d, err := m.Delivery()
-	if r, ok := sink.Take(); !ok || err != nil || r.Size != 1416*1000 {
+	if r, ok := sink.TakeMessage(); !ok || err != nil || r.Size != 1416*1000 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	share := float64(1000*lineRate.TimeOf(packet.OnWire(1514))) / float64(d.Done)

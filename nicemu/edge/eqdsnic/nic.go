@@ -55,13 +55,13 @@ func (n *port) Timer() units.Time { return n.Want() }
 
 func (n *port) tick(s *service, now units.Time) {
 	if n.busy <= now && n.stalled == nil {
-		n.take(s, now)
+		n.takeFromNIC(s, now)
 	}
 	n.wakePort(now)
 }
 
-// take takes the next packet of the NIC.
-func (n *port) take(s *service, now units.Time) {
+// takeFromNIC takes the next packet of the NIC.
+func (n *port) takeFromNIC(s *service, now units.Time) {
 	for i := 1; i <= class.Count; i++ {
 		prio := (n.last + i) % class.Count
 		if n.fed[prio] == 0 {

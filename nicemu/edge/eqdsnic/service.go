@@ -124,7 +124,7 @@ func newService(c *Config, env edge.Env) *service {
 	s.native = &Native{service: s, sockets: map[uint16]*Socket{}}
 	limits := tunnel.DefaultLimits()
 	limits.Tunnels = c.Tunnels
-	s.table = tunnel.NewTable(limits, s.accept, s.forget)
+	s.table = tunnel.NewTable(limits, s.accept, s.removeReceiver)
 	return s
 }
 
@@ -150,7 +150,7 @@ func (s *service) push(now units.Time, x *sender, p *packet.Packet) bool {
 		return true
 	}
 	waiting, bytes := x.Queue()
-	switch x.eqif.discipline.Judge(eqif.Queue{Packets: waiting, Bytes: bytes}, size, p.ECN() != wire.NotECT) {
+	switch x.eqif.discipline.JudgePacket(eqif.Queue{Packets: waiting, Bytes: bytes}, size, p.ECN() != wire.NotECT) {
 	case eqif.Refuse:
 		return false
 	case eqif.Drop:
@@ -235,7 +235,7 @@ func (s *service) rescheduleSender(now units.Time, x *sender) {
 		}
 	}
 	if changed {
-		s.feed(now)
+		s.announceNext(now)
 	}
 	switch {
 	case q.number == rdmaEQIF && s.nic != nil:
@@ -261,8 +261,8 @@ func (s *service) show(x *sender) {
 	}
 }
 
-// feed announces the next data packet to the port, if that has changed.
-func (s *service) feed(now units.Time) {
+// announceNext announces the next data packet to the port, if that has changed.
+func (s *service) announceNext(now units.Time) {
 	size := units.Bytes(0)
 	if t := s.turns.Head(); t != nil {
 		size = t.Size

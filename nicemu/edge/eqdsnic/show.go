@@ -70,5 +70,5 @@ func (s *service) flow(x *sender, gauges []float64) edge.Flow {
 	}
 }
 
-// Follow implements edge.Service.
-func (s *service) Follow(gone func(now units.Time, x *edge.Flow)) { s.gone = gone }
+// OnFlowEnd implements edge.Service.
+func (s *service) OnFlowEnd(gone func(now units.Time, x *edge.Flow)) { s.gone = gone }

@@ -81,7 +81,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 	}
 	s.agenda.At(&x.Task, x.Timer())
 	if answer.Send {
-		s.answer(now, x.from, &answer.Control)
+		s.sendControl(now, x.from, &answer.Control)
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *service) pull(now units.Time) {
 		c := t.Owner.Pull(now)
 		x := t.Owner.Owner.(*receiver)
 		s.agenda.At(&x.Task, x.Timer())
-		s.answer(now, x.from, &c)
+		s.sendControl(now, x.from, &c)
 	}
 }
 
@@ -116,21 +116,21 @@ func (s *service) data(x *sender, h *eqds.Data) *packet.Packet {
 func (s *service) request(now units.Time, x *sender, h *eqds.Data) {
 	m := s.data(x, h)
 	m.Message.Body.(*header).data = *h
-	s.say(now, m)
+	s.sendMessage(now, m)
 }
 
-// answer sends a control packet, by any path.
-func (s *service) answer(now units.Time, to netip.Addr, c *eqds.Control) {
+// sendControl sends a control packet, by any path.
+func (s *service) sendControl(now units.Time, to netip.Addr, c *eqds.Control) {
 	m := s.env.Pool.NewMessage(protocol)
 	b := m.Message.Body.(*header)
 	b.control, b.answer = true, *c
 	m.Message.To = to
 	m.SrcPort = firstPort | uint16(s.env.Rand.Uint32())&uint16(s.Paths-1)
-	s.say(now, m)
+	s.sendMessage(now, m)
 }
 
-// say sends a packet in the class of control packets. One to an address without a host is lost.
-func (s *service) say(now units.Time, m *packet.Packet) {
+// sendMessage sends a packet in the class of control packets. One to an address without a host is lost.
+func (s *service) sendMessage(now units.Time, m *packet.Packet) {
 	m.TOS = uint8(s.ControlDSCP) << 2
 	if !s.env.Address(m) {
 		s.env.Pool.Free(m)

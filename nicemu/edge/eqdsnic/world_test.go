@@ -139,10 +139,10 @@ func newNetwork(t testing.TB, seed uint64, settings ...*Config) *network {
 func (h *host) begin(c *Config) {
 	if old := h.service; old != nil {
 		for x := range old.order.All() {
-			x.Forget() // drops its packets
+			x.DropState() // drops its packets
 		}
 		for k := range old.table.All() {
-			old.table.Forget(k)
+			old.table.RemoveTunnel(k)
 		}
 		for p := old.arrived.Pop(); p != nil; p = old.arrived.Pop() {
 			h.pool.Free(p)

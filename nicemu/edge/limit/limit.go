@@ -139,7 +139,7 @@ func (l *limiter) fits(f *flow, p *packet.Packet) bool {
 
 // Next implements edge.Service.
 func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
-	f := l.turn(&l.lanes[prio])
+	f := l.nextFlow(&l.lanes[prio])
 	if f == nil {
 		return nil
 	}
@@ -170,9 +170,9 @@ func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
 	return p
 }
 
-// turn returns the flow whose turn it is in a lane, by deficit round robin (Shreedhar and Varghese,
+// nextFlow returns the flow whose turn it is in a lane, by deficit round robin (Shreedhar and Varghese,
 // SIGCOMM 1995), in bytes on the wire.
-func (l *limiter) turn(n *lane) *flow {
+func (l *limiter) nextFlow(n *lane) *flow {
 	for {
 		f := n.ready.First()
 		if f == nil || f.credit >= packet.OnWire(f.queue.First().Size) {
@@ -199,7 +199,7 @@ func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
 		at := f.pace.Next(f.control.Rate(), l.traits.Burst)
 		due = f.control.Timer()
 		if ready = at <= now; ready {
-			f.pace.Enter(now, at, f.inTurn.In())
+			f.pace.RecordTurn(now, at, f.inTurn.In())
 		} else {
 			due = min(due, at)
 		}
@@ -216,15 +216,15 @@ func (l *limiter) rescheduleFlow(now units.Time, f *flow) {
 		f.credit = l.quantum
 	}
 	if f.prio != before {
-		l.feed(now, before)
+		l.announceNext(now, before)
 	}
-	l.feed(now, f.prio)
+	l.announceNext(now, f.prio)
 }
 
-// feed announces the first packet of a lane to the port, if that has changed.
-func (l *limiter) feed(now units.Time, prio uint8) {
+// announceNext announces the first packet of a lane to the port, if that has changed.
+func (l *limiter) announceNext(now units.Time, prio uint8) {
 	n, size := &l.lanes[prio], units.Bytes(0)
-	if f := l.turn(n); f != nil {
+	if f := l.nextFlow(n); f != nil {
 		size = f.queue.First().Size
 	}
 	if size != n.fed {

@@ -159,7 +159,7 @@ func TestFlowsAreForgotten(t *testing.T) {
 	}}}}
 	w := newWorld(t, c, units.Gbps, 0)
 	var gone []string
-	w.l.Follow(func(_ units.Time, x *edge.Flow) {
+	w.l.OnFlowEnd(func(_ units.Time, x *edge.Flow) {
 		gone = append(gone, fmt.Sprintf("%d:%d sent %d aged %v", x.Number, x.Key.Flow, x.TxPackets, x.Aged))
 	})
 	var order []string

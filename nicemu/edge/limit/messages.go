@@ -27,7 +27,7 @@ func (l *limiter) Receive(now units.Time, p *packet.Packet) {
 	switch f := l.flows[m.About()]; {
 	case probe != nil && probe.Outward():
 		if probe.Turn() {
-			l.answer(now, p)
+			l.returnMessage(now, p)
 		}
 	case f == nil:
 		l.ignored++
@@ -41,13 +41,13 @@ func (l *limiter) Receive(now units.Time, p *packet.Packet) {
 	l.env.Consume(now, p)
 }
 
-// answer sends a turned message back to its sender.
-func (l *limiter) answer(now units.Time, p *packet.Packet) {
+// returnMessage sends a turned message back to its sender.
+func (l *limiter) returnMessage(now units.Time, p *packet.Packet) {
 	a := l.env.Pool.NewMessage(p.Message.Protocol)
 	a.Message.Body.Set(p.Message.Body)
 	a.Message.To = p.Message.From
 	a.TOS, a.SrcPort = p.TOS, p.SrcPort
-	l.say(now, a, 0)
+	l.sendMessage(now, a, 0)
 }
 
 // speak sends the pending messages of a flow's rate control. Flows that share a queue have no peer
@@ -65,13 +65,13 @@ func (l *limiter) speak(now units.Time, f *flow) {
 			continue
 		}
 		p.TOS, p.SrcPort = l.traits.MessageDSCP<<2, p.Message.Protocol.Port
-		l.say(now, p, f.hash)
+		l.sendMessage(now, p, f.hash)
 	}
 }
 
-// say sends a message, which has the hash of its flow so that it takes the flow's path. A message
+// sendMessage sends a message, which has the hash of its flow so that it takes the flow's path. A message
 // to an address without a host is lost.
-func (l *limiter) say(now units.Time, p *packet.Packet, hash uint64) {
+func (l *limiter) sendMessage(now units.Time, p *packet.Packet, hash uint64) {
 	if !l.env.Address(p) {
 		l.env.Pool.Free(p)
 		return

@@ -35,8 +35,8 @@ func (l *limiter) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	}
 }
 
-// Follow implements edge.Service.
-func (l *limiter) Follow(gone func(now units.Time, x *edge.Flow)) { l.gone = gone }
+// OnFlowEnd implements edge.Service.
+func (l *limiter) OnFlowEnd(gone func(now units.Time, x *edge.Flow)) { l.gone = gone }
 
 // show returns the state of a flow, valid until the next call.
 func (l *limiter) show(now units.Time, f *flow) *edge.Flow {

@@ -14,7 +14,7 @@ func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
 	if f := l.flows[key]; f != nil && !l.old(now, f) {
 		return f
 	}
-	l.forget(now)
+	l.removeOldFlows(now)
 	// While packets wait in the shared queue, some of them may belong to this flow.
 	if len(l.flows) < l.Config.Flows && (l.shared == nil || l.shared.count == 0) {
 		f := l.newFlow(key)
@@ -35,9 +35,9 @@ func (l *limiter) old(now units.Time, f *flow) bool {
 	return f.count == 0 && f != l.shared && now-f.since >= l.Age
 }
 
-// forget removes old flows, and the oldest without packets if there is no room for another. It runs
+// removeOldFlows removes old flows, and the oldest without packets if there is no room for another. It runs
 // when a new flow comes, so that idle flows need no timer.
-func (l *limiter) forget(now units.Time) {
+func (l *limiter) removeOldFlows(now units.Time) {
 	for f := l.idle.First(); f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.First() {
 		if l.gone != nil {
 			l.gone(now, l.show(now, f))

@@ -41,7 +41,7 @@ func (r *Rotation[O]) Enter(t *Turn[O]) {
 	if t.Waiting() {
 		return
 	}
-	t.credit = r.turn(t)
+	t.credit = r.quantumOf(t)
 	if r.first == nil {
 		t.before, t.after = t, t
 		r.first = t
@@ -77,13 +77,13 @@ func (r *Rotation[O]) Head() *Turn[O] {
 		if packet.OnWire(t.Size) <= t.credit {
 			return t
 		}
-		t.credit += r.turn(t)
+		t.credit += r.quantumOf(t)
 		r.first = t.after
 	}
 }
 
-// turn returns how much t may send in a turn.
-func (r *Rotation[O]) turn(t *Turn[O]) units.Bytes {
+// quantumOf returns how much t may send in a turn.
+func (r *Rotation[O]) quantumOf(t *Turn[O]) units.Bytes {
 	return r.quantum * units.Bytes(max(1, t.Weight))
 }
 

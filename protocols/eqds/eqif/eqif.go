@@ -46,9 +46,9 @@ type Queue struct {
 
 // Discipline is what a class of EQIF does when its queues grow.
 type Discipline interface {
-	// Judge says what to do with a packet of the given size that finds queue q. ect means that
+	// JudgePacket says what to do with a packet of the given size that finds queue q. ect means that
 	// it is ECN-capable.
-	Judge(q Queue, size units.Bytes, ect bool) Verdict
+	JudgePacket(q Queue, size units.Bytes, ect bool) Verdict
 }
 
 // Thresholds mark with a probability that rises linearly from 0 at KMin to PMax at KMax and
@@ -112,9 +112,9 @@ func (d *TCP) Check() error {
 	return c.Err()
 }
 
-// Judge implements Discipline: RED for ECN-capable packets, which are dropped only when the
+// JudgePacket implements Discipline: RED for ECN-capable packets, which are dropped only when the
 // queue is full.
-func (d *TCP) Judge(q Queue, _ units.Bytes, ect bool) Verdict {
+func (d *TCP) JudgePacket(q Queue, _ units.Bytes, ect bool) Verdict {
 	switch {
 	case q.Packets >= d.Packets:
 		return Drop
@@ -160,8 +160,8 @@ func (d *RDMA) Check() error {
 	return c.Err()
 }
 
-// Judge implements Discipline. Whether a packet is ECN-capable does not matter.
-func (d *RDMA) Judge(q Queue, _ units.Bytes, _ bool) Verdict {
+// JudgePacket implements Discipline. Whether a packet is ECN-capable does not matter.
+func (d *RDMA) JudgePacket(q Queue, _ units.Bytes, _ bool) Verdict {
 	switch {
 	case q.Packets >= d.Packets && d.Lossless:
 		return Refuse
@@ -186,8 +186,8 @@ func (d *Native) Check() error {
 	return c.Err()
 }
 
-// Judge implements Discipline.
-func (d *Native) Judge(q Queue, _ units.Bytes, _ bool) Verdict {
+// JudgePacket implements Discipline.
+func (d *Native) JudgePacket(q Queue, _ units.Bytes, _ bool) Verdict {
 	if q.Packets >= d.Packets {
 		return Refuse
 	}

@@ -46,7 +46,7 @@ func TestJudge(t *testing.T) {
 		{"native, 99 packets", &native, Queue{99, 99 * mtu}, true, Accept},
 		{"native, full", &native, Queue{100, 100 * mtu}, true, Refuse},
 	} {
-		if got := c.d.Judge(c.q, mtu, c.ect); got != c.want {
+		if got := c.d.JudgePacket(c.q, mtu, c.ect); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -59,13 +59,13 @@ func TestProbability(t *testing.T) {
 	marked, told := 0, 0
 	const n = 20000
 	for range n {
-		if tcp.Judge(Queue{24, 24 * mtu}, mtu, true) == Mark {
+		if tcp.JudgePacket(Queue{24, 24 * mtu}, mtu, true) == Mark {
 			marked++
 		}
-		if tcp.Judge(Queue{24, 24 * mtu}, mtu, false) != Accept {
+		if tcp.JudgePacket(Queue{24, 24 * mtu}, mtu, false) != Accept {
 			t.Fatal("a packet is marked that is not ECN-capable")
 		}
-		if rdma.Judge(Queue{200, 328 * units.KB}, mtu, false) == Notify {
+		if rdma.JudgePacket(Queue{200, 328 * units.KB}, mtu, false) == Notify {
 			told++
 		}
 	}
@@ -197,7 +197,7 @@ func TestNoAllocation(t *testing.T) {
 	r, tcp := newRotation(), TCPDefault(mtu, random())
 	u, v := newUser(r, 1, 1<<20, mtu), newUser(r, 2, 1<<20, 100)
 	n := testing.AllocsPerRun(1000, func() {
-		tcp.Judge(Queue{24, 24 * mtu}, mtu, true)
+		tcp.JudgePacket(Queue{24, 24 * mtu}, mtu, true)
 		for range 3 {
 			x := r.Head().Owner
 			r.Sent(x.sizes[0])

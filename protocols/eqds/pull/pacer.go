@@ -115,12 +115,12 @@ func (p *Pacer[O]) Len() int { return len(p.heap) }
 // Join resets a sender and adds it to the pacer: its pull number is 0, and it wants nothing.
 // limit is the most MTUs that it may ask for beyond its pull number.
 func (p *Pacer[O]) Join(s *Sender[O], owner O, class uint8, limit uint16) {
-	p.Leave(s)
+	p.RemoveSender(s)
 	*s = Sender[O]{Owner: owner, Class: class, most: limit}
 }
 
-// Leave removes a sender, which then wants nothing.
-func (p *Pacer[O]) Leave(s *Sender[O]) {
+// RemoveSender removes a sender, which then wants nothing.
+func (p *Pacer[O]) RemoveSender(s *Sender[O]) {
 	p.remove(s)
 	s.target = s.pull
 }
@@ -138,11 +138,11 @@ func (p *Pacer[O]) Want(s *Sender[O], target uint16) {
 		p.demand += int64(target - s.target)
 	}
 	s.target = target
-	p.enter(s)
+	p.addSender(s)
 }
 
-// Hold keeps a sender out of the list, whatever it wants, until Release.
-func (p *Pacer[O]) Hold(s *Sender[O]) {
+// HoldSender keeps a sender out of the list, whatever it wants, until Release.
+func (p *Pacer[O]) HoldSender(s *Sender[O]) {
 	p.remove(s)
 	s.held = true
 }
@@ -150,7 +150,7 @@ func (p *Pacer[O]) Hold(s *Sender[O]) {
 // Release ends a Hold.
 func (p *Pacer[O]) Release(s *Sender[O]) {
 	s.held = false
-	p.enter(s)
+	p.addSender(s)
 }
 
 // Held reports whether a sender is kept out of the list.
@@ -189,7 +189,7 @@ func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
 	s.given = min(p.credit, uint16(s.Demand()))
 	s.pull += s.given
 	s.taken += s.given
-	p.enter(s)
+	p.addSender(s)
 	wait := s.given
 	if len(p.heap) == 0 {
 		// Half of what a sender may want is in flight meanwhile.
@@ -209,8 +209,8 @@ func (p *Pacer[O]) Spend(now units.Time, n units.Bytes) {
 // Busy returns the least time that the link takes to receive what is still to be asked for.
 func (p *Pacer[O]) Busy() units.Time { return units.Time(p.demand) * p.every }
 
-// enter puts a sender into its place in the list if it wants something and is not there yet.
-func (p *Pacer[O]) enter(s *Sender[O]) {
+// addSender puts a sender into its place in the list if it wants something and is not there yet.
+func (p *Pacer[O]) addSender(s *Sender[O]) {
 	if s.index > 0 || s.held || s.pull == s.target {
 		return
 	}

@@ -245,7 +245,7 @@ func TestLine(t *testing.T) {
 // TestHold: a held sender gets nothing, and keeps its demand.
 func TestHold(t *testing.T) {
 	p, all := list(nil, make([]uint8, 2), 3)
-	p.Hold(all[0])
+	p.HoldSender(all[0])
 	p.Want(all[0], 4)
 	if p.Busy() != 3*p.Every() || !all[0].Held() {
 		t.Errorf("busy for %v", p.Busy())
@@ -322,9 +322,9 @@ func TestModel(t *testing.T) {
 					t.Fatalf("after %d MTUs the next PULL has to wait for %v", s.Given(), wait)
 				}
 			},
-			"hold":    func(t *rapid.T) { s := pick(t); p.Hold(s); drop(s.Owner) },
+			"hold":    func(t *rapid.T) { s := pick(t); p.HoldSender(s); drop(s.Owner) },
 			"release": func(t *rapid.T) { s := pick(t); p.Release(s); enter(s) },
-			"leave":   func(t *rapid.T) { s := pick(t); p.Leave(s); drop(s.Owner) },
+			"leave":   func(t *rapid.T) { s := pick(t); p.RemoveSender(s); drop(s.Owner) },
 			"join": func(t *rapid.T) {
 				s := pick(t)
 				drop(s.Owner)

@@ -34,7 +34,7 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 		return false
 	}
 	s.heard, s.busy = now, now+c.BusyTime()
-	progress := c.Flags.Judges() && s.judge(now, c)
+	progress := c.Flags.Judges() && s.handleVerdict(now, c)
 	if s.clock(c) {
 		progress, s.waits = true, 0
 	}
@@ -98,8 +98,8 @@ func (s *Sender[P]) clock(c *eqds.Control) bool {
 	return true
 }
 
-// judge handles what a control packet says about packets, and reports whether that is new.
-func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
+// handleVerdict handles what a control packet says about packets, and reports whether that is new.
+func (s *Sender[P]) handleVerdict(now units.Time, c *eqds.Control) (news bool) {
 	i := int(c.Ack - s.una)
 	if i >= s.sent.Len() {
 		return false // acknowledged before, or never sent

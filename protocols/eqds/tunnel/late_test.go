@@ -18,7 +18,7 @@ func TestLatePacketsOfTheIncarnationBefore(t *testing.T) {
 	ack := eqds.Control{Flags: eqds.FlagControl | eqds.FlagACK | eqds.FlagPULL, Ack: old.First() + 900, Pull: 1}
 
 	x.now += us
-	x.receiver.Forget()
+	x.receiver.DropState()
 	x.sender.reopen(x.now, old)
 	x.packet(testMTU)
 	if x.receiver.Epoch() != old.Next() || x.sender.Phase() != Established {

@@ -115,8 +115,8 @@ func TestModel(t *testing.T) {
 					s.send()
 				}
 			},
-			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.Forget(); s.send() },
-			"receiver forgets": func(t *rapid.T) { s := pick(t); s.receiver.Forget(); w.settleHost() },
+			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.DropState(); s.send() },
+			"receiver forgets": func(t *rapid.T) { s := pick(t); s.receiver.DropState(); w.settleHost() },
 			"sender closes": func(t *rapid.T) {
 				s := pick(t)
 				if h, ok := s.sender.Close(); ok {

@@ -186,7 +186,7 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 	r.counted.Opened++
 	// A new incarnation does not make a sender more honest: accounts and holds continue.
 	if r.holdAt != units.Never {
-		r.pacer.Hold(&r.entry)
+		r.pacer.HoldSender(&r.entry)
 	}
 	return true
 }
@@ -285,8 +285,8 @@ func (r *Receiver[P]) control() eqds.Control {
 	return c
 }
 
-// judge sets the answer to a packet that is not acknowledged with others.
-func (r *Receiver[P]) judge(a *Answer, seq uint16, verdict eqds.Flags) {
+// setVerdict sets the answer to a packet that is not acknowledged with others.
+func (r *Receiver[P]) setVerdict(a *Answer, seq uint16, verdict eqds.Flags) {
 	a.Control, a.Send = r.control(), true
 	a.Control.Flags = a.Control.Flags&^eqds.FlagACK | verdict
 	a.Control.Ack = seq
@@ -302,22 +302,22 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	}
 	if ahead > 0 && r.has(h.Seq) {
 		r.counted.Copies++
-		r.judge(a, h.Seq, eqds.FlagSACK)
+		r.setVerdict(a, h.Seq, eqds.FlagSACK)
 		return
 	}
 	beyond := !r.charge(size)
 	switch {
 	case trimmed:
 		r.counted.Trimmed++
-		r.judge(a, h.Seq, eqds.FlagNACK)
+		r.setVerdict(a, h.Seq, eqds.FlagNACK)
 	case beyond || ahead >= maxInFlight || ahead > 0 && r.kept+size > r.config.Window:
 		r.counted.Refused++
-		r.judge(a, h.Seq, eqds.FlagNACK)
+		r.setVerdict(a, h.Seq, eqds.FlagNACK)
 	case ahead > 0:
 		r.counted.Overtaken++
-		r.keep(now, h.Seq, p, size)
+		r.queueForReorder(now, h.Seq, p, size)
 		a.Kept = true
-		r.judge(a, h.Seq, eqds.FlagSACK)
+		r.setVerdict(a, h.Seq, eqds.FlagSACK)
 	default:
 		a.Kept = true
 		r.counted.Packets++
@@ -350,13 +350,13 @@ func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 	c.Flags |= eqds.FlagPULL
 	r.leaves(c)
 	if r.unanswered > r.config.Window+r.config.MTU {
-		r.hold(now)
+		r.denyCredit(now)
 	}
 }
 
-// Forget drops all state, as if the receiver were out of memory. What waits in the reorder
+// DropState drops all state, as if the receiver were out of memory. What waits in the reorder
 // queue is delivered.
-func (r *Receiver[P]) Forget() {
+func (r *Receiver[P]) DropState() {
 	r.shut()
 	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
 	r.allowed, r.unanswered, r.patience, r.answered, r.holdAt = r.config.Window, 0, 0, -1, units.Never
@@ -365,18 +365,18 @@ func (r *Receiver[P]) Forget() {
 // shut closes the tunnel, and keeps the accounts of its sender.
 func (r *Receiver[P]) shut() {
 	r.release()
-	r.pacer.Leave(&r.entry)
+	r.pacer.RemoveSender(&r.entry)
 	r.open, r.waitsTo, r.late = false, units.Never, nil
 }
 
-// Close calls Forget and returns the RST that tells the sender; nothing depends on whether it
+// Close calls DropState and returns the RST that tells the sender; nothing depends on whether it
 // arrives. It returns false if the receiver is already closed.
 func (r *Receiver[P]) Close() (c eqds.Control, ok bool) {
 	if !r.open {
 		return c, false
 	}
 	next := r.next
-	r.Forget()
+	r.DropState()
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagRST, Sender: r.id, Ack: next}, true
 }
 

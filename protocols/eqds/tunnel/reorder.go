@@ -16,8 +16,8 @@ func (r *Receiver[P]) has(seq uint16) bool {
 	return int(seq-r.next) < len(r.late) && r.late[int(seq)&(len(r.late)-1)].full
 }
 
-// keep puts a packet into the reorder queue.
-func (r *Receiver[P]) keep(now units.Time, seq uint16, p P, size units.Bytes) {
+// queueForReorder puts a packet into the reorder queue.
+func (r *Receiver[P]) queueForReorder(now units.Time, seq uint16, p P, size units.Bytes) {
 	if room := int(seq-r.next) + 1; room > len(r.late) {
 		r.widen(room)
 	}
@@ -43,8 +43,8 @@ func (r *Receiver[P]) widen(room int) {
 	r.late = more
 }
 
-// take removes the next packet from the reorder queue and delivers it, if it is there.
-func (r *Receiver[P]) take() bool {
+// deliverNext removes the next packet from the reorder queue and delivers it, if it is there.
+func (r *Receiver[P]) deliverNext() bool {
 	if r.count == 0 || !r.has(r.next) {
 		return false
 	}
@@ -61,7 +61,7 @@ func (r *Receiver[P]) take() bool {
 
 // drain delivers what is in order after next has advanced.
 func (r *Receiver[P]) drain(now units.Time) {
-	for r.take() {
+	for r.deliverNext() {
 	}
 	r.holeAt = units.Never
 	if r.count > 0 {
@@ -81,7 +81,7 @@ func (r *Receiver[P]) skip(now units.Time) {
 // release delivers what is there, with holes, when the incarnation is over (Appendix A).
 func (r *Receiver[P]) release() {
 	for r.count > 0 {
-		if !r.take() {
+		if !r.deliverNext() {
 			r.advance()
 		}
 	}
@@ -109,12 +109,12 @@ func (r *Receiver[P]) charge(size units.Bytes) bool {
 	return true
 }
 
-// hold denies the sender more credit, for twice as long as the last time.
-func (r *Receiver[P]) hold(now units.Time) {
+// denyCredit denies the sender more credit, for twice as long as the last time.
+func (r *Receiver[P]) denyCredit(now units.Time) {
 	r.patience = min(max(4*r.config.RTO, 2*r.patience), maxPatience)
 	r.holdAt = now + r.patience
 	r.counted.Holds++
-	r.pacer.Hold(&r.entry)
+	r.pacer.HoldSender(&r.entry)
 }
 
 // unhold gives the sender another chance.

@@ -235,9 +235,9 @@ func (s *Sender[P]) forgetSent() {
 	s.rtoAt, s.askAt, s.asking, s.ready = units.Never, units.Never, false, 0
 }
 
-// Forget drops all state, including the epoch and the paths, and all packets, as if the sender
+// DropState drops all state, including the epoch and the paths, and all packets, as if the sender
 // were out of memory or the host had restarted.
-func (s *Sender[P]) Forget() {
+func (s *Sender[P]) DropState() {
 	s.abandon()
 	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0
 	s.paths.reset(s.config.Paths)

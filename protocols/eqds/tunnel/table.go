@@ -112,8 +112,8 @@ func (t *Table[P]) Expire(since units.Time, most int) (n int) {
 	return n
 }
 
-// Forget removes a tunnel, if it is there.
-func (t *Table[P]) Forget(k Key) {
+// RemoveTunnel removes a tunnel, if it is there.
+func (t *Table[P]) RemoveTunnel(k Key) {
 	if p := t.tunnels[k]; p != nil {
 		t.remove(p)
 	}
@@ -154,6 +154,6 @@ func (t *Table[P]) remove(p *place[P]) {
 	if t.peers[p.key.From]--; t.peers[p.key.From] == 0 {
 		delete(t.peers, p.key.From)
 	}
-	p.Receiver.Forget()
+	p.Receiver.DropState()
 	t.gone(p.key, p.Receiver)
 }

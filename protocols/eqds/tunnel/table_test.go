@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 			now += units.Time(rapid.Int64Range(0, 3).Draw(t, "time"))
 			k := Key{address(rapid.IntRange(0, 3).Draw(t, "peer")), uint8(rapid.IntRange(0, 3).Draw(t, "sender"))}
 			if rapid.IntRange(0, 9).Draw(t, "what") == 0 {
-				x.Forget(k)
+				x.RemoveTunnel(k)
 				delete(used, k)
 				continue
 			}

@@ -125,11 +125,11 @@ func (x *transcript) act(f []string) error {
 	if len(f) == 2 {
 		switch s := x.s; f[0] + " " + f[1] {
 		case "sender forgets":
-			s.sender.Forget()
+			s.sender.DropState()
 			s.send()
 			return nil
 		case "receiver forgets":
-			s.receiver.Forget()
+			s.receiver.DropState()
 			return nil
 		case "sender closes":
 			if h, ok := s.sender.Close(); ok {

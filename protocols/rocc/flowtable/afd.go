@@ -30,7 +30,7 @@ type afd struct {
 
 // Arrive implements Table.
 func (t *afd) Arrive(_ units.Time, p *packet.Packet) {
-	if !t.take() || !Counts(p) {
+	if !t.shouldSample() || !Counts(p) {
 		return
 	}
 	if t.sum == t.size {
@@ -54,7 +54,7 @@ func (t *afd) change(e *entry, by int) {
 	t.counts.add(e.slot, by)
 	switch {
 	case e.count == 0:
-		t.forget(e)
+		t.removeFlow(e)
 	case before == 1 && e.count == 2:
 		t.known.Push(&e.known, e)
 	case before == 2 && e.count == 1:

@@ -51,7 +51,7 @@ func (t *bounded) forgetOld(now units.Time) {
 // end removes a flow from all structures.
 func (t *bounded) end(e *entry) {
 	t.quiet.Remove(&e.quiet)
-	t.forget(e)
+	t.removeFlow(e)
 }
 
 // Depart implements Table. It does nothing: only arrivals count.

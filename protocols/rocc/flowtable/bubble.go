@@ -41,13 +41,13 @@ const bubbleKnown = 2
 
 // Arrive implements Table.
 func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
-	if !t.take() || !Counts(p) {
+	if !t.shouldSample() || !Counts(p) {
 		return
 	}
 	e := t.find(p)
 	if e == nil {
 		if n := len(t.order); n == t.size {
-			t.forget(t.order[n-1])
+			t.removeFlow(t.order[n-1])
 			t.order = t.order[:n-1]
 			t.overflow = true
 		}
@@ -104,7 +104,7 @@ func (t *bubble) clean(now units.Time) {
 	kept := t.order[:0]
 	for _, e := range t.order {
 		if !t.active(now, e) {
-			t.forget(e)
+			t.removeFlow(e)
 			continue
 		}
 		if e.count /= 2; e.count < bubbleKnown {

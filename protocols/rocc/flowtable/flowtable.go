@@ -112,6 +112,6 @@ type sampler struct {
 	each int // it selects one in each packets
 }
 
-// take reports whether to sample a packet. It is cheap enough to call before any other
+// shouldSample reports whether to sample a packet. It is cheap enough to call before any other
 // check.
-func (s *sampler) take() bool { return s.each == 1 || s.rand.IntN(s.each) == 0 }
+func (s *sampler) shouldSample() bool { return s.each == 1 || s.rand.IntN(s.each) == 0 }

@@ -37,7 +37,7 @@ func (t *queued) Depart(_ units.Time, p *packet.Packet) {
 		return
 	}
 	if e.count--; e.count == 0 && !e.seen {
-		t.forget(e)
+		t.removeFlow(e)
 	}
 }
 
@@ -47,7 +47,7 @@ func (t *queued) Feedback(_ units.Time, tell func(f *Flow)) {
 	if t.linger {
 		for e := range t.known.All() {
 			if e.seen = false; e.count == 0 {
-				t.forget(e)
+				t.removeFlow(e)
 			}
 		}
 	}

@@ -54,8 +54,8 @@ func (s *store) add(p *packet.Packet) *entry {
 	return e
 }
 
-// forget removes a flow, known or not.
-func (s *store) forget(e *entry) {
+// removeFlow removes a flow, known or not.
+func (s *store) removeFlow(e *entry) {
 	s.known.Remove(&e.known)
 	s.flows.drop(e)
 	e.chain, s.free = s.free, e

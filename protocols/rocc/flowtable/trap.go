@@ -30,7 +30,7 @@ type trap struct {
 
 // Arrive implements Table.
 func (t *trap) Arrive(_ units.Time, p *packet.Packet) {
-	if !t.take() || !Counts(p) {
+	if !t.shouldSample() || !Counts(p) {
 		return
 	}
 	e := t.find(p)
@@ -58,7 +58,7 @@ func (t *trap) evict() {
 			t.at = 0
 		}
 		if e.count == 0 {
-			t.forget(e)
+			t.removeFlow(e)
 			return
 		}
 		if e.count /= 2; e.count == 0 {

@@ -111,7 +111,7 @@ func (f *Flow) arm() {
 		f.wake = units.Never
 		f.Sender.Tick(f.d.Now)
 		f.Receiver.Tick(f.d.Now)
-		f.answer()
+		f.sendPending()
 		f.send()
 	})
 }
@@ -135,13 +135,13 @@ func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
 	d.at(d.freeAt+d.RTT/4, func() {
 		f.Receiver.Receive(d.Now, &g)
 		f.Got = f.Receiver.Received() - f.before
-		f.answer()
+		f.sendPending()
 		f.arm()
 	})
 }
 
-// answer sends the receiver's segments, on a path without queues.
-func (f *Flow) answer() {
+// sendPending sends the receiver's segments, on a path without queues.
+func (f *Flow) sendPending() {
 	d := f.d
 	var g tcp.Segment
 	for f.Receiver.Next(d.Now, &g) {
