@@ -1,0 +1,95 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// maxPackages is in how many packages methods may share a one-word name. Beyond it, the word must
+// mean the same everywhere and stand in shared.
+const maxPackages = 3
+
+// shared are one-word names of methods that mean the same in all packages: Go's own, those of
+// containers, and terms of the field.
+var shared = strings.Fields(`
+active add address append arrive attach busy bytes check close complete connect control
+count counters decode delay deliver describe destroy disarm discard dispatch done drain
+drop empty enqueue err error event fail find first flow flush frame free gauges get head
+header init interval key len less limit lines link list listen load message name names
+new next now open parse path payload peer poll pop port prefetch probe progress push
+queue rate read ready receive received record register release remove report request
+reset resize resolve resume route run send serve service set show size sleep start state
+status stop string swap table time timeout timer traits unwrap validate value waiting
+wake window write
+`)
+
+// vague are names that should say what they act on. The list must get shorter, not longer.
+var vague = strings.Fields(`
+acked adjust advance after agent all answered apply arm arrived at await before begin
+choose collect completed cut do down draw due each emit end ended ends expire failed fill
+finish fire full grow has held host hosts join known last left line locate look lose lost
+measure most move notify number of over own part phase place posted put queued raise
+reach refuse refused restart room sample sent share shrink spend takes text tick wait
+waits watch work
+`)
+
+// TestNames_OneWordMeansOneThing: a method whose name is one word says what it does only if the
+// word is used alike everywhere. A name that more packages use is either a term, which belongs in
+// shared, or too short: name the object (dropRead, not forget).
+func TestNames_OneWordMeansOneThing(t *testing.T) {
+	found := map[string][]string{} // packages by name
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != ".") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := path.Dir(filepath.ToSlash(file))
+		for _, decl := range parsed.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !isOneWord(f.Name.Name) {
+				continue
+			}
+			if name := strings.ToLower(f.Name.Name); !slices.Contains(found[name], pkg) {
+				found[name] = append(found[name], pkg)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, packages := range found {
+		if len(packages) > maxPackages && !slices.Contains(shared, name) && !slices.Contains(vague, name) {
+			t.Errorf("%s is a method in %d packages: %s", name, len(packages), strings.Join(packages, ", "))
+		}
+	}
+	for _, name := range slices.Concat(shared, vague) {
+		if len(found[name]) <= maxPackages {
+			t.Errorf("%s is a method in %d packages only: take it off the list", name, len(found[name]))
+		}
+	}
+}
+
+// isOneWord reports whether an identifier has no capital after its first letter, or is an
+// abbreviation.
+func isOneWord(name string) bool {
+	rest := []rune(name)[1:]
+	return !slices.ContainsFunc(rest, unicode.IsUpper) || !slices.ContainsFunc(rest, unicode.IsLower)
+}
