@@ -18,7 +18,7 @@ import (
 
 // Traffic of two machines with Linux 6.1's rdma_rxe: see package roce's tests.
 // Both captures have rdma_cm connections that are set up and ended.
-var captures = []string{"../roce/testdata/rping.pcap", "../roce/testdata/pingpong.pcap"}
+var captures = []string{"../../wire/roce/testdata/rping.pcap", "../../wire/roce/testdata/pingpong.pcap"}
 
 const (
 	ethernet = 14
