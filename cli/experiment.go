@@ -127,6 +127,9 @@ func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
 	if err != nil {
 		return nil, badInput(err)
 	}
+	for _, w := range e.Warnings {
+		fmt.Fprintln(os.Stderr, "weft:", w)
+	}
 	if f.out == "" {
 		f.out = e.Name + ".result"
 	}

@@ -17,9 +17,10 @@ type Experiment struct {
 	Text        []byte // text of the file
 	Lab         string // name of the lab file
 	LabText     []byte
-	Quick       bool    // whether this is the file's quick form
-	Clocks      []Clock // of its cells, without duplicates
-	Real        *Real   // of cells in wall-clock time; nil if there are none
+	Warnings    []string // of the file's reader, each with its place
+	Quick       bool     // whether this is the file's quick form
+	Clocks      []Clock  // of its cells, without duplicates
+	Real        *Real    // of cells in wall-clock time; nil if there are none
 
 	Factors []Factor
 	Zip     bool // the factors vary together, not independently

@@ -65,7 +65,7 @@ type OpenFlow struct {
 	To      string  `json:"to"`
 	Size    int64   `json:"size_bytes"`
 	Acked   int64   `json:"acked_bytes"`
-	Born    float64 `json:"born_s"`
+	Born    float64 `json:"created_s"`
 	Waiting bool    `json:"waiting"` // it had not started
 }
 
@@ -257,7 +257,7 @@ func (p *Patterns) writeOpen(w io.Writer) {
 		if o.Waiting {
 			state = "waiting to start"
 		}
-		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, born at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
+		fmt.Fprintf(w, "unfinished %s > %s, %s of %s, created at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
 	}
 	if n := uint64(len(p.Open)-len(shown)) + p.More; n > 0 {
 		fmt.Fprintf(w, "and %d more unfinished flows\n", n)

@@ -306,6 +306,16 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 // because they are the same mistake as others.
 func (r *Reader) Faults() int { return r.found }
 
+// Where returns the place of a value as FILE:LINE:COLUMN, for warnings.
+func (r *Reader) Where(place any) string {
+	var at *token.Token
+	if n := r.places[place]; n != nil {
+		at = start(n)
+	}
+	file, line, column, _ := r.where(at)
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
+}
+
 // Place returns where a value is in the file, by a pointer to it; nil if it is not in the
 // file.
 func (r *Reader) Place(ptr any) ast.Node { return r.places[ptr] }

@@ -15,7 +15,7 @@ import (
 type FlowTable struct {
 	names                                                       records.Names
 	traffic, from, to, state, failure, path                     []string
-	group, tag, size, counted, born, started, end, arrived, fct []float64
+	group, tag, size, counted, created, started, end, arrived, fct []float64
 	ideal, slowdown, retransmitted, acked, srcPort              []float64
 	known                                                       map[string]string // texts that many flows share
 	groups                                                      map[groupKey]*group
@@ -69,7 +69,7 @@ func (t *FlowTable) Put(r *records.Record) error {
 		value  float64
 	}{
 		{&t.group, float64(r.Group)}, {&t.tag, float64(r.Tag)}, {&t.size, float64(r.Size)}, {&t.counted, counted},
-		{&t.born, r.Born.Seconds()}, {&t.started, time(r.Started, r.Started != units.Never)}, {&t.end, r.End.Seconds()},
+		{&t.created, r.Born.Seconds()}, {&t.started, time(r.Started, r.Started != units.Never)}, {&t.end, r.End.Seconds()},
 		{&t.arrived, time(r.Arrived, r.Arrived != units.Never)}, {&t.fct, time(r.FCT(), r.State == records.Done)},
 		{&t.ideal, time(r.Ideal, r.Ideal > 0)}, {&t.slowdown, slowdown},
 		{&t.retransmitted, float64(r.Retransmitted)}, {&t.acked, float64(r.Acked)}, {&t.srcPort, float64(r.SrcPort)},
@@ -118,7 +118,7 @@ func (t *FlowTable) Tables() table.Bundle {
 	flows := &table.Table{Name: Flows, Columns: []table.Column{
 		text("traffic", t.traffic), number("group", t.group), number("tag", t.tag), text("from", t.from), text("to", t.to),
 		number("size_bytes", t.size), text("state", t.state), text("failure", t.failure), number("counted", t.counted),
-		number("born_s", t.born), number("started_s", t.started), number("end_s", t.end), number("arrived_s", t.arrived),
+		number("created_s", t.created), number("started_s", t.started), number("end_s", t.end), number("arrived_s", t.arrived),
 		number("fct_s", t.fct), number("ideal_s", t.ideal), number("slowdown", t.slowdown),
 		number("retransmitted", t.retransmitted), number("acked_bytes", t.acked), number("udp_source_port", t.srcPort), text("path", t.path),
 	}}

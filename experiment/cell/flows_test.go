@@ -78,7 +78,7 @@ workload:
 		first, last, n, bytes := math.Inf(1), 0.0, 0, 0.0
 		for k := range flows.Len() {
 			if flows.Column("traffic").Texts[k] == g && flows.Column("group").Numbers[k] == number("group") {
-				first, last = min(first, flows.Column("born_s").Numbers[k]), max(last, flows.Column("end_s").Numbers[k])
+				first, last = min(first, flows.Column("created_s").Numbers[k]), max(last, flows.Column("end_s").Numbers[k])
 				n, bytes = n+1, bytes+flows.Column("size_bytes").Numbers[k]
 			}
 		}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,30 @@ func TestParse_FullAndQuickForm(t *testing.T) {
 	zip, err := Parse("x.yaml", []byte(whole+"combine: zip\n"), Options{})
 	if err != nil || len(zip.Cells) != 4 {
 		t.Errorf("zip: %v", err)
+	}
+}
+
+// TestFormerColumns_AreReadWithAWarning: the former name of a column means the new one, wherever
+// a measure or a plot has it, and the warning says where.
+func TestFormerColumns_AreReadWithAWarning(t *testing.T) {
+	text := strings.Replace(whole, "  ratio: loss / longest\n", `  ratio: loss / longest
+  begun: {of: flows, column: born_s, stat: max, where: {born_s: ">=0"}, by: {born_s: [0, 1]}}
+`, 1)
+	text = strings.Replace(text, "plot:\n", "plot:\n  begun: {kind: cdf, of: flows, column: born_s}\n", 1)
+	e, err := Parse("x.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := e.Measure("begun")
+	if m.Column != "created_s" || m.By != "created_s" || m.Where[0].Column != "created_s" || e.Plots[0].Column != "created_s" {
+		t.Errorf("%+v\n%+v", m, e.Plots[0])
+	}
+	if n := len(e.Warnings); n != 4 {
+		t.Errorf("%d warnings: %q", n, e.Warnings)
+	}
+	line := 1 + strings.Count(text[:strings.Index(text, "  begun: {of")], "\n")
+	if want := fmt.Sprintf("x.yaml:%d:30: the column born_s is called created_s now", line); len(e.Warnings) > 0 && !strings.HasPrefix(e.Warnings[0], want) {
+		t.Errorf("%q, want %q", e.Warnings[0], want)
 	}
 }
 

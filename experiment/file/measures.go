@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 		v.Fail(f, "write for example {of: transfers, column: completion_p99_us}, or an expression of other measures", "a measure needs of, the table, and column")
 		return
 	}
+	v.adoptColumns(f.Column, f.Where)
 	m.Of, m.Column = *f.Of, *f.Column
 	if f.Stat != nil && *f.Stat == table.Settled {
 		m.Settling = v.settling(f)
@@ -74,6 +76,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	}
 	m.Where = filter(f.Where)
 	if f.By != nil {
+		v.adoptColumn(f.By, &f.By.column)
 		m.By = f.By.column
 		m.Edges = v.edges(f.By)
 	}
@@ -98,6 +101,28 @@ func (v *resolver) try(m *experiment.Measure) error {
 		return err
 	}
 	return nil
+}
+
+// formerColumns has the former names of columns of all tables, and their names now. They are read
+// for one more release, with a warning.
+var formerColumns = map[string]string{"born_s": "created_s"}
+
+// adoptColumn replaces the former name of a column by its name now. place is where the file has it.
+func (v *resolver) adoptColumn(place any, name *string) {
+	if now, ok := formerColumns[*name]; ok {
+		v.e.Warnings = append(v.e.Warnings, fmt.Sprintf("%s: the column %s is called %s now: its former name will be unknown in the next release", v.Where(place), *name, now))
+		*name = now
+	}
+}
+
+// adoptColumns does so with a measure's or plot's columns of numbers.
+func (v *resolver) adoptColumns(column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
+	if column != nil {
+		v.adoptColumn(column, column)
+	}
+	for i := range where {
+		v.adoptColumn(&where[i].Name, &where[i].Name)
+	}
 }
 
 // checkTable checks the names of a table and of its columns. Columns of series are not
@@ -201,6 +226,7 @@ func (v *resolver) plots() {
 		if !namePattern.MatchString(*name) {
 			v.Fail(name, "it is the name of the picture's files: at most 64 letters, digits, _ . -", "%q cannot be a picture's name", *name)
 		}
+		v.adoptColumns(f.Column, f.Where)
 		p := experiment.Plot{Name: *name, Kind: experiment.PlotKind(f.Kind), Where: filter(f.Where), LogX: f.LogX, LogY: f.LogY}
 		for _, s := range []struct{ to, from *string }{{&p.Title, f.Title}, {&p.Measure, f.Measure}, {&p.X, f.X}, {&p.Y, f.Y}, {&p.Panels, f.Panels}, {&p.Of, f.Of}, {&p.Column, f.Column}, {&p.Split, f.Split}} {
 			set(s.to, s.from)

@@ -23,12 +23,12 @@ var Columns = []string{
 	"size_bytes",      //
 	"state",           // done, failed, unfinished
 	"failure",         // of a failed one
-	"counted",         // born in the measurement window: true or false
-	"born_s",          // when the pattern created it
+	"counted",         // created in the measurement window: true or false
+	"created_s",       // when the pattern created it
 	"started_s",       // when it could begin; unknown if it never did
 	"end_s",           // when it was over for its sender; for an unfinished one the end of the run
 	"arrived_s",       // when the receiver had all of it
-	"fct_s",           // end_s - born_s; of a done one
+	"fct_s",           // end_s - created_s; of a done one
 	"ideal_s",         // alone on its path
 	"slowdown",        // fct_s / ideal_s
 	"retransmitted",   // packets

@@ -20,7 +20,7 @@ type row struct {
 	State         string   `parquet:"state,dict"`
 	Failure       *string  `parquet:"failure,dict,optional"`
 	Counted       bool     `parquet:"counted"`
-	Born          float64  `parquet:"born_s"`
+	Born          float64  `parquet:"created_s"`
 	Started       *float64 `parquet:"started_s,optional"`
 	End           float64  `parquet:"end_s"`
 	Arrived       *float64 `parquet:"arrived_s,optional"`

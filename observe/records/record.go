@@ -38,7 +38,7 @@ type Record struct {
 	Group    uint64 // the pattern's own; 0 for none
 	Size     units.Bytes
 	State    State
-	Counted  bool // born in the measurement window; always true if there is none
+	Counted  bool // created in the measurement window; always true if there is none
 
 	// Born is when the pattern created the flow, Started when the first packet could leave:
 	// they differ if it had to wait for a queue pair.
