@@ -12,12 +12,12 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// seam is a set of systems of which a file can name one.
-type seam interface{ kinds() kinds }
+// extensionPoint is a set of systems of which a file can name one.
+type extensionPoint interface{ kinds() kinds }
 
-// Choice is the value of a key that names a system of a seam: none, a name, or a name with
+// Choice is the value of a key that names a system of an extension point: none, a name, or a name with
 // settings, as in {dcqcn: {preset: paper, rpg_gd: 10}}.
-type Choice[S seam] struct {
+type Choice[S extensionPoint] struct {
 	Name   string // "" means none
 	Preset *string
 	Values any // settings; those that are set in the file have places
@@ -25,8 +25,8 @@ type Choice[S seam] struct {
 
 // words returns the values that are a single word.
 func (Choice[S]) words() []string {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	if s.optional {
 		return append(s.names(), "none")
 	}
@@ -34,8 +34,8 @@ func (Choice[S]) words() []string {
 }
 
 func (f *Choice[S]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	if name, scalar := yamlfile.ScalarText(n); scalar {
 		switch found, err := s.find(name); {
 		case name == "none" && s.optional:
@@ -61,8 +61,8 @@ func (f *Choice[S]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 
 // choose makes f the named system with the settings in a node.
 func (f *Choice[S]) choose(r *yamlfile.Reader, at ast.Node, name string, settings ast.Node) {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	found, err := s.find(name)
 	if err != nil {
 		r.FailAt(at, suggest.Hint(name, "known are", f.words()), "%q is not %s", name, s.oneOf)
@@ -92,8 +92,8 @@ func (f *Choice[S]) choose(r *yamlfile.Reader, at ast.Node, name string, setting
 }
 
 func (f Choice[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	alone := slices.DeleteFunc(f.words(), func(name string) bool {
 		found, err := s.find(name)
 		return err == nil && len(required(reflect.TypeOf(found.blank()).Elem())) > 0
@@ -115,11 +115,11 @@ func (f Choice[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return all
 }
 
-// Keys returns the names of the systems of a seam and the types of their settings, for callers
+// Keys returns the names of the systems of an extension point and the types of their settings, for callers
 // that need every key of a file.
 func (f Choice[S]) Keys() (names []string, settings []reflect.Type) {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	for _, name := range s.names() {
 		found, _ := s.find(name)
 		settings = append(settings, reflect.TypeOf(found.blank()).Elem())
@@ -135,8 +135,8 @@ func (f *Choice[S]) Join(r *yamlfile.Reader, base *Choice[S]) *Choice[S] {
 		}
 		return f
 	}
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	found, _ := s.find(f.Name)
 	joined := &Choice[S]{Name: f.Name, Preset: f.Preset, Values: found.blank()}
 	if joined.Preset == nil {
@@ -150,8 +150,8 @@ func (f *Choice[S]) Join(r *yamlfile.Reader, base *Choice[S]) *Choice[S] {
 
 // PresetOf returns the preset that f names, or the default; "" for a system without presets.
 func (f *Choice[S]) PresetOf() string {
-	var seam S
-	s := seam.kinds()
+	var point S
+	s := point.kinds()
 	found, err := s.find(f.Name)
 	switch {
 	case f.Preset != nil:

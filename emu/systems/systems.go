@@ -1,5 +1,5 @@
 // Package systems registers weft's built-in systems: importing it registers them with
-// their seams, so that lab files can name them.
+// their extension points, so that lab files can name them.
 package systems
 
 import (

@@ -1,5 +1,5 @@
 // Package registry holds the systems that a lab file can name: rate controls,
-// congestion points, loss recoveries, edge services, path choices. Each of these seams
+// congestion points, loss recoveries, edge services, path choices. Each of these extension points
 // has a Registry, and a system adds itself in an init function of its package. A
 // program that uses the system imports the package; nothing else refers to it.
 package registry
@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Registry holds the systems of one seam, by name. It is filled by init functions
+// Registry holds the systems of one extension point, by name. It is filled by init functions
 // and only read afterwards.
 type Registry[T any] struct {
 	what    string // "rate control"
 	systems map[string]T
 }
 
-// New makes the registry of a seam. what names its systems in errors, such as "rate control".
+// New makes the registry of an extension point. what names its systems in errors, such as "rate control".
 func New[T any](what string) *Registry[T] {
 	return &Registry[T]{what: what, systems: map[string]T{}}
 }
