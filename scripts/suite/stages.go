@@ -97,7 +97,7 @@ func stagesOf(form, part string) ([][][]*stage, error) {
 	racedTimed, racedPure := split(raced, realTime.MatchString)
 	// Packages of real time run beside each other, and so do the tests in them: testlab lets as
 	// many labs run at once as the machine has room for.
-	beside := []string{"-count=1", "-p", strconv.Itoa(2 * runtime.NumCPU()), "-parallel", strconv.Itoa(4 * runtime.NumCPU())}
+	beside := []string{"-count=1", "-p", strconv.Itoa(runtime.NumCPU()), "-parallel", strconv.Itoa(4 * runtime.NumCPU())}
 	timedTests := tests("tests with real programs and real time", timed, beside...)
 	bin, err := filepath.Abs("bin")
 	if err != nil {
