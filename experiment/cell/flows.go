@@ -13,12 +13,12 @@ import (
 // the files of weft sim --flow-records except for the ID. It has all flows; counted is 1
 // for those that started in the measurement window.
 type FlowTable struct {
-	names                                                       records.Names
-	traffic, from, to, state, failure, path                     []string
+	names                                                          records.Names
+	traffic, from, to, state, failure, path                        []string
 	group, tag, size, counted, created, started, end, arrived, fct []float64
-	ideal, slowdown, retransmitted, acked, srcPort              []float64
-	known                                                       map[string]string // texts that many flows share
-	groups                                                      map[groupKey]*group
+	ideal, slowdown, retransmitted, acked, srcPort                 []float64
+	known                                                          map[string]string // texts that many flows share
+	groups                                                         map[groupKey]*group
 }
 
 type groupKey struct {
