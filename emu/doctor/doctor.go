@@ -96,6 +96,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		n := NeedOf(o.Plan, &r.Predict)
 		r.Need = &n
 	}
-	r.judge()
+	r.setVerdict()
 	return r, nil
 }

@@ -126,8 +126,8 @@ func digits(v float64, n int) float64 {
 	return math.Round(math.Round(v/unit) * unit)
 }
 
-// judge sets the overall verdict.
-func (r *Result) judge() {
+// setVerdict sets the overall verdict.
+func (r *Result) setVerdict() {
 	bad, warn := "", 0
 	for _, c := range r.Checks {
 		switch c.Verdict {

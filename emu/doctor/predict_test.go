@@ -25,7 +25,7 @@ func full() *Result {
 		},
 	}
 	r.Predict = predict(&r.Measured, room{files: 1000, memory: units.GiB, namespaces: 500})
-	r.judge()
+	r.setVerdict()
 	return r
 }
 
@@ -116,7 +116,7 @@ func TestVerdict_IsThatOfTheWorstCheck(t *testing.T) {
 		{[]Check{warn, bad, {Name: "tbf", Verdict: Bad}}, Bad, "see /dev/net/tun, tbf above"},
 	} {
 		r := &Result{Checks: c.checks}
-		if r.judge(); r.Verdict != c.verdict || !strings.Contains(r.Summary, c.say) {
+		if r.setVerdict(); r.Verdict != c.verdict || !strings.Contains(r.Summary, c.say) {
 			t.Errorf("%v: %s, %s", c.checks, r.Verdict, r.Summary)
 		}
 	}

@@ -19,7 +19,7 @@ func TestText_ShowsAllFindings(t *testing.T) {
 	r.Checks[1].Verdict, r.Checks[1].Means, r.Checks[1].Fix = Warn, "it is slow", "buy a faster one"
 	r.Checks = append(r.Checks, Check{Group: groupKernel, Name: "congestion control", Verdict: Warn, Found: "bbr by default", Means: "a timer for every packet, in the time of the engine", Fix: "sysctl -w net.ipv4.tcp_congestion_control=cubic"})
 	r.LeftOut = []LeftOut{{"sleep, SCHED_FIFO", "operation not permitted (grant CAP_SYS_NICE or an rtprio limit)"}}
-	r.judge()
+	r.setVerdict()
 	want := `machine
   ok    kernel              Linux 6.8.0-45-generic
   warn  processor           2 cores, AMD EPYC: it is slow
@@ -67,7 +67,7 @@ func TestText_ShowsWhatIsMissing(t *testing.T) {
 	r := &Result{LeftOut: []LeftOut{{"everything", "no time"}}}
 	r.Predict.HostsLimit = "open files"
 	r.Predict.LeftOut = []LeftOut{{"packets", "not measured: everything"}}
-	r.judge()
+	r.setVerdict()
 	want := `measured
   reading the clock         0s
   left out                  everything: no time

@@ -64,7 +64,7 @@ func (f *Fabric) addEdge(s *Station) {
 	}
 	h.service = node.Edge.Settings.New(env)
 	if t, ok := h.service.(edge.Taker); ok {
-		s.Take(t.Takes(), t.Take)
+		s.SetReceiver(t.Takes(), t.Take)
 	}
 	s.edge = h
 	s.Port.SetFeeder(h.outlet)

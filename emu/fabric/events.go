@@ -80,10 +80,10 @@ func (s *script) carryOut(e *plan.Event) {
 			link.SetFarHalf(*e.Set.State == links.Up)
 		}
 		if e.Set.State != nil {
-			s.shard.follow(e.At, e.Link, d, *e.Set.State == links.Up)
+			s.shard.recordLinkChange(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
-			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == links.Up)
+			f.rerouting[s.shard.Number].recordLinkState(e.At, e.Link, d, *e.Set.State == links.Up)
 		}
 	}
 }

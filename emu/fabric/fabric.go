@@ -381,10 +381,10 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 			f.Links[link][d].SetFarHalf(next[d].Up)
 			if patch.State != nil {
 				for _, s := range f.Shards {
-					s.follow(now, link, d, next[d].Up)
+					s.recordLinkChange(now, link, d, next[d].Up)
 				}
 				for _, r := range f.rerouting {
-					r.note(now, link, d, next[d].Up)
+					r.recordLinkState(now, link, d, next[d].Up)
 				}
 			}
 		}

@@ -81,7 +81,7 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 	}
 	from, to := f.Stations[0], f.Stations[1]
 	whole, trimmed := 0, 0
-	to.Take(remarks[protocol], func(_ units.Time, p *packet.Packet) {
+	to.SetReceiver(remarks[protocol], func(_ units.Time, p *packet.Packet) {
 		text := p.Message.Body.(*remark).text
 		if len(text) != size || text[0] != 'x' {
 			t.Errorf("%d bytes came", len(text))

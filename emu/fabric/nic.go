@@ -54,7 +54,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	n.Device = device
 	s.SetNIC(n)
 	if m := node.NIC.Control.Feedback(); m != nil {
-		s.Take(m, n.ReceiveMessage)
+		s.SetReceiver(m, n.ReceiveMessage)
 	}
 	f.nics = append(f.nics, n)
 	return nil

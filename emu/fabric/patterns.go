@@ -227,11 +227,11 @@ func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.
 	}
 }
 
-// take registers receive for the packets of a protocol at a station, ahead of other
+// registerReceiver registers receive for the packets of a protocol at a station, ahead of other
 // traffics and the NIC. receive reports whether a packet belongs to its traffic.
-func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
+func registerReceiver(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
 	before := s.takers[m]
-	s.Take(m, func(now units.Time, p *packet.Packet) {
+	s.SetReceiver(m, func(now units.Time, p *packet.Packet) {
 		if !receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
@@ -244,7 +244,7 @@ func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p 
 func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
-	take(s, carrier.Protocol(), d.Receive)
+	registerReceiver(s, carrier.Protocol(), d.Receive)
 	return d
 }
 
@@ -278,14 +278,14 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		}
 		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
 		b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
-		take(s, carrier.NDPProtocol(), d.Receive)
+		registerReceiver(s, carrier.NDPProtocol(), d.Receive)
 		return d, pulls.Check(t.NDP)
 	}
 	d := carrier.NewStreams(h, i, *t.TCP, out)
 	b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
-	take(s, carrier.SegmentProtocol(), d.Receive)
+	registerReceiver(s, carrier.SegmentProtocol(), d.Receive)
 	if m := t.TCP.Control.Feedback(); m != nil {
-		take(s, m, d.ReceiveMessage)
+		registerReceiver(s, m, d.ReceiveMessage)
 	}
 	return d, nil
 }

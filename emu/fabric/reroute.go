@@ -30,9 +30,9 @@ func (f *Fabric) addRerouting() {
 	}
 }
 
-// note records at now that the state of a link's direction has been set.
-func (r *rerouting) note(now units.Time, link, direction int, up bool) {
-	r.links.Note(now, link, direction, up)
+// recordLinkState records at now that the state of a link's direction has been set.
+func (r *rerouting) recordLinkState(now units.Time, link, direction int, up bool) {
+	r.links.RecordState(now, link, direction, up)
 	r.timer.Arm(r.links.Due())
 }
 

@@ -84,9 +84,9 @@ func (s *Station) SetNIC(n NIC) { s.nic = n }
 // packet may be Trimmed, or Returned to its sender.
 type Taker func(now units.Time, p *packet.Packet)
 
-// Take makes t receive the packets of a protocol that arrive at the station, instead of
+// SetReceiver makes t receive the packets of a protocol that arrive at the station, instead of
 // the host's device. Call it before the run.
-func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
+func (s *Station) SetReceiver(m *packet.MessageProtocol, t Taker) {
 	if s.takers == nil {
 		s.takers = map[*packet.MessageProtocol]Taker{}
 	}

@@ -75,8 +75,8 @@ func (f *Fabric) className(node, port int, prio uint8) string {
 	return ""
 }
 
-// follow records that a direction of a link goes down or up.
-func (s *Shard) follow(now units.Time, link, dir int, up bool) {
+// recordLinkChange records that a direction of a link goes down or up.
+func (s *Shard) recordLinkChange(now units.Time, link, dir int, up bool) {
 	bit := uint8(1) << dir
 	switch {
 	case up:

@@ -44,7 +44,7 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 		s := readStolen()
 		now.Demand = demand(sent, senders)
 		m.mu.Lock()
-		said := m.watch.JudgeLoad(now.Since(last), s.share(stolen))
+		said := m.watch.JudgeLoad(now.Since(last), s.shareSince(stolen))
 		switch {
 		case said == "":
 		case m.watch.Late():
@@ -159,7 +159,7 @@ func readStolen() (s stolen) {
 	return s
 }
 
-func (s stolen) share(from stolen) units.Fraction {
+func (s stolen) shareSince(from stolen) units.Fraction {
 	if s.all <= from.all {
 		return 0
 	}

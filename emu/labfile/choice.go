@@ -162,8 +162,8 @@ func (f *Choice[S]) PresetOf() string {
 	return found.presets[0]
 }
 
-// Settle copies what the file sets to settings, which are those of the system's preset.
-func (f *Choice[S]) Settle(r *yamlfile.Reader, settings any) {
+// CopySettings copies what the file sets to settings, which are those of the system's preset.
+func (f *Choice[S]) CopySettings(r *yamlfile.Reader, settings any) {
 	if f.Values != nil {
 		overlay(r, settings, f.Values)
 	}

@@ -50,7 +50,7 @@ func readControl(r *yamlfile.Reader, c *cc.Choice, n ast.Node, what string) {
 
 // keepControl stores what the file says about a rate control that is a setting of another
 // system.
-func keepControl(r *yamlfile.Reader, c *cc.Choice, f *Control) { r.Keep(c, f) }
+func keepControl(r *yamlfile.Reader, c *cc.Choice, f *Control) { r.StoreWith(c, f) }
 
 // ControlOf returns what keepControl stored, or nil.
 func ControlOf(r *yamlfile.Reader, c *cc.Choice) *Control {

@@ -23,13 +23,13 @@ func (s *Shard) look() {
 	if s.parallel {
 		for _, p := range s.Processes {
 			p.inbox.Land()
-			p.note()
+			p.updateAgenda()
 		}
 	}
 }
 
-// note records in the agenda when the process next has something to do.
-func (p *Process) note() { p.colour.agenda.Set(p.number, p.Engine.Next()) }
+// updateAgenda records in the agenda when the process next has something to do.
+func (p *Process) updateAgenda() { p.colour.agenda.Set(p.number, p.Engine.Next()) }
 
 // next returns when the processes of each colour next have something to do, or when
 // packets that the shard has sent to others of that colour arrive; units.Never if
@@ -154,7 +154,7 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 		p.inbox.Land()
 		p.Engine.Prefetch(to)
 		events += p.Engine.Run(to, math.MaxInt)
-		p.note()
+		p.updateAgenda()
 	}
 	s.handled += uint64(events)
 	return events
@@ -192,7 +192,7 @@ func (s *Shard) runFenced(end units.Time) {
 			p.inbox.Land()
 			p.Engine.RunTo(at, p.fence)
 			p.Engine.Advance(at)
-			p.note()
+			p.updateAgenda()
 		}
 		s.Engine.Run(at, 1)
 		s.fenced = true

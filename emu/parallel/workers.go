@@ -82,7 +82,7 @@ func (w *Workers) Run(ctx context.Context, until, lookahead units.Time) error {
 			w.span = min(w.span, s.Lookahead)
 		}
 	}
-	w.lead()
+	w.runLeader()
 	w.others.Wait()
 	for _, s := range w.shards {
 		s.Rest()
@@ -101,8 +101,8 @@ type window struct {
 	_      [8]byte // a cache line for each
 }
 
-// lead runs the first worker, which starts alone and makes others join it.
-func (w *Workers) lead() {
+// runLeader runs the first worker, which starts alone and makes others join it.
+func (w *Workers) runLeader() {
 	began := time.Now()
 	defer func() { w.worked += time.Since(began) }()
 	active := 1
@@ -126,13 +126,13 @@ func (w *Workers) lead() {
 // join starts workers at a window until there are w.next.
 func (w *Workers) join(active, turn int) {
 	for k := active; k < w.next; k++ {
-		w.others.Go(func() { w.follow(k, turn) })
+		w.others.Go(func() { w.runFollower(k, turn) })
 	}
 }
 
-// follow runs another worker, from the window at which it joins to the one at which it
+// runFollower runs another worker, from the window at which it joins to the one at which it
 // leaves.
-func (w *Workers) follow(worker, turn int) {
+func (w *Workers) runFollower(worker, turn int) {
 	for active := w.active(turn); worker < active && w.window(worker, turn); {
 		turn++
 		w.announce(worker, active, turn)

@@ -56,7 +56,7 @@ func verdict(c *status.PauseCheck) string {
 		case !k.Xoff.Known:
 			near = append(near, fmt.Sprintf("no packet of %s ever waited", k.Name))
 		default:
-			near = append(near, fmt.Sprintf("%s reached %s of the threshold", k.Name, share(k.Xoff.Used, k.Xoff.Of)))
+			near = append(near, fmt.Sprintf("%s reached %s of the threshold", k.Name, formatShare(k.Xoff.Used, k.Xoff.Of)))
 		}
 	}
 	var say []string
@@ -94,7 +94,7 @@ func nearest(k *status.PauseClass, global bool) string {
 	if global {
 		kind += ", the whole port"
 	}
-	return fmt.Sprintf("%s of %s = %s at %s (%s)", size(float64(k.Xoff.Used)), size(float64(k.Xoff.Of)), share(k.Xoff.Used, k.Xoff.Of), Span(k.Xoff.At), kind)
+	return fmt.Sprintf("%s of %s = %s at %s (%s)", size(float64(k.Xoff.Used)), size(float64(k.Xoff.Of)), formatShare(k.Xoff.Used, k.Xoff.Of), Span(k.Xoff.At), kind)
 }
 
 func headroom(k *status.PauseClass) string {
@@ -123,14 +123,14 @@ func writeQueues(w io.Writer, k *status.PauseClass) {
 			}
 		}
 		if q.Limit.Known {
-			fmt.Fprintf(w, ", closest to its limit %s", share(q.Limit.Used, q.Limit.Of))
+			fmt.Fprintf(w, ", closest to its limit %s", formatShare(q.Limit.Used, q.Limit.Of))
 		}
 		fmt.Fprintln(w)
 	}
 }
 
-// share formats a part of a whole.
-func share(n, of units.Bytes) string {
+// formatShare formats a part of a whole.
+func formatShare(n, of units.Bytes) string {
 	if of <= 0 {
 		return "all"
 	}

@@ -76,7 +76,7 @@ func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
 	give := func(p *plan.Port, list []placed) {
 		for _, a := range list {
-			if v.take(taken, a) {
+			if v.recordAddress(taken, a) {
 				p.Addresses = append(p.Addresses, a.Prefix)
 			}
 		}
@@ -99,7 +99,7 @@ func (v *addressing) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 				continue
 			}
 			for _, a := range v.routerAddresses(file.Address) {
-				if v.take(taken, a) {
+				if v.recordAddress(taken, a) {
 					n.Router.Addresses = append(n.Router.Addresses, a.Addr())
 				}
 			}
@@ -144,8 +144,8 @@ func prefixes(list yamlfile.OneOrMore[labfile.Address]) (out []placed) {
 	return out
 }
 
-// take records that an address is in use, unless it is already taken.
-func (v *addressing) take(taken map[netip.Addr]any, a placed) bool {
+// recordAddress records that an address is in use, unless it is already taken.
+func (v *addressing) recordAddress(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
 		v.Fail(a.at, "every interface needs its own", "the address %s is already used on line %d", a.Addr(), v.Line(other))
 		return false

@@ -121,7 +121,7 @@ func (v *qos) buffers() {
 		for p := range n.Ports {
 			port := &n.Ports[p]
 			for j, file := range d.classes {
-				v.share(d, file, &m, &port.Classes[j])
+				v.resolveBufferShare(d, file, &m, &port.Classes[j])
 				v.pfc(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
 				v.credits(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j])
 			}
@@ -134,8 +134,8 @@ func (v *qos) buffers() {
 	}
 }
 
-// share resolves how much of the buffer a class may take.
-func (v *qos) share(d *qosFile, file *namedClass, m *memory, c *class.Class) {
+// resolveBufferShare resolves how much of the buffer a class may take.
+func (v *qos) resolveBufferShare(d *qosFile, file *namedClass, m *memory, c *class.Class) {
 	ingress := file.Ingress
 	if ingress == nil {
 		ingress = &labfile.Ingress{}

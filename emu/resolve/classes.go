@@ -198,10 +198,10 @@ func (v *qos) classMap(d *qosFile) (m class.Map) {
 	var pcps [8]*namedClass
 	for _, c := range d.classes {
 		for i := range c.DSCP {
-			v.give(&c.DSCP[i], "dscp", c.DSCP[i].Range, c, dscps[:], m.DSCP[:])
+			v.assignCodePoints(&c.DSCP[i], "dscp", c.DSCP[i].Range, c, dscps[:], m.DSCP[:])
 		}
 		for i := range c.PCP {
-			v.give(&c.PCP[i], "pcp", c.PCP[i].Range, c, pcps[:], m.PCP[:])
+			v.assignCodePoints(&c.PCP[i], "pcp", c.PCP[i].Range, c, pcps[:], m.PCP[:])
 		}
 		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
 			v.Fail(c.at, "write for example dscp: 26", "no packet belongs to the class %s: it has neither dscp nor pcp", c.name)
@@ -210,8 +210,8 @@ func (v *qos) classMap(d *qosFile) (m class.Map) {
 	return m
 }
 
-// give assigns the code points of a span to a class.
-func (v *qos) give(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
+// assignCodePoints assigns the code points of a span to a class.
+func (v *qos) assignCodePoints(place any, what string, s labfile.Range, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.Low; p <= s.High; p++ {
 		if other := holders[p]; other != nil {
 			v.Fail(place, "a packet belongs to one class", "%s %d belongs to two classes, %s and %s", what, p, other.name, c.name)

@@ -31,7 +31,7 @@ func (v *controls) control(n *plan.Node, c *labfile.Control, place any) cc.Choic
 	m, _ := cc.Methods.Find(c.Name)
 	preset := c.PresetOf()
 	settings := m.Preset(preset, line)
-	c.Settle(v.Reader, settings)
+	c.CopySettings(v.Reader, settings)
 	c.Report(v.Reader, settings, settings.Validate(slowest), place)
 	return cc.Choice{Name: c.Name, Preset: preset, Settings: settings}
 }

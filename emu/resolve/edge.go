@@ -57,7 +57,7 @@ func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
 	}
 	k, _ := edge.Services.Find(f.Name)
 	settings := k.Settings(f.PresetOf(), line)
-	f.Settle(v.Reader, settings)
+	f.CopySettings(v.Reader, settings)
 	before := v.Faults()
 	for _, c := range controlsIn(settings) {
 		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)

@@ -20,7 +20,7 @@ func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
 	k, _ := forward.Kinds.Find(name)
 	settings := k.Settings()
 	if f != nil {
-		f.Settle(v.Reader, settings)
+		f.CopySettings(v.Reader, settings)
 	}
 	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }

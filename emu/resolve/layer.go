@@ -17,7 +17,7 @@ func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
 	}
 	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
 	settings := k.Settings(preset, line)
-	f.Settle(v.Reader, settings)
+	f.CopySettings(v.Reader, settings)
 	n.NIC.Layer = nicemu.LayerChoice{Name: f.Name, Preset: preset, Settings: settings}
 	f.Report(v.Reader, settings, settings.Validate(line), place)
 }

@@ -15,7 +15,7 @@ func (v *qos) mark(m *labfile.Mark, rate units.Rate) congestion.Config {
 	k, _ := congestion.Points.Find(m.Name)
 	preset := m.PresetOf()
 	settings := k.Settings(preset, rate)
-	m.Settle(v.Reader, settings)
+	m.CopySettings(v.Reader, settings)
 	return congestion.Config{Name: m.Name, Preset: preset, Settings: settings}
 }
 

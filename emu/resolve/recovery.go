@@ -21,7 +21,7 @@ func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
 	}
 	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
 	settings := k.Settings(preset, line)
-	f.Settle(v.Reader, settings)
+	f.CopySettings(v.Reader, settings)
 	n.NIC.Recovery = nicemu.Recovery{Name: f.Name, Preset: preset, Settings: settings}
 	f.Report(v.Reader, settings, settings.Validate(line), place)
 }

@@ -31,7 +31,7 @@ func (l *lab) cut(t testing.TB, port string) {
 		t.Fatal(err)
 	}
 	for d := range 2 {
-		l.links.Note(0, l.plan.Nodes[node].Ports[index].Link, d, false)
+		l.links.RecordState(0, l.plan.Nodes[node].Ports[index].Link, d, false)
 	}
 	if !l.links.Adopt(l.links.Due()) {
 		t.Fatalf("the link at %s was down already", port)

@@ -37,8 +37,8 @@ func NewLinkStates(p *plan.Plan) *LinkStates {
 // peer, which stops sending (link fault signalling, IEEE 802.3 §46.3.4).
 func (s *LinkStates) Usable(link int) bool { return s.up[link][0] && s.up[link][1] }
 
-// Note records at now that the state of a link's direction has been set.
-func (s *LinkStates) Note(now units.Time, link, direction int, up bool) {
+// RecordState records at now that the state of a link's direction has been set.
+func (s *LinkStates) RecordState(now units.Time, link, direction int, up bool) {
 	c := change{now + s.after, link, direction, up}
 	at := len(s.changes)
 	for at > 0 && s.changes[at-1].at > c.at {

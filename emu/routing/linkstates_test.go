@@ -18,16 +18,16 @@ func TestLinkStates_AdoptChangesWhenTheyAreDue(t *testing.T) {
 		}
 	}
 	adopt(0, units.Never, false, true)
-	l.Note(20*ns, 0, 0, true)
-	l.Note(10*ns, 0, 0, false)
+	l.RecordState(20*ns, 0, 0, true)
+	l.RecordState(10*ns, 0, 0, false)
 	adopt(15*ns-1, 15*ns, false, true)
 	adopt(15*ns, 25*ns, true, false)
-	l.Note(18*ns, 0, 1, false)
+	l.RecordState(18*ns, 0, 1, false)
 	adopt(24*ns, 25*ns, false, false) // the other direction was down already
 	adopt(25*ns, units.Never, false, false)
-	l.Note(30*ns, 0, 1, true)
+	l.RecordState(30*ns, 0, 1, true)
 	adopt(40*ns, units.Never, true, true)
-	l.Note(50*ns, 0, 1, false)
-	l.Note(50*ns, 0, 1, true)
+	l.RecordState(50*ns, 0, 1, false)
+	l.RecordState(50*ns, 0, 1, true)
 	adopt(55*ns, units.Never, false, true)
 }

@@ -343,8 +343,8 @@ func TooLong(text string) bool { return len(text) > maxFile }
 // File returns the name of the file, as given.
 func (r *Reader) File() string { return r.file }
 
-// Keep stores something with a value, for a Special that reads more than the value holds.
-func (r *Reader) Keep(ptr, what any) { r.kept[ptr] = what }
+// StoreWith stores something with a value, for a Special that reads more than the value holds.
+func (r *Reader) StoreWith(ptr, what any) { r.kept[ptr] = what }
 
 // Kept returns what is stored with a value, or nil.
 func (r *Reader) Kept(ptr any) any { return r.kept[ptr] }

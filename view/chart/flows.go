@@ -28,7 +28,7 @@ func span(s float64) string { return report.Span(units.Time(s * float64(units.Se
 // rounding error of their difference.
 func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
-func share(v float64) string { return units.Percent(v, 3) }
+func formatShare(v float64) string { return units.Percent(v, 3) }
 
 var flowMeasures = []flowMeasure{
 	{measure{"completion", "completion time", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
@@ -37,7 +37,7 @@ var flowMeasures = []flowMeasure{
 	{measure{"delay-p50", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
 	{measure{"delay-p99", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
 	{measure{"delay-max", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
-	{measure{"loss", "packets lost", "share", axis.Percent, share}, func(x *workload.Result) float64 { return x.LossShare }, true},
+	{measure{"loss", "packets lost", "share", axis.Percent, formatShare}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
 // flowPictures lists the values of What and the measures that each shows.

@@ -103,8 +103,8 @@ func (b *base) addNIC(r *row, n *status.NIC) {
 // rate returns how fast a counter grew.
 func (b *base) rate(before, now uint64) float64 { return float64(now-before) / b.seconds }
 
-// share returns the growth of a sum of times as a share of the time between the samples.
-func (b *base) share(before, now units.Time) float64 {
+// shareOfTime returns the growth of a sum of times as a share of the time between the samples.
+func (b *base) shareOfTime(before, now units.Time) float64 {
 	return min((now-before).Seconds()/b.seconds, 1)
 }
 
@@ -154,7 +154,7 @@ func (b *base) classRow(p *status.Port, k int) row {
 		queue: float64(c.QueueBytes), most: float64(c.QueueMax), limit: float64(c.QueueLimit),
 		drops: b.rate(q.Dropped, c.Dropped), marks: b.rate(q.Marked, c.Marked), trims: b.rate(q.Trimmed, c.Trimmed),
 		dropped: float64(c.Dropped),
-		paused:  b.share(q.PausedTime, c.PausedTime), pausing: b.share(q.PausingTime, c.PausingTime),
+		paused:  b.shareOfTime(q.PausedTime, c.PausedTime), pausing: b.shareOfTime(q.PausingTime, c.PausingTime),
 		pausedNow: c.Paused, pausingNow: c.Pausing,
 		pauseRx: b.rate(q.PauseRx, c.PauseRx), pauseTx: b.rate(q.PauseTx, c.PauseTx), cnps: none, again: none,
 	}

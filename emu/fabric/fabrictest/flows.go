@@ -125,9 +125,9 @@ type client struct {
 func (c *client) Due() units.Time { return c.due }
 func (c *client) Fire(now units.Time, start func(pattern.Flow)) {
 	c.due = units.Never
-	c.ask(now, start)
+	c.sendRequest(now, start)
 }
-func (c *client) ask(now units.Time, start func(pattern.Flow)) {
+func (c *client) sendRequest(now units.Time, start func(pattern.Flow)) {
 	if c.round == c.Rounds {
 		return
 	}
@@ -137,7 +137,7 @@ func (c *client) ask(now units.Time, start func(pattern.Flow)) {
 }
 func (c *client) Arrived(now units.Time, _ pattern.Flow, start func(pattern.Flow)) {
 	c.next += 1 + int(now/units.Microsecond)%3 // the arrival time decides where it goes on
-	c.ask(now, start)
+	c.sendRequest(now, start)
 }
 func (c *client) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 

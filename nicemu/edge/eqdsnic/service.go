@@ -249,15 +249,15 @@ func (s *service) rescheduleSender(now units.Time, x *sender) {
 func (s *service) show(x *sender) {
 	q := x.eqif
 	if x.turn.Size = x.Size(); x.turn.Size > 0 {
-		q.turns.Enter(&x.turn)
+		q.turns.AddTurn(&x.turn)
 	} else {
-		q.turns.Leave(&x.turn)
+		q.turns.RemoveTurn(&x.turn)
 	}
 	if first := q.turns.Head(); first != nil {
 		q.turn.Size = first.Size
-		s.turns.Enter(&q.turn)
+		s.turns.AddTurn(&q.turn)
 	} else {
-		s.turns.Leave(&q.turn)
+		s.turns.RemoveTurn(&q.turn)
 	}
 }
 

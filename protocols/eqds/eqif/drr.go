@@ -36,8 +36,8 @@ func NewRotation[O any](mtu units.Bytes) *Rotation[O] {
 	return &Rotation[O]{quantum: packet.OnWire(mtu)}
 }
 
-// Enter adds t at the end. If t is already in the rotation, it stays where it is.
-func (r *Rotation[O]) Enter(t *Turn[O]) {
+// AddTurn adds t at the end. If t is already in the rotation, it stays where it is.
+func (r *Rotation[O]) AddTurn(t *Turn[O]) {
 	if t.Waiting() {
 		return
 	}
@@ -51,8 +51,8 @@ func (r *Rotation[O]) Enter(t *Turn[O]) {
 	t.before.after, t.after.before = t, t
 }
 
-// Leave removes t, which has nothing more to send, if it is in the rotation.
-func (r *Rotation[O]) Leave(t *Turn[O]) {
+// RemoveTurn removes t, which has nothing more to send, if it is in the rotation.
+func (r *Rotation[O]) RemoveTurn(t *Turn[O]) {
 	if !t.Waiting() {
 		return
 	}

@@ -128,7 +128,7 @@ func serve(r *Rotation[*user], n int) (who []*user) {
 		u.sent += packet.OnWire(u.sizes[0])
 		u.sizes = u.sizes[1:]
 		if len(u.sizes) == 0 {
-			r.Leave(t)
+			r.RemoveTurn(t)
 		} else {
 			t.Size = u.sizes[0]
 		}
@@ -140,7 +140,7 @@ func serve(r *Rotation[*user], n int) (who []*user) {
 func newUser(r *Rotation[*user], weight, n int, size units.Bytes) *user {
 	u := &user{sizes: slices.Repeat([]units.Bytes{size}, n)}
 	u.Owner, u.Weight, u.Size = u, weight, size
-	r.Enter(&u.Turn)
+	r.AddTurn(&u.Turn)
 	return u
 }
 
@@ -158,9 +158,9 @@ func TestRotation(t *testing.T) {
 	if r.Head() != nil || len(long.sizes)+len(short.sizes)+len(heavy.sizes) > 0 || long.Waiting() {
 		t.Error("something is left")
 	}
-	r.Leave(&long.Turn) // leaving again is allowed
+	r.RemoveTurn(&long.Turn) // leaving again is allowed
 	one := newUser(r, 1, 3, mtu)
-	r.Enter(&one.Turn)
+	r.AddTurn(&one.Turn)
 	if diff := cmp.Diff(3, len(serve(r, 10))); diff != "" {
 		t.Errorf("alone (-want +got):\n%s", diff)
 	}
@@ -180,7 +180,7 @@ func TestRotationIsFair(t *testing.T) {
 				others = append(others, newUser(r, 1, rapid.IntRange(1, 5).Draw(t, "packets"), size.Draw(t, "other")))
 			case 1:
 				if len(others) > 0 {
-					r.Leave(&others[0].Turn)
+					r.RemoveTurn(&others[0].Turn)
 					others = others[1:]
 				}
 			}

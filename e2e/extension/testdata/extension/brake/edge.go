@@ -60,11 +60,11 @@ func (s *service) Send(now units.Time, p *packet.Packet) {
 	s.held[p.Prio] += p.Size
 	s.packets++
 	s.env.Waits(now, p) // a real host's programs are kept from sending too much
-	s.feed(now, p.Prio)
+	s.announceNext(now, p.Prio)
 }
 
-// feed tells the port what there is to send of a class.
-func (s *service) feed(now units.Time, prio uint8) {
+// announceNext tells the port what there is to send of a class.
+func (s *service) announceNext(now units.Time, prio uint8) {
 	size := units.Bytes(0)
 	if p := s.queues[prio].First(); p != nil && now >= s.until {
 		size = p.Size
@@ -81,7 +81,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 	s.held[prio] -= p.Size
 	s.packets--
 	s.env.Leaves(now, p)
-	s.feed(now, prio)
+	s.announceNext(now, prio)
 	return p
 }
 
@@ -105,7 +105,7 @@ func (s *service) Fire(now units.Time) { s.feedAll(now) }
 
 func (s *service) feedAll(now units.Time) {
 	for prio := range s.queues {
-		s.feed(now, uint8(prio))
+		s.announceNext(now, uint8(prio))
 	}
 }
 
