@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -246,6 +246,6 @@ func TestCredits_RefuseReordering(t *testing.T) {
 	}
 }
 
-func linkPatch(reorder units.Fraction, by units.Time) plan.LinkPatch {
-	return plan.LinkPatch{Reorder: &reorder, ReorderBy: &by}
+func linkPatch(reorder units.Fraction, by units.Time) change.LinkPatch {
+	return change.LinkPatch{Reorder: &reorder, ReorderBy: &by}
 }

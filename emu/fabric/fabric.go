@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/parallel"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/routing"
@@ -347,7 +348,7 @@ func (f *Fabric) Events() (n uint64) {
 func (f *Fabric) Lookahead() units.Time { return f.lookahead }
 
 // Set changes one or both directions of a link.
-func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
+func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 	var next [2]links.Settings
 	for d := range 2 {
 		if !dir[d] {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -101,7 +101,7 @@ events:
 		for i, rate := range rates {
 			at := units.Time(i) * ms
 			if byHand && i > 0 {
-				if err := f.Set(f.linkAt(t, "h1:eth0"), [2]bool{true, true}, plan.LinkPatch{Rate: &rate}); err != nil {
+				if err := f.Set(f.linkAt(t, "h1:eth0"), [2]bool{true, true}, change.LinkPatch{Rate: &rate}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -147,7 +147,7 @@ topology:
 	for _, c := range []struct{ line, want units.Rate }{
 		{8 * units.Gbps, 2 * units.Gbps}, {units.Gbps / 2, units.Gbps / 2}, {0, units.Gbps / 2}, {10 * units.Gbps, units.Gbps / 2},
 	} {
-		if err := f.Set(f.linkAt(t, "h1:eth0"), [2]bool{true, true}, plan.LinkPatch{Rate: &c.line}); err != nil {
+		if err := f.Set(f.linkAt(t, "h1:eth0"), [2]bool{true, true}, change.LinkPatch{Rate: &c.line}); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := q.Rate(); got != c.want {

@@ -43,7 +43,7 @@ func (f *Fabric) reportProgress(s *Shard) {
 			hops += p.Counters(f.nowAt(n)).TxPackets
 		}
 	}
-	s.standing.now.Store(int64(s.now()))
+	s.standing.now.Store(int64(s.Now()))
 	s.standing.hops.Store(hops)
 	if s == f.Shards[0] { // which collects them
 		s.standing.flows.Store(f.traffic.collector.Count())

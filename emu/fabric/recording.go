@@ -181,7 +181,7 @@ func (f *Fabric) nextSample() units.Time {
 func (f *Fabric) due() units.Time {
 	due := units.Never
 	for _, s := range f.Shards {
-		due = min(due, s.due())
+		due = min(due, s.Due())
 	}
 	return due
 }

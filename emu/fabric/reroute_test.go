@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/packet"
@@ -65,7 +65,7 @@ func (f *Fabric) linkAt(t testing.TB, port string) int {
 // change sets the state of a link in both directions, as weft set does.
 func (f *Fabric) change(t testing.TB, port string, state links.State) {
 	t.Helper()
-	if err := f.Set(f.linkAt(t, port), [2]bool{true, true}, plan.LinkPatch{State: &state}); err != nil {
+	if err := f.Set(f.linkAt(t, port), [2]bool{true, true}, change.LinkPatch{State: &state}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -183,7 +183,7 @@ events:
 		f.Failed = func(error) { failed.Add(1) }
 		f.advance(t, units.Millisecond)
 		link, none := f.linkAt(t, "leaf1:spine2"), units.Time(0)
-		if err := f.Set(link, [2]bool{true, true}, plan.LinkPatch{Jitter: &none}); err != nil {
+		if err := f.Set(link, [2]bool{true, true}, change.LinkPatch{Jitter: &none}); err != nil {
 			t.Fatal(err)
 		}
 		f.advance(t, 20*units.Millisecond)

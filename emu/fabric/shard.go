@@ -55,12 +55,6 @@ func newShards(n int) []*Shard {
 	return shards
 }
 
-// now returns the latest time that any process has reached.
-func (s *Shard) now() units.Time { return s.Now() }
-
-// due returns the time of the earliest event in the shard.
-func (s *Shard) due() units.Time { return s.Due() }
-
 // mailbox returns what carries packets to another shard in the wall clock, nil if
 // none is needed.
 func (s *Shard) mailbox(to *Shard) *links.Mailbox {

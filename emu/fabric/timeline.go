@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
@@ -28,7 +28,7 @@ const maxStorms = 200
 
 // recordChange records a change that is about to be made to a direction of a link, in the
 // shard that it leaves from.
-func (f *Fabric) recordChange(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *plan.LinkPatch) {
+func (f *Fabric) recordChange(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *change.LinkPatch) {
 	m := moment{at: now, by: by, link: link, dir: dir}
 	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
 		if s.timeline[i].link == link && s.timeline[i].dir == dir {

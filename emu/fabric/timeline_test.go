@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
@@ -141,7 +141,7 @@ func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
 	down, up := links.Down, links.Up
 	rate := units.Gbps
-	for _, s := range []plan.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
+	for _, s := range []change.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
 		if err := f.Set(0, [2]bool{true, true}, s); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links"
@@ -75,7 +76,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 					f.Shrink()
 				}
 				if i == 0 { // by hand, as in a running lab
-					if err := f.Set(len(p.Links)-1, [2]bool{true, false}, plan.LinkPatch{State: &cut}); err != nil {
+					if err := f.Set(len(p.Links)-1, [2]bool{true, false}, change.LinkPatch{State: &cut}); err != nil {
 						rt.Fatal(err)
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
@@ -271,7 +272,7 @@ type Event struct {
 	At   units.Time // not negative; a plan's events are sorted by it
 	Link int
 	Dir  [2]bool // which directions change
-	Set  LinkPatch
+	Set  change.LinkPatch
 }
 
 // The names of kinds, attachments and so on in lab files, by their values.
