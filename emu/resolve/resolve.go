@@ -34,6 +34,7 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	q.portClasses()
 
 	(&addressing{base: b, file: &lab.Addressing, auto: kinds.Switch.Address}).resolve()
+	(&hostNames{base: b, file: &lab.Topology}).check()
 	q.checkRoutedMarks()
 	domain := b.plan.Domains()
 	(&hostRoutes{base: b, domain: domain}).resolve()
