@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -43,14 +42,14 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 			return err
 		}
 		q.Ports, q.Filter = args, filter
+		if err := checkCaptureFile(file); err != nil {
+			return err
+		}
 		client, err := connect(*name)
 		if err != nil {
 			return err
 		}
-		w, err := create(file)
-		if err != nil {
-			return err
-		}
+		w := &captureFile{name: file}
 		s, err := client.Capture(c.Context(), q, w)
 		if cerr := w.Close(); err == nil {
 			err = cerr
@@ -80,14 +79,41 @@ func captured(s capture.Summary) string {
 	return b.String()
 }
 
-// create opens a file for writing; "-" is standard output, which must not be
-// a terminal.
-func create(name string) (io.WriteCloser, error) {
-	if name != "-" {
-		return os.Create(name)
+// checkCaptureFile refuses to write pcapng to a terminal.
+func checkCaptureFile(name string) error {
+	if name == "-" && isTerminal(os.Stdout) {
+		return badInput(errors.New("cannot write pcapng to a terminal: redirect standard output, or name a file with -w"))
 	}
-	if isTerminal(os.Stdout) {
-		return nil, badInput(errors.New("cannot write pcapng to a terminal: redirect standard output, or name a file with -w"))
+	return nil
+}
+
+// captureFile is the file that a capture goes to; "-" is standard output. It is created
+// when the first bytes come, so that a capture that the lab refuses leaves an older file as
+// it is.
+type captureFile struct {
+	name string
+	file *os.File // nil until something is written
+}
+
+// Write implements io.Writer.
+func (f *captureFile) Write(b []byte) (int, error) {
+	if f.file == nil {
+		f.file = os.Stdout
+		if f.name != "-" {
+			var err error
+			if f.file, err = os.Create(f.name); err != nil {
+				f.file = nil
+				return 0, err
+			}
+		}
 	}
-	return os.Stdout, nil
+	return f.file.Write(b)
+}
+
+// Close implements io.Closer.
+func (f *captureFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }

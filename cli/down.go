@@ -26,26 +26,34 @@ What a crashed lab left behind is removed as well. Without a name it ends the
 only lab.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
-		RunE: func(c *cobra.Command, args []string) error {
-			labs, err := labsToEnd(args, all)
-			if err != nil {
-				return err
-			}
-			var errs []error
-			for _, i := range labs {
-				errs = append(errs, down(c.Context(), i, asJSON))
-			}
-			return errors.Join(errs...)
-		},
+	}
+	given := labFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name, err := labOf(args, *given)
+		if err != nil {
+			return err
+		}
+		labs, err := labsToEnd(name, all)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, i := range labs {
+			errs = append(errs, down(c.Context(), i, asJSON))
+		}
+		return errors.Join(errs...)
 	}
 	c.Flags().BoolVarP(&all, "all", "a", false, "end all labs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
 }
 
-func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
-	if len(args) == 1 {
-		i, err := netnslab.Find(args[0])
+func labsToEnd(name string, all bool) ([]netnslab.Info, error) {
+	switch {
+	case name != "" && all:
+		return nil, badInput(fmt.Errorf("both --all and the lab %s are given: give one", name))
+	case name != "":
+		i, err := netnslab.Find(name)
 		return []netnslab.Info{i}, err
 	}
 	labs, err := netnslab.List()

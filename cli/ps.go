@@ -22,21 +22,21 @@ func newPs() *cobra.Command {
 		Short:             "List labs; or a lab's hosts, ports or forwarding tables",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
-		RunE: func(c *cobra.Command, args []string) error {
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			switch {
-			case table != "":
-				return psTable(c, name, table, asJSON)
-			case ports:
-				return psPorts(c, name, asJSON)
-			case name != "":
-				return psLab(c, name, asJSON)
-			}
-			return psAll(asJSON)
-		},
+	}
+	given := labFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name, err := labOf(args, *given)
+		switch {
+		case err != nil:
+			return err
+		case table != "":
+			return psTable(c, name, table, asJSON)
+		case ports:
+			return psPorts(c, name, asJSON)
+		case name != "":
+			return psLab(c, name, asJSON)
+		}
+		return psAll(asJSON)
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&ports, "ports", "p", false, "every port with its queue, link and counters")

@@ -43,16 +43,13 @@ func Main(args []string) int {
 	root.SetArgs(args)
 	ctx, stop := withSignals(context.Background())
 	defer stop()
+	started := watchStart(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
-	var exit *exitError
-	code := exitFailed
-	if errors.As(err, &exit) {
-		code = exit.code
-	} else if i := (*interruption)(nil); errors.As(err, &i) {
-		code = exitSignal + int(i.signal)
+	if !*started { // cobra has refused the arguments
+		err = badInput(err)
 	}
 	var located yamlfile.Errors
 	if errors.As(err, &located) {
@@ -62,7 +59,43 @@ func Main(args []string) int {
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(os.Stderr, "weft:", text)
 	}
-	return code
+	return codeOf(err)
+}
+
+// watchStart returns whether a command has begun, after cobra had checked the arguments.
+func watchStart(root *cobra.Command) *bool {
+	started := false
+	var watch func(c *cobra.Command)
+	watch = func(c *cobra.Command) {
+		if run := c.RunE; run != nil {
+			c.RunE = func(c *cobra.Command, args []string) error {
+				started = true
+				return run(c, args)
+			}
+		}
+		for _, sub := range c.Commands() {
+			watch(sub)
+		}
+	}
+	watch(root)
+	return &started
+}
+
+// codeOf returns the exit code for an error. The names of labs, hosts and ports in
+// arguments are checked by other packages, so their errors say what is bad input.
+func codeOf(err error) int {
+	var exit *exitError
+	var ended *interruption
+	var request *lab.RequestError
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &ended):
+		return exitSignal + int(ended.signal)
+	case errors.As(err, &request) && request.BadInput(), errors.Is(err, netnslab.ErrUnknown), errors.Is(err, netnslab.ErrNoHost):
+		return exitBadInput
+	}
+	return exitFailed
 }
 
 func newRoot() *cobra.Command {
@@ -103,6 +136,17 @@ func labFlag(c *cobra.Command) *string {
 	name := c.Flags().StringP("lab", "l", "", "the lab; needed only when several are running")
 	_ = c.RegisterFlagCompletionFunc("lab", completeLabs)
 	return name
+}
+
+// labOf returns the lab that a command with the flag --lab names by its argument instead.
+func labOf(args []string, flag string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return flag, nil
+	case flag != "" && flag != args[0]:
+		return "", badInput(fmt.Errorf("two labs are given, %s and --lab %s: give one", args[0], flag))
+	}
+	return args[0], nil
 }
 
 // findLab finds the running lab of that name, or the only one.

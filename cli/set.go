@@ -45,7 +45,7 @@ otherwise. The settings are the link settings of the lab file:
 		}
 		r, err := client.Set(c.Context(), args[0], direction, patch)
 		if err != nil {
-			return badInput(err)
+			return err
 		}
 		if asJSON {
 			return printJSON(r)

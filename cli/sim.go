@@ -315,10 +315,10 @@ func (f *simFlags) capture(p *plan.Plan, fb *fabric.Fabric) (finish func() error
 	if err != nil {
 		return nil, badInput(err)
 	}
-	w, err := create(f.write)
-	if err != nil {
+	if err := checkCaptureFile(f.write); err != nil {
 		return nil, err
 	}
+	w := &captureFile{name: f.write}
 	stop := fb.Watch(ports, c)
 	done := make(chan error, 1)
 	go func() {

@@ -54,11 +54,7 @@ func hostOf(lab, host string) (Info, HostInfo, error) {
 	}
 	h, ok := info.Host(host)
 	if !ok {
-		var names []string
-		for _, h := range info.Hosts {
-			names = append(names, h.Name)
-		}
-		return info, h, fmt.Errorf("lab %s has no host %s; its hosts are %s", lab, host, strings.Join(names, ", "))
+		return info, h, noHost(info, host)
 	}
 	if h.Virtual {
 		return info, h, fmt.Errorf("host %s of lab %s is a virtual machine: programs enter it only through its agent", host, lab)
@@ -67,6 +63,15 @@ func hostOf(lab, host string) (Info, HostInfo, error) {
 		return info, h, fmt.Errorf("host %s of lab %s is being created: try again", host, lab)
 	}
 	return info, h, nil
+}
+
+// noHost says that a lab does not have a host. The error wraps ErrNoHost.
+func noHost(info Info, host string) error {
+	var names []string
+	for _, h := range info.Hosts {
+		names = append(names, h.Name)
+	}
+	return fmt.Errorf("%w %s: the hosts of lab %s are %s", ErrNoHost, host, info.Name, strings.Join(names, ", "))
 }
 
 // openInit returns a pidfd of a host's init.

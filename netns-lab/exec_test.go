@@ -61,7 +61,7 @@ func TestExec_ExplainsWhatItCannotRun(t *testing.T) {
 		{lab, "h1", "no-such-program", os.ErrNotExist, "program no-such-program: executable file not found"},
 		{lab, "h1", "/no/such/program", os.ErrNotExist, "/no/such/program"},
 		{lab, "h1", "/etc/hosts", os.ErrPermission, "/etc/hosts"},
-		{lab, "h9", "true", nil, "lab " + lab + " has no host h9; its hosts are h1, h2"},
+		{lab, "h9", "true", nil, "unknown host h9: the hosts of lab " + lab + " are h1, h2"},
 		{"no-such-lab", "h1", "true", ErrUnknown, "no-such-lab"},
 	} {
 		_, err := Exec(c.lab, c.host, Program{Argv: []string{c.program}, Dir: "/"})

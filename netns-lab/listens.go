@@ -1,7 +1,6 @@
 package netnslab
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +11,7 @@ import (
 func (l *Lab) TCP(host string) (text string, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
-		return "", fmt.Errorf("lab %s has no host %s", l.info.Name, host)
+		return "", noHost(l.info, host)
 	}
 	err = onSparedThread(func() error {
 		if err := joinNamespace(h.Namespace); err != nil {

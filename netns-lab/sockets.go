@@ -19,7 +19,7 @@ type Sockets struct {
 func (l *Lab) Sockets(host string) (s Sockets, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
-		return s, fmt.Errorf("lab %s has no host %s", l.info.Name, host)
+		return s, noHost(l.info, host)
 	}
 	err = onSparedThread(func() error {
 		if err := joinNamespace(h.Namespace); err != nil {

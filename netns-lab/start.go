@@ -1,7 +1,6 @@
 package netnslab
 
 import (
-	"fmt"
 	"os/exec"
 	"syscall"
 )
@@ -13,7 +12,7 @@ import (
 func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 	h, ok := l.info.Host(host)
 	if !ok {
-		return nil, fmt.Errorf("lab %s has no host %s", l.info.Name, host)
+		return nil, noHost(l.info, host)
 	}
 	started, end := make(chan error), make(chan error, 1)
 	go notMainThread(func() {

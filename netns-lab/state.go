@@ -51,6 +51,7 @@ var (
 	ErrRunning    = errors.New("the lab is running")
 	ErrNotRunning = errors.New("the lab is not running")
 	ErrUnknown    = errors.New("unknown lab")
+	ErrNoHost     = errors.New("unknown host")
 )
 
 // state is the directory of a lab, locked by this process.

@@ -109,7 +109,26 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
 		e.Error = r.Status
 	}
-	return nil, errors.New(e.Error)
+	return nil, &RequestError{Status: r.StatusCode, Text: e.Error}
+}
+
+// RequestError is a lab's refusal of a request.
+type RequestError struct {
+	Status int    // of HTTP
+	Text   string // why, as the lab says it
+}
+
+// Error implements error.
+func (e *RequestError) Error() string { return e.Text }
+
+// BadInput reports whether the request itself is wrong: it names what the lab does not
+// have, or sets what cannot be. Otherwise the lab cannot do it now.
+func (e *RequestError) BadInput() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return false
 }
 
 // Status returns the status of the lab.
