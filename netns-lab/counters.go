@@ -15,6 +15,7 @@ type Counters struct {
 	TxPackets uint64 // read from Device.FD
 	TxBytes   uint64 // with the Ethernet header on a TAP
 	TxDropped uint64 // by the device: its ring was full, or it was not read
+	NoCarrier uint64 // by the device: its cable was unplugged (SetCarrier)
 	RxPackets uint64 // written to Device.FD and taken by the stack
 	RxBytes   uint64
 	RxDropped uint64
@@ -40,12 +41,15 @@ func (d *Device) Counters() (c Counters, err error) {
 }
 
 func (d *Device) counters() (c Counters, err error) {
+	d.carrier.mu.Lock()
+	defer d.carrier.mu.Unlock()
 	link, err := d.ns.links.LinkByIndex(d.index)
 	if err != nil {
 		return c, fmt.Errorf("read the device's counters: %w", err)
 	}
 	if s := link.Attrs().Statistics; s != nil {
-		c.TxPackets, c.TxBytes, c.TxDropped = s.TxPackets, s.TxBytes, s.TxDropped
+		c.NoCarrier = d.carrier.lostOf(s.TxDropped)
+		c.TxPackets, c.TxBytes, c.TxDropped = s.TxPackets, s.TxBytes, s.TxDropped-c.NoCarrier
 		c.RxPackets, c.RxBytes, c.RxDropped, c.RxErrors = s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors
 	}
 	// A listing interrupted by a concurrent change still has the root: the

@@ -77,6 +77,7 @@ type Device struct {
 	shaping bool // a shaper is in place
 	shaper  shaper
 	held    []bool // by queue
+	carrier carrier
 }
 
 // openDevice makes the device i of h in the calling thread's namespace ns. The
@@ -235,21 +236,6 @@ func (d *Device) setRate(r units.Rate) error {
 	}
 	d.shaping = true
 	return nil
-}
-
-// SetCarrier plugs the cable in or out: without a carrier the host sees NO-CARRIER
-// and loses the packets in its queueing discipline, as with a network card.
-func (d *Device) SetCarrier(up bool) error {
-	return d.explain(d.ns.use(func() error {
-		carrier := 0
-		if up {
-			carrier = 1
-		}
-		if err := unix.IoctlSetPointerInt(d.FD, unix.TUNSETCARRIER, carrier); err != nil {
-			return fmt.Errorf("carrier: %w (Linux 5.0 or later is needed)", err)
-		}
-		return nil
-	}))
 }
 
 func (d *Device) explain(err error) error {

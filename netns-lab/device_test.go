@@ -117,6 +117,63 @@ func receive(t *testing.T, at *net.UDPConn) (text string, from net.IP) {
 	return string(buf[:n]), sender.IP
 }
 
+// TestCarrier_DropsWithoutItAreNotThoseOfTheRing: what a host sends while its cable is
+// unplugged is not counted as lost by a full ring, before and after that either.
+func TestCarrier_DropsWithoutItAreNotThoseOfTheRing(t *testing.T) {
+	t.Parallel()
+	h := hostN(1, TAP, 0)
+	h.Interfaces[0].TxQueueLen = 50
+	l := makeLab(t, h, hostN(2, TAP, 0))
+	d := l.Devices()[0]
+	inNetwork(t, l, "h1", "ip", "neigh", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "eth0", "nud", "permanent")
+	conn := listenIn(t, l, "h1", 0)
+	pour := func(packets int) {
+		t.Helper()
+		for range packets {
+			_ = send(conn, make([]byte, 100)) // an interface without a carrier may refuse it
+		}
+	}
+	counters := func() Counters {
+		t.Helper()
+		c, err := d.Counters()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	pour(100) // of which the ring holds 50
+	full := counters()
+	if full.TxDropped == 0 || full.NoCarrier != 0 {
+		t.Fatalf("with a carrier and a full ring: %+v", full)
+	}
+	for round := range 2 {
+		// Room in the ring for what the kernel itself sends when the link is up again.
+		for buf := make([]byte, 2000); ; {
+			if _, err := unix.Read(d.FD, buf); err != nil {
+				break
+			}
+		}
+		before := counters()
+		plug(t, l, false)
+		pour(100)
+		down := counters()
+		plug(t, l, true)
+		up := counters()
+		if down.TxDropped != before.TxDropped || up.TxDropped != before.TxDropped {
+			t.Errorf("round %d: %d dropped by the ring before, %d while the cable was unplugged, %d after", round, before.TxDropped, down.TxDropped, up.TxDropped)
+		}
+		if up.NoCarrier != down.NoCarrier {
+			t.Errorf("round %d: %d lost without a carrier, then %d", round, down.NoCarrier, up.NoCarrier)
+		}
+		t.Logf("round %d: the kernel counts %d packets without a carrier", round, down.NoCarrier-before.NoCarrier)
+	}
+	at := counters()
+	pour(100)
+	if last := counters(); last.TxDropped <= at.TxDropped || last.NoCarrier != at.NoCarrier {
+		t.Errorf("after that: %+v", last)
+	}
+}
+
 func TestSetMTU_ChangesTheInterface(t *testing.T) {
 	t.Parallel()
 	l := makeLab(t, hostsN(1)...)

@@ -436,7 +436,8 @@ func (l *Lab) countHosts(r *report.Report) {
 			h.Error = err.Error()
 			continue
 		}
-		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
+		h.TxPackets, h.TxDropped, h.NoCarrier = c.TxPackets, c.TxDropped, c.NoCarrier
+		h.RxPackets, h.RxDropped = c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
 		if dev := l.holder.devices[a.station]; dev != nil {
 			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c, l.clock)

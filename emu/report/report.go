@@ -69,8 +69,9 @@ func (p *Partial) Place(at units.Time) string {
 type Host struct {
 	Name      string `json:"name"` // "h1:eth0"
 	Namespace string `json:"namespace"`
-	TxPackets uint64 `json:"tx_packets"` // taken from the device by the emulator
-	TxDropped uint64 `json:"tx_dropped"` // by the device: its ring was full
+	TxPackets uint64 `json:"tx_packets"`    // taken from the device by the emulator
+	TxDropped uint64 `json:"tx_dropped"`    // by the device: its ring was full
+	NoCarrier uint64 `json:"tx_no_carrier"` // by the device: its link was down
 	RxPackets uint64 `json:"rx_packets"`
 	RxDropped uint64 `json:"rx_dropped"`
 

@@ -221,6 +221,9 @@ func (r *Report) writeHosts(w io.Writer) {
 		if h.TxDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its device dropped %d packets before the fabric (ring full: it sends faster than the emulator reads)\n", h.Name, h.TxDropped)
 		}
+		if h.NoCarrier > 0 {
+			fmt.Fprintf(w, "host     %s: its device dropped %d packets while its link was down\n", h.Name, h.NoCarrier)
+		}
 		if h.QueueDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its queueing discipline dropped %d packets before the fabric\n", h.Name, h.QueueDropped)
 		}
