@@ -29,7 +29,7 @@ import (
 
 // fileSizes are the sizes in bytes of the files written by files; none is a
 // multiple of a segment.
-var fileSizes = map[string]int{"small": 2_000_003, "middle": 6_000_011, "large": 20_000_003}
+var fileSizes = map[string]int{"small": 1_000_003, "middle": 3_000_011, "large": 10_000_003}
 
 // files writes files of random bytes and returns their SHA-256 by name.
 func files(t *testing.T, names ...string) (dir string, sums map[string]string) {

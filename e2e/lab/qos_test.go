@@ -47,7 +47,7 @@ topology:
 			for i, port := range []string{"5201", "5202"} {
 				l.StartServer("h3", "iperf3", "-s", "-1", "-p", port)
 				l.WaitListening("h3", port)
-				c := l.StartServer(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h3", "-p", port, "-u", "-b", "30M", "-l", "1200", "-n", "6M", "-S", "32")
+				c := l.StartServer(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h3", "-p", port, "-u", "-b", "30M", "-l", "1200", "-n", "2M", "-S", "32")
 				senders.Go(func() { _ = c.Wait() })
 			}
 			senders.Wait()

@@ -23,6 +23,10 @@ func Long(t *testing.T) {
 	}
 }
 
+// InSample reports whether the case i of many cases that are alike, counted from 0, runs: every
+// third one, and in the long form all.
+func InSample(i int) bool { return IsLong() || i%3 == 0 }
+
 // InPart reports whether the case i of a long test, counted from 0, belongs to the part of its
 // cases that this run wants: i % n + 1 of n. Neighbours are in different parts, so parts take
 // alike long if neighbours do.

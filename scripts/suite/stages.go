@@ -137,7 +137,8 @@ func longOf(part string) ([]*stage, error) {
 	if _, err := fmt.Sscanf(part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
 		return nil, fmt.Errorf("-part %s: give a part such as 2/8", part)
 	}
-	forms := tests("quick forms of papers and long forms of labs, part "+part, []string{module + "/e2e/experiment", module + "/e2e/sim"}, "-count=1", "-run", "^TestPapers_|^TestLabs_LongForm")
+	forms := tests("quick forms of papers, and long forms of labs and of RDMA programs, part "+part,
+		[]string{module + "/e2e/experiment", module + "/e2e/sim", module + "/e2e/rdma"}, "-count=1", "-run", "^TestPapers_|^TestLabs_LongForm|^TestRDMAPrograms_RunUnmodified$")
 	forms.env = []string{"WEFT_TEST_LONG=1", "WEFT_TEST_PART=" + part}
 	long := []*stage{
 		forms,
