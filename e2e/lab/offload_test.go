@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -655,5 +656,50 @@ func pour(l *testlab.Lab, from, to, address string) (end func() (sent, got []byt
 		}
 		both.Wait()
 		return sent.Sum(nil), got.Sum(nil)
+	}
+}
+
+// TestOffload_PacketSocketsSeeGoodChecksums: what reads packets in the host before its transport
+// does, such as tcpdump and DHCP clients, finds complete checksums in packets that are not
+// joined, and so do those to whom the host quotes a packet in an ICMP error.
+func TestOffload_PacketSocketsSeeGoodChecksums(t *testing.T) {
+	t.Parallel()
+	l := testlab.Start(t, `
+topology:
+  kinds: {link: {rate: 100Mbps}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, h3: {kind: host, attach: tun}, s1: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"]}
+    - {endpoints: ["h3:eth0", "s1:3"]}
+`, "tcpdump", "tshark", "bash")
+	for host, address := range map[string]string{"h2": "10.0.0.2", "h3": "10.0.0.3"} {
+		inside := filepath.Join(t.TempDir(), host+".pcap")
+		dump := tcpdump(l, host, inside, "tcp or udp or icmp")
+		sent, quoted := l.Capture("s1:1", "--in", "-f", "udp"), l.Capture("s1:1", "--out", "-f", "icmp")
+		// A datagram to a port that nobody has, and a connection, which is refused.
+		l.Exec("h1", "bash", "-c", "echo a datagram >/dev/udp/"+address+"/9")
+		l.Run("exec", "-l", l.Name, "h1", "--", "bash", "-c", "echo >/dev/tcp/"+address+"/9")
+		l.Exec("h1", "bash", "-c", "echo the last >/dev/udp/"+address+"/9")
+		l.WaitFor("tcpdump writes the last datagram", func() bool {
+			b, err := os.ReadFile(inside)
+			return err == nil && bytes.Contains(b, []byte("the last\n"))
+		})
+		dump()
+		check := []string{"-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields"}
+		seen := testlab.Tshark(t, inside, slices.Concat(check, []string{"-Y", "ip.dst == " + address + " && !icmp", "-e", "tcp.checksum.status", "-e", "udp.checksum.status"})...)
+		if len(seen) < 3 {
+			t.Errorf("%s: tcpdump has seen %d packets", host, len(seen))
+		}
+		for _, s := range seen {
+			if strings.TrimSpace(s) != "1" {
+				t.Errorf("%s: the status of a checksum is %q, want 1, which is good", host, s)
+			}
+		}
+		field := []string{"-T", "fields", "-e", "udp.checksum"}
+		want, got := testlab.Tshark(t, sent(), field...), testlab.Tshark(t, quoted(), field...)
+		if len(got) == 0 || len(want) < len(got) || !slices.Equal(got, want[:len(got)]) {
+			t.Errorf("%s: datagrams with the checksums %v were sent, %v are quoted", host, want, got)
+		}
 	}
 }

@@ -61,9 +61,13 @@ func csumField(proto uint8) int {
 // complete replaces the sum of a pseudo-header, field bytes after start, with the
 // checksum of everything from start on. UDP sends 0xffff for 0, which means no
 // checksum (RFC 768).
-func complete(b []byte, start, field int) {
+func complete(b []byte, start, field int) { completeWith(b, nil, start, field) }
+
+// completeWith is complete for a packet whose bytes after b are data. From start on, b has
+// an even length if there is data, as the headers of TCP and UDP do.
+func completeWith(b, data []byte, start, field int) {
 	b = b[start:]
-	c := ^fold(sum(b, 0))
+	c := ^fold(sum(data, sum(b, 0)))
 	if c == 0 && field == 6 {
 		c = 0xffff
 	}

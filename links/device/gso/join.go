@@ -263,6 +263,12 @@ func (r *Run) slice(b []byte) {
 }
 
 // finish builds the virtio header and the packet headers in the run's scratch memory.
+//
+// A single packet gets a complete checksum, as from a network card: what reads packets
+// before the host's transport does sees the field as it is, such as packet sockets
+// (tcpdump, DHCP clients) and the quotations of ICMP. The host then verifies it. A
+// super-packet has the sum of its pseudo-header there, as one that the kernel's own GRO
+// has joined (Linux, net/ipv4/tcp_offload.c, tcp_gro_complete).
 func (r *Run) finish(ip bool) {
 	p := r.List
 	skip := 0
@@ -276,19 +282,23 @@ func (r *Run) finish(ip bool) {
 		r.slice(p.Frame[skip:])
 		if p.Sum != 0 {
 			field := csumField(p.Proto)
-			r.Header = Header{Flags: NeedsCsum, CsumStart: p.Sum - uint16(field+skip), CsumOffset: uint16(field)}
+			complete(p.Frame, int(p.Sum)-field, field)
+			p.Sum = 0
 		}
 	} else {
-		r.Header = Header{Flags: NeedsCsum, CsumStart: uint16(r.l4 - skip), CsumOffset: uint16(csumField(p.Proto))}
-		if r.Packets > 1 {
-			r.Header.GSOType = gsoType(p)
-			r.Header.HdrLen = uint16(len(r.head) - skip)
-			r.Header.GSOSize = uint16(r.segment)
-		}
 		// The virtio header takes the place of an Ethernet header that is left out.
 		b := r.scratch[HeaderLen:][:len(r.head)]
 		copy(b, r.head)
 		putHeaders(b, r.l4, p, r.nextSeq-uint32(r.payload), r.flags, r.payload)
+		field := csumField(p.Proto)
+		if r.Packets == 1 {
+			completeWith(b, pieceBytes(p), r.l4, field)
+		} else {
+			r.Header = Header{
+				Flags: NeedsCsum, CsumStart: uint16(r.l4 - skip), CsumOffset: uint16(field),
+				GSOType: gsoType(p), HdrLen: uint16(len(r.head) - skip), GSOSize: uint16(r.segment),
+			}
+		}
 		front = r.scratch[skip : HeaderLen+len(b)]
 	}
 	r.Header.Put(front)
