@@ -137,15 +137,15 @@ workload:
 // workers, in one run or several, and taken by a run in virtual time or by timers; and the run
 // is the same as without a series. The intervals add up to the counters.
 func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
-	check(t, 10, func(rt *rapid.T) {
+	fabrictest.Check(t, 10, func(rt *rapid.T) {
 		text := ""
 		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
 		case "deep":
-			text = drawDeepLab(rt)
+			text = fabrictest.DrawQoSLab(rt)
 		case "NICs":
-			text = drawNICLab(rt)
+			text = fabrictest.DrawNICLab(rt)
 		default:
-			text = drawLab(rt)
+			text = fabrictest.DrawLab(rt)
 		}
 		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
@@ -267,7 +267,7 @@ workload:
 // instants.
 func TestSeries_OfAStoppedRunHasWholeInstants(t *testing.T) {
 	for n := 1; n <= 2; n++ {
-		p := permutation(t, 4, 900)
+		p := fabrictest.Permutation(t, 4, 900)
 		f, err := newParallel(p, n)
 		if err != nil {
 			t.Fatal(err)
@@ -336,7 +336,7 @@ workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s
 
 // sampler is a part that samples all ports of a fat-tree under load.
 func sampler(t testing.TB) (*part, *Recording) {
-	p := permutation(t, 4, 900)
+	p := fabrictest.Permutation(t, 4, 900)
 	f := New(p)
 	ports, err := p.MatchPorts(nil)
 	if err != nil {
