@@ -127,8 +127,9 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
+	var pauseLog *fabric.PauseLog
 	if f.stops != "" {
-		fb.LogPauses()
+		pauseLog = fabric.LogPauses(fb)
 	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
@@ -189,8 +190,8 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.records.write(r); err != nil {
 		return err
 	}
-	if f.stops != "" {
-		if err := writePauses(f.stops, fb.PauseLog()); err != nil {
+	if pauseLog != nil {
+		if err := writePauses(f.stops, pauseLog.Records()); err != nil {
 			return err
 		}
 	}

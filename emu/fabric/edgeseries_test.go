@@ -250,9 +250,9 @@ func TestEdgeFlowSampling_DoesNotAllocate(t *testing.T) {
 	if err := f.run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 2*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now++; p.sample(now, true) }); n != 0 {
+	p, now := r.sampling.samplers[0], 2*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now++; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {

@@ -90,7 +90,7 @@ func TestFlowSeries_AddsUpToTheTransfers(t *testing.T) {
 	advanceTo(t, plain, 3*ms)()
 	var first string
 	for _, workers := range []int{1, 2, 4} {
-		f, err := newParallel(parse(t, flowLab), workers)
+		f, err := NewWithWorkers(parse(t, flowLab), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,9 +261,9 @@ func TestFlowSampling_DoesNotAllocate(t *testing.T) {
 	if err := f.run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 3*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now += us; p.sample(now, true) }); n != 0 {
+	p, now := r.sampling.samplers[0], 3*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now += us; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {

@@ -5,27 +5,32 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// LogPauses makes the fabric record each pause of its ports from now on. No engine may
-// run meanwhile.
-func (f *Fabric) LogPauses() {
-	for _, s := range f.Shards {
-		s.pauses.On = true
-	}
+// PauseLog records the pauses of a fabric's ports.
+type PauseLog struct {
+	fabric *Fabric
+	shards []pauses.Log
 }
 
-// notePause returns a function that records a port's pauses in the log of its shard.
-func notePause(s *Shard, node, port int) func(now units.Time, prio uint8, paused bool) {
-	return func(now units.Time, prio uint8, paused bool) {
-		s.pauses.Add(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})
-	}
+// LogPauses records each pause of the ports of a fabric from now on. No engine may run
+// meanwhile.
+func LogPauses(f *Fabric) *PauseLog {
+	l := &PauseLog{fabric: f, shards: make([]pauses.Log, len(f.Shards))}
+	f.ObservePauses(func(shard int) PauseObserver {
+		log := &l.shards[shard]
+		return func(now units.Time, node, port int, prio uint8, paused bool) {
+			log.Add(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})
+		}
+	})
+	return l
 }
 
-// PauseLog returns the pauses of the ports since LogPauses, in order of their beginnings.
-// No engine may run meanwhile.
-func (f *Fabric) PauseLog() []pauses.Record {
-	logs := make([]*pauses.Log, len(f.Shards))
-	for i, s := range f.Shards {
-		logs[i] = &s.pauses
+// Records returns the pauses so far, in order of their beginnings. No engine may run
+// meanwhile.
+func (l *PauseLog) Records() []pauses.Record {
+	f := l.fabric
+	logs := make([]*pauses.Log, len(l.shards))
+	for i := range l.shards {
+		logs[i] = &l.shards[i]
 	}
 	joined := pauses.Join(logs, f.Now())
 	all := make([]pauses.Record, len(joined))

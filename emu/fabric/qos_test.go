@@ -340,7 +340,7 @@ func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
 	p := parse(t, text)
 	var want []any
 	for n := 0; n <= s.workers; n++ {
-		f, err := newParallel(p, max(n, 1))
+		f, err := NewWithWorkers(p, max(n, 1))
 		if err != nil {
 			continue // links too short to be cut
 		}

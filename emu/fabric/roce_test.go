@@ -602,7 +602,7 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 	p := parse(t, routedNICs)
 	var want []any
 	for n := 1; n <= 3; n++ {
-		f, err := newParallel(p, n)
+		f, err := NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
 )
 
 // Series says which queues are sampled, and how often.
@@ -71,17 +72,16 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		// Room for the samples of one second, in case the disk is busy.
 		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
 	}
-	gauges, columns := f.queueGauges(s.Ports)
+	gauges, columns := queueGauges(f, s.Ports)
 	recorder := series.New(series.Options{Sources: sources, Gauges: gauges, Wait: !s.Wall, Ring: ring})
-	r := f.newRecording(s.Every, s.Wall, recorder)
-	r.Things = len(sources)
-	for i := range f.parts(s.Wall) {
+	r := &Recording{Things: len(sources), recorder: recorder}
+	return r.begin(w, f.Sample(s.Every, s.Wall, func(part Part) Sampler {
 		p := &queues{fabric: f}
 		var indices []int32
 		at := int32(0)
 		for k, e := range s.Ports {
 			n := len(classesOf(f.Plan, e))
-			if !s.Wall || f.ShardOf(e.Node).Number == i {
+			if part.Has(e.Node) {
 				p.ports, p.classes, p.columns = append(p.ports, e), append(p.classes, n), append(p.columns, columns[k])
 				for c := range int32(1 + n) {
 					indices = append(indices, at+c)
@@ -90,14 +90,12 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 			at += int32(1 + n)
 		}
 		if len(indices) == 0 {
-			continue
+			return nil
 		}
 		p.Tap, p.readings = recorder.NewTap(indices), make([]series.Reading, len(indices))
 		p.giveGauges(len(gauges))
-		r.add(i, p)
-	}
-	r.begin(w)
-	return r
+		return p
+	}))
 }
 
 // queues are the queues that one goroutine samples.
@@ -112,17 +110,20 @@ type queues struct {
 	values  []float64    // of the gauges of one queue
 }
 
-// sample implements sampled.
-func (p *queues) sample(now units.Time, alone bool) {
+// Sample implements fabric.Sampler.
+func (p *queues) Sample(now units.Time, alone bool) {
+	if now <= p.Last() {
+		return
+	}
 	i := 0
 	for k, e := range p.ports {
 		gauges := p.readings[i].Gauges
-		p.readings[i] = p.fabric.readPort(now, e, alone)
+		p.readings[i] = readPort(now, p.fabric.Port(e.Node, e.Port), alone)
 		p.readings[i].Gauges = gauges
 		i++
 		n := p.classes[k]
 		if n > 0 {
-			p.readings[i-1] = p.fabric.readClasses(now, e, p.readings[i-1], p.readings[i:i+n])
+			p.readings[i-1] = readClasses(now, p.fabric.Port(e.Node, e.Port), p.readings[i-1], p.readings[i:i+n])
 			i += n
 		}
 		p.readGauges(now, e, &p.columns[k], p.readings[i-1-n:i])
@@ -132,8 +133,7 @@ func (p *queues) sample(now units.Time, alone bool) {
 
 // readPort reads a port. Packets that were under way when a link went down are
 // counted by the far half of the link, which another engine may be writing.
-func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading {
-	p := f.ports[e.Node][e.Port]
+func readPort(now units.Time, p *port.Port, alone bool) series.Reading {
 	c := p.Counters(now)
 	_, queue := p.Queued(now)
 	r := series.Reading{
@@ -149,8 +149,7 @@ func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading
 // readClasses reads the classes of a port and returns the reading of the whole
 // port with what they add: their trims, and the pause of the class that was
 // paused longest.
-func (f *Fabric) readClasses(now units.Time, e plan.End, whole series.Reading, into []series.Reading) series.Reading {
-	p := f.ports[e.Node][e.Port]
+func readClasses(now units.Time, p *port.Port, whole series.Reading, into []series.Reading) series.Reading {
 	for i := range into {
 		c := p.SampleClass(now, i)
 		into[i] = series.Reading{

@@ -160,7 +160,7 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 		want := ""
 		for n := 1; n <= 4; n++ {
 			for i, stops := range stops {
-				f, err := newParallel(p, n)
+				f, err := NewWithWorkers(p, n)
 				if err != nil {
 					continue
 				}
@@ -244,7 +244,7 @@ workload:
 `)
 	want := ""
 	for n := 1; n <= 3; n++ {
-		f, err := newParallel(p, n)
+		f, err := NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ workload:
 func TestSeries_OfAStoppedRunHasWholeInstants(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		p := fabrictest.Permutation(t, 4, 900)
-		f, err := newParallel(p, n)
+		f, err := NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s
 }
 
 // sampler is a part that samples all ports of a fat-tree under load.
-func sampler(t testing.TB) (*part, *Recording) {
+func sampler(t testing.TB) (*sampled, *Recording) {
 	p := fabrictest.Permutation(t, 4, 900)
 	f := New(p)
 	ports, err := p.MatchPorts(nil)
@@ -346,7 +346,7 @@ func sampler(t testing.TB) (*part, *Recording) {
 	if err := f.run(context.Background(), 10*ms); err != nil {
 		t.Fatal(err)
 	}
-	return r.parts[0], r
+	return r.sampling.samplers[0], r
 }
 
 // TestSampling_DoesNotAllocate: the engine's thread takes samples without leaving work for the
@@ -357,7 +357,7 @@ func TestSampling_DoesNotAllocate(t *testing.T) {
 	}
 	p, r := sampler(t)
 	now := 11 * ms
-	if n := testing.AllocsPerRun(100, func() { p.sample(now, p.alone); now += us }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Sample(now, p.alone); now += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {
@@ -370,9 +370,9 @@ func BenchmarkSample(b *testing.B) {
 	p, r := sampler(b)
 	now := 11 * ms
 	for b.Loop() {
-		p.sample(now, p.alone)
+		p.Sample(now, p.alone)
 		now += us
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.sampled.(*queues).ports)), "ns/port")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.Sampler.(*queues).ports)), "ns/port")
 	_, _ = r.Stop()
 }

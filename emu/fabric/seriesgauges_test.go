@@ -158,7 +158,7 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 			t.Fatal(err)
 		}
 		var got []string
-		all, _ := f.queueGauges(ports)
+		all, _ := queueGauges(f, ports)
 		for _, g := range all {
 			got = append(got, g.Column())
 		}
@@ -183,9 +183,9 @@ func TestGaugeSampling_DoesNotAllocate(t *testing.T) {
 	if err := f.run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 3*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now += us; p.sample(now, true) }); n != 0 {
+	p, now := r.sampling.samplers[0], 3*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now += us; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {

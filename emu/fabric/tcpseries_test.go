@@ -40,7 +40,7 @@ func TestTCPSeries_AddsUpToWhatWasSent(t *testing.T) {
 			{Name: "drawn", Pattern: fabrictest.Draw(h, 1, 40, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
 			{Name: "loop", Pattern: &fabrictest.Loop{Clients: h[:3], Servers: h[3:], Rounds: 20}, TCP: fabrictest.TCP(t, "bbr")},
 		}
-		f, err := newParallel(p, max(1, workers))
+		f, err := NewWithWorkers(p, max(1, workers))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ workload:
 
 func timelineOf(t *testing.T, text string, workers int) (*Fabric, []status.Moment, []workload.Outage) {
 	p := parse(t, text)
-	f, err := newParallel(p, workers)
+	f, err := NewWithWorkers(p, workers)
 	if err != nil {
 		t.Fatal(err)
 	}

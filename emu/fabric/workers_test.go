@@ -46,7 +46,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 	if n == 0 {
 		return New(p)
 	}
-	f, err := newParallel(p, n)
+	f, err := NewWithWorkers(p, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ workload:
 func BenchmarkWorkers(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
-			f, err := newParallel(fabrictest.Permutation(b, 8, 40), n)
+			f, err := NewWithWorkers(fabrictest.Permutation(b, 8, 40), n)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	fb.LogPauses()
+	pauseLog := fabric.LogPauses(fb)
 	flows := NewFlowTable(fb.FlowNames())
 	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)
@@ -56,7 +56,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
+	return slices.Concat(Tables(fb, pauseLog.Records()), flows.Tables(), series, programs), nil
 }
 
 // reportProgress reports the progress of a run until stop is called.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
@@ -98,7 +99,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		return nil, nil, err
 	}
 	rec.begin(l)
-	l.Fabric().LogPauses()
+	pauseLog := fabric.LogPauses(l.Fabric())
 	flows := cell.NewFlowTable(l.Fabric().FlowNames())
 	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
 	c := &programGroup{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
@@ -134,7 +135,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	case c.err != nil:
 		return nil, nil, c.err
 	}
-	tables := append(cell.Tables(l.Fabric()), flows.Tables()...)
+	tables := append(cell.Tables(l.Fabric(), pauseLog.Records()), flows.Tables()...)
 	more, err := cell.Programs(j.Real)
 	if err != nil {
 		return nil, nil, err
