@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
@@ -127,9 +128,9 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
-	var pauseLog *fabric.PauseLog
+	var pauseLog *recording.PauseLog
 	if f.stops != "" {
-		pauseLog = fabric.LogPauses(fb)
+		pauseLog = recording.LogPauses(fb)
 	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
@@ -160,7 +161,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	*r = report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
+		Timeline: recording.Timeline(fb), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
 	}
 	if interrupted != nil {
 		// The point of interruption differs between runs, so no other run would

@@ -20,7 +20,7 @@ import (
 
 // outcome returns everything about a run that may not depend on the number of workers.
 func outcome(f *Fabric) []any {
-	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
+	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Log(), f.Outages()}
 }
 
 // TestWorkers_DoNotChangeResults: the same file with one, two, three and four workers, stopped

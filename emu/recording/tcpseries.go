@@ -1,8 +1,9 @@
-package fabric
+package recording
 
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
@@ -20,13 +21,13 @@ func (s *FlowSeries) wantsTCP(p *plan.Plan, node int, port, traffic string) bool
 // tcpFlows are the sampled flows over TCP or NDP from a host.
 type tcpFlows struct {
 	passing
-	host  *StreamHost
+	host  *fabric.StreamHost
 	visit func(x *carrier.StreamFlow) // handles a flow in a sample
 }
 
 // followTCP starts to follow the flows over TCP or NDP from a host. It returns nil if the
 // series includes none of them.
-func followTCP(p *flows, h *StreamHost, order int32, columns []int) *tcpFlows {
+func followTCP(p *flows, h *fabric.StreamHost, order int32, columns []int) *tcpFlows {
 	node := h.Station.Node
 	name := p.fabric.Plan.PortName(node, h.Station.Index)
 	if !p.series.wantsTCP(p.fabric.Plan, node, name, h.Traffic.Name) {

@@ -1,21 +1,22 @@
-package fabric
+package recording
 
 import (
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // PauseLog records the pauses of a fabric's ports.
 type PauseLog struct {
-	fabric *Fabric
+	fabric *fabric.Fabric
 	shards []pauses.Log
 }
 
 // LogPauses records each pause of the ports of a fabric from now on. No engine may run
 // meanwhile.
-func LogPauses(f *Fabric) *PauseLog {
+func LogPauses(f *fabric.Fabric) *PauseLog {
 	l := &PauseLog{fabric: f, shards: make([]pauses.Log, len(f.Shards))}
-	f.ObservePauses(func(shard int) PauseObserver {
+	f.ObservePauses(func(shard int) fabric.PauseObserver {
 		log := &l.shards[shard]
 		return func(now units.Time, node, port int, prio uint8, paused bool) {
 			log.Add(pauses.Event{At: now, Node: node, Port: port, Priority: prio, Paused: paused})

@@ -1,8 +1,9 @@
-package fabric
+package recording
 
 import (
 	"io"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
@@ -61,11 +62,11 @@ func classesOf(p *plan.Plan, e plan.End) (names []string) {
 	return names
 }
 
-// Record starts a series at time zero; s has been checked. A goroutine writes
+// RecordQueues starts a series of queues at time zero; s has been checked. A goroutine writes
 // it to w. In virtual time Run takes the samples, and waits for the writer if
 // it must. In the wall clock the engines take them, and lose what cannot be
-// written in time. Sampling does not change what the fabric does.
-func (f *Fabric) Record(s Series, w io.Writer) *Recording {
+// written in time. fabric.Sampling does not change what the fabric does.
+func RecordQueues(f *fabric.Fabric, s Series, w io.Writer) *Recording {
 	sources := sourcesOf(f.Plan, s.Ports)
 	ring := 1 << 12
 	if s.Wall {
@@ -75,7 +76,7 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 	gauges, columns := queueGauges(f, s.Ports)
 	recorder := series.New(series.Options{Sources: sources, Gauges: gauges, Wait: !s.Wall, Ring: ring})
 	r := &Recording{Things: len(sources), recorder: recorder}
-	return r.begin(w, f.Sample(s.Every, s.Wall, func(part Part) Sampler {
+	return r.begin(f, s.Every, s.Wall, func(part fabric.Part) fabric.Sampler {
 		p := &queues{fabric: f}
 		var indices []int32
 		at := int32(0)
@@ -95,13 +96,13 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		p.Tap, p.readings = recorder.NewTap(indices), make([]series.Reading, len(indices))
 		p.giveGauges(len(gauges))
 		return p
-	}))
+	}, w)
 }
 
 // queues are the queues that one goroutine samples.
 type queues struct {
 	*series.Tap
-	fabric   *Fabric
+	fabric   *fabric.Fabric
 	ports    []plan.End
 	classes  []int            // by port: how many are sampled
 	readings []series.Reading // of one instant

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/nicemu"
@@ -164,9 +165,9 @@ func (s *FlowSeries) wants(p *plan.Plan, node int, number, transfer string) take
 	return all
 }
 
-// RecordFlows starts a series of flows at time zero, as Record does for queues; s has
+// RecordFlows starts a series of flows at time zero, as RecordQueues does for queues; s has
 // been checked.
-func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
+func RecordFlows(f *fabric.Fabric, s FlowSeries, w io.Writer) *Recording {
 	all := sourcesOfFlows(f)
 	gauges, columns := all.gaugeColumns()
 	ring := 1 << 12
@@ -182,24 +183,23 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 			transfers[q] = t.Name()
 		}
 	}
-	return r.begin(w, f.Sample(s.Every, s.Wall, func(part Part) Sampler {
+	return r.begin(f, s.Every, s.Wall, func(part fabric.Part) fabric.Sampler {
 		p := &flows{fabric: f, series: &s, transfers: transfers, gauges: len(gauges)}
 		p.follow(&all, &part, columns)
 		if len(p.nics)+len(p.edges)+len(p.tcp) == 0 {
 			return nil
 		}
 		p.FlowTap = recorder.NewTap()
-		r.counts = append(r.counts, p.count)
 		return p
-	}))
+	}, w)
 }
 
 // flowSources are what may have flows: NICs and edge services in the order of the plan, and
 // hosts of flows over TCP or NDP.
 type flowSources struct {
 	nics    []nicSource
-	edges   []*Station
-	streams []StreamHost
+	edges   []*fabric.Station
+	streams []fabric.StreamHost
 }
 
 // nicSource is a NIC and its node.
@@ -208,7 +208,7 @@ type nicSource struct {
 	node   int
 }
 
-func sourcesOfFlows(f *Fabric) (all flowSources) {
+func sourcesOfFlows(f *fabric.Fabric) (all flowSources) {
 	for _, s := range f.Stations {
 		if d := f.Device(s.Node, s.Index); d != nil {
 			all.nics = append(all.nics, nicSource{d, s.Node})
@@ -246,7 +246,7 @@ func (a *flowSources) gaugeColumns() (all []series.Gauge, columns [][]int) {
 // flows are the flows that one goroutine samples.
 type flows struct {
 	*series.FlowTap
-	fabric    *Fabric
+	fabric    *fabric.Fabric
 	series    *FlowSeries
 	transfers map[*nicemu.QP]string // read-only
 	nics      []*flowsOf
@@ -264,7 +264,7 @@ type flows struct {
 
 // follow starts to follow the flows of a part. columns has the gauge columns of all sources,
 // in order.
-func (p *flows) follow(all *flowSources, part *Part, columns [][]int) {
+func (p *flows) follow(all *flowSources, part *fabric.Part, columns [][]int) {
 	order := 0
 	for _, n := range all.nics {
 		if part.Has(n.node) {

@@ -1,15 +1,16 @@
-package fabric
+package recording
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/status"
 )
 
-// Timeline returns what has happened to the network so far, ordered by time. No
+// Timeline returns what has happened to a network so far, ordered by time. No
 // shard may run meanwhile.
-func (f *Fabric) Timeline() []status.Moment {
+func Timeline(f *fabric.Fabric) []status.Moment {
 	all := f.Log()
 	var out []status.Moment
 	for i, m := range all {

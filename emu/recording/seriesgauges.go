@@ -1,8 +1,9 @@
-package fabric
+package recording
 
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/observe/series"
@@ -21,7 +22,7 @@ type portGauges struct {
 // to each port. The columns of congestion points come first, then those of edge services,
 // ordered by the name that a point or a service has in the lab file, and then as it lists
 // them.
-func queueGauges(f *Fabric, ports []plan.End) (all []series.Gauge, columns []portGauges) {
+func queueGauges(f *fabric.Fabric, ports []plan.End) (all []series.Gauge, columns []portGauges) {
 	points, services := map[string][]gauge.Gauge{}, map[string][]gauge.Gauge{}
 	for _, e := range ports {
 		for _, c := range pointsOf(f.Plan, e) {
@@ -92,7 +93,7 @@ func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Config) {
 }
 
 // edgeAt returns which edge service is in front of a port, if there is one.
-func edgeAt(f *Fabric, e plan.End) (chosen edge.Chosen, ok bool) {
+func edgeAt(f *fabric.Fabric, e plan.End) (chosen edge.Chosen, ok bool) {
 	if s := f.Station(e.Node, e.Port); s != nil && s.EdgeService() != nil {
 		return f.Plan.Nodes[e.Node].Edge, true
 	}

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
@@ -16,7 +17,7 @@ import (
 func TestPauseLog_MatchesTheCounters(t *testing.T) {
 	var first []pauses.Record
 	for _, workers := range []int{1, 2, 4} {
-		f, err := NewWithWorkers(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
+		f, err := fabric.NewWithWorkers(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestPauseLog_MatchesTheCounters(t *testing.T) {
 // TestPauseLog_EndsOpenPausesWithTheRun: a pause that has not ended lasts to the end of the
 // run.
 func TestPauseLog_EndsOpenPausesWithTheRun(t *testing.T) {
-	f := New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
+	f := fabric.New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
 	log := LogPauses(f)
 	runTo(t, f, 500*units.Microsecond)
 	open := 0

@@ -1,9 +1,11 @@
-package fabric
+package recording
 
 import (
 	"io"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/observe/series"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Recording is a series in progress, of queues or of flows. The samples of an
@@ -18,11 +20,11 @@ type Recording struct {
 	LeftOut int
 
 	recorder recorder
-	sampling *Sampling
+	sampling *fabric.Sampling
 	done     chan struct{}
 	sum      series.Summary
 	err      error
-	counts   []func() (n, leftOut int) // flows that have had rows, and flows left out, by part
+	samplers []fabric.Sampler // by part that has something to sample
 }
 
 // recorder is a series.Recorder or a series.FlowRecorder.
@@ -31,9 +33,16 @@ type recorder interface {
 	Close()
 }
 
-// begin starts to sample and to write.
-func (r *Recording) begin(w io.Writer, sampling *Sampling) *Recording {
-	r.sampling, r.done = sampling, make(chan struct{})
+// begin starts to sample and to write. newSampler returns the sampler of a part; nil if there
+// is nothing to sample.
+func (r *Recording) begin(f *fabric.Fabric, every units.Time, wall bool, newSampler func(fabric.Part) fabric.Sampler, w io.Writer) *Recording {
+	r.sampling, r.done = f.Sample(every, wall, func(p fabric.Part) fabric.Sampler {
+		s := newSampler(p)
+		if s != nil {
+			r.samplers = append(r.samplers, s)
+		}
+		return s
+	}), make(chan struct{})
 	go func() {
 		r.sum, r.err = r.recorder.Run(w)
 		close(r.done)
@@ -46,11 +55,13 @@ func (r *Recording) begin(w io.Writer, sampling *Sampling) *Recording {
 // nothing.
 func (r *Recording) Stop() (series.Summary, error) {
 	r.sampling.Stop()
-	for _, count := range r.counts {
-		n, leftOut := count()
-		r.Things, r.LeftOut = r.Things+n, r.LeftOut+leftOut
+	for _, s := range r.samplers {
+		if p, ok := s.(*flows); ok {
+			n, leftOut := p.count()
+			r.Things, r.LeftOut = r.Things+n, r.LeftOut+leftOut
+		}
 	}
-	r.counts = nil
+	r.samplers = nil
 	r.recorder.Close()
 	<-r.done
 	return r.sum, r.err
