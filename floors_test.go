@@ -225,6 +225,21 @@ func TestWhatPeopleReadKnowsNoFabric(t *testing.T) {
 	}
 }
 
+// TestTheFabricKnowsNoRecording: a network runs without what records its course, which reads
+// it from outside.
+func TestTheFabricKnowsNoRecording(t *testing.T) {
+	recorders := []string{module + "/emu/recording", module + "/observe/series", module + "/observe/pauses"}
+	made, users := dependencies(t, "emu/fabric"), dependencies(t, "emu/recording")
+	for _, pkg := range recorders {
+		if slices.Contains(made, pkg) {
+			t.Errorf("emu/fabric is made of %s", pkg)
+		}
+		if !slices.Contains(users, pkg) {
+			t.Errorf("emu/recording is not made of %s: what is looked for here has another name now", pkg)
+		}
+	}
+}
+
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
 // neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
@@ -232,7 +247,7 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
-	for _, pkg := range []string{"emu/plan", "emu/fabric", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
+	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/recording", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
 		made := dependencies(t, pkg)
 		for _, part := range language {
 			if at := find(made, part); at >= 0 {

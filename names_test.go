@@ -35,7 +35,7 @@ wake window write
 var vague = strings.Fields(`
 acked adjust advance after agent all answered apply arm arrived at await before begin
 choose collect completed cut do down draw due each emit end ended ends expire failed fill
-finish fire full grow has held host hosts join known last left line locate look lose lost
+finish fire full grow has held host hosts join known left line locate look lose lost
 measure most move notify number of over own part phase place posted put queued raise
 reach refuse refused restart room sample sent shrink spend takes text tick wait
 waits watch work

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -28,8 +29,8 @@ type seriesFlags struct {
 
 // samples are the recordings of a run; nil means none.
 type samples struct {
-	queues *fabric.Series
-	flows  *fabric.FlowSeries
+	queues *recording.Series
+	flows  *recording.FlowSeries
 }
 
 func (f *seriesFlags) add(c *cobra.Command) {
@@ -88,7 +89,7 @@ func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samp
 		if filepath.Ext(f.flowFile) != ".csv" {
 			return samples{}, badInput(fmt.Errorf("--flow-series %s: end the name in .csv", f.flowFile))
 		}
-		all.flows = &fabric.FlowSeries{Flows: f.flows, Every: every, Length: length, Wall: wall}
+		all.flows = &recording.FlowSeries{Flows: f.flows, Every: every, Length: length, Wall: wall}
 		if err := all.flows.Check(p); err != nil {
 			return samples{}, badInput(fmt.Errorf("--flow-series: %w (--every, --flow)", err))
 		}
@@ -96,11 +97,11 @@ func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samp
 	return all, nil
 }
 
-func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bool) (*fabric.Series, error) {
+func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bool) (*recording.Series, error) {
 	if filepath.Ext(f.file) != ".csv" {
 		return nil, badInput(fmt.Errorf("--series %s: end the name in .csv", f.file))
 	}
-	s := &fabric.Series{Every: every, Length: length, Wall: wall}
+	s := &recording.Series{Every: every, Length: length, Wall: wall}
 	if p.Series != nil {
 		s.Ports = p.Series.Ports
 	}
@@ -182,7 +183,7 @@ func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.
 	finish = func(*report.Report) error { return nil }
 	if s.queues != nil {
 		finish, err = recordTo("--series", f.file, s.queues.Every,
-			func(w io.Writer) *fabric.Recording { return fb.Record(*s.queues, w) },
+			func(w io.Writer) *recording.Recording { return recording.RecordQueues(fb, *s.queues, w) },
 			func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
 		if err != nil {
 			return nil, err
@@ -191,7 +192,7 @@ func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.
 	if s.flows != nil {
 		first := finish
 		second, err := recordTo("--flow-series", f.flowFile, s.flows.Every,
-			func(w io.Writer) *fabric.Recording { return fb.RecordFlows(*s.flows, w) },
+			func(w io.Writer) *recording.Recording { return recording.RecordFlows(fb, *s.flows, w) },
 			func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
 		if err != nil {
 			return nil, errors.Join(err, first(&report.Report{}))
@@ -202,7 +203,7 @@ func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.
 }
 
 // recordTo starts one series. put adds its summary to the report.
-func recordTo(flag, name string, every units.Time, begin func(io.Writer) *fabric.Recording, put func(*report.Report, *report.Series, int)) (finish func(*report.Report) error, err error) {
+func recordTo(flag, name string, every units.Time, begin func(io.Writer) *recording.Recording, put func(*report.Report, *report.Series, int)) (finish func(*report.Report) error, err error) {
 	file, err := os.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/capture"
@@ -127,8 +128,9 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
+	var pauseLog *recording.PauseLog
 	if f.stops != "" {
-		fb.LogPauses()
+		pauseLog = recording.LogPauses(fb)
 	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
@@ -159,7 +161,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	*r = report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
+		Timeline: recording.Timeline(fb), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
 	}
 	if interrupted != nil {
 		// The point of interruption differs between runs, so no other run would
@@ -189,8 +191,8 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.records.write(r); err != nil {
 		return err
 	}
-	if f.stops != "" {
-		if err := writePauses(f.stops, fb.PauseLog()); err != nil {
+	if pauseLog != nil {
+		if err := writePauses(f.stops, pauseLog.Records()); err != nil {
 			return err
 		}
 	}

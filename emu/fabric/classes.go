@@ -48,7 +48,7 @@ func (f *Fabric) addClasses(n int) {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
 			MAC: f.controlMAC(n, i), Peer: f.peerCredits(n, i),
-			Storm: f.storm(shard, n, i), Paused: notePause(shard, n, i),
+			Storm: f.logStorms(shard, n, i), Paused: reportPauses(shard, n, i),
 		})
 	}
 }

@@ -24,8 +24,8 @@
 // because other programs use the cores (tuner.go); a worker then runs several shards. A
 // fabric with few ports has one engine (NewParallel).
 //
-// Nothing runs between windows. Samples, checks for deadlocks and records of flows are
-// taken there.
+// Nothing runs between windows. Samplers are called, deadlocks are looked for and records of
+// flows are taken there.
 //
 // In the wall clock a shard has one engine, which package wall drives on its own thread,
 // and a links.Mailbox carries packets to each other shard in batches.
@@ -60,7 +60,7 @@
 // NICs, with their ICRC, and of messages. It happens only where somebody looks: for
 // captures, devices and ICMP.
 //
-// # Accounts, deadlocks, timeline
+// # Accounts, deadlocks, logs
 //
 // Accounts balance. Held packets are counted where they are held, not computed from the
 // rest.
@@ -68,8 +68,12 @@
 // CheckDeadlocks looks for cycles of queues that are paused or without credit. Each such
 // queue waits for the queues of the next switch in which packets from its link wait.
 //
-// A shard records what happens to the links that leave its nodes, and what its watchdogs
-// do. Timeline sorts and merges these records, so it does not depend on the partition.
+// A shard logs what happens to the links that leave its nodes, and what its watchdogs
+// do. Fabric.Log sorts and merges these logs, so it does not depend on the partition.
+//
+// What records the course of a run is outside (package recording). It has the fabric call
+// its samplers at instants (sampler.go), is told of pauses (ObservePauses), and reads
+// the logs of shards and the state of ports, NICs, edge services and carriers.
 //
 // The two hosts of a flow record what they know of it in the logs of their shards. The
 // fabric joins the records between windows and passes them on in order of end and ID, up

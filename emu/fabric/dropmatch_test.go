@@ -50,7 +50,7 @@ func TestDropMatch_DropsOneNICPacketInEverySoMany(t *testing.T) {
 			t.Run(fmt.Sprintf("%s IPv%d %s %s", c.rule, c.ip, c.size, recovery), func(t *testing.T) {
 				var trace uint64
 				for _, workers := range []int{1, 2} {
-					f, err := newParallel(parse(t, text), workers)
+					f, err := NewWithWorkers(parse(t, text), workers)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -240,6 +240,15 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 // HasEdge reports whether the station has an edge service.
 func (s *Station) HasEdge() bool { return s.edge != nil }
 
+// EdgeService returns the edge service of the station; nil if it has none. The rules of
+// Fabric.EdgeOf apply.
+func (s *Station) EdgeService() edge.Service {
+	if s.edge == nil {
+		return nil
+	}
+	return s.edge.service
+}
+
 // EdgeOf returns the edge service of the first interface of a host that has one, for
 // programs that know the service: see its package. Use it from code that the host's engine
 // runs, or while that engine does not run.

@@ -662,3 +662,23 @@ func TestGoEdge_SaysWhichServiceIsMissing(t *testing.T) {
 		t.Error("a limiter has a native EQIF")
 	}
 }
+
+// TestEdgeStatus_HasTheOldestFlows: a status has the oldest flows of a service, and counts the
+// others.
+func TestEdgeStatus_HasTheOldestFlows(t *testing.T) {
+	f := New(parse(t, `
+duration: 1ms
+topology:
+  kinds: {host: {attach: none, edge: {limit: {rate: 10Mbps}}}}
+  generate: {star: {hosts: 21, rate: 1Gbps, delay: 1us}}
+workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poisson: {from: h1, to: "h1[0-9]", rate: 10Mbps, size: 100B}}, {cbr: {name: last, from: h1, to: h20, rate: 10Mbps, size: 100B, at: 900us}}]
+`))
+	runTo(t, f, units.Millisecond)
+	s := statusOf(f, "h1").Edge
+	if len(s.Flows) != status.MaxEdgeFlows || s.FlowsLeftOut != 19-status.MaxEdgeFlows || slices.ContainsFunc(s.Flows, func(x status.EdgeFlow) bool { return x.Flow == "last" }) {
+		t.Errorf("%d flows, %d left out", len(s.Flows), s.FlowsLeftOut)
+	}
+	if all, err := f.EdgeFlowsOf("h1"); err != nil || len(all) != 19 || all[18].Flow != "last" {
+		t.Errorf("%d flows, %v", len(all), err)
+	}
+}

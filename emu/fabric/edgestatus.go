@@ -26,7 +26,7 @@ func (h *edgeHost) status(now units.Time) *status.Edge {
 func (h *edgeHost) flows(now units.Time, most int) (all []status.EdgeFlow) {
 	h.service.EachFlow(now, func(x *edge.Flow) bool {
 		if !x.Aged && len(all) < most {
-			all = append(all, h.station.fabric.edgeFlow(h.station, x))
+			all = append(all, h.station.fabric.EdgeFlow(h.station, x))
 		}
 		return len(all) < most
 	})
@@ -63,7 +63,8 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]status.EdgeFlow, error) {
 	return nil, fmt.Errorf("%s has no edge service: write for example edge: {limit: {rate: 100Mbps}} for it in the lab file", name)
 }
 
-func (f *Fabric) edgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
+// EdgeFlow describes a flow of a station's edge service.
+func (f *Fabric) EdgeFlow(s *Station, x *edge.Flow) status.EdgeFlow {
 	k := &x.Key
 	e := status.EdgeFlow{
 		Port: f.Plan.PortName(s.Node, s.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,

@@ -48,7 +48,7 @@ func TestRunWithoutDuration_EndsTheSameWithAnyNumberOfWorkers(t *testing.T) {
 			p := parse(t, text)
 			var want []any
 			for _, n := range []int{1, 2, 4} {
-				f, err := newParallel(p, n)
+				f, err := NewWithWorkers(p, n)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -73,7 +73,7 @@ func (s *script) carryOut(e *plan.Event) {
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}
-			f.recordChange(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
+			f.logChange(s.shard, e.At, status.ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		}
 		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {

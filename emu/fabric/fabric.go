@@ -31,21 +31,21 @@ type Fabric struct {
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
 
-	processOf  []*parallel.Process // by node
-	workers    *parallel.Workers
-	ports      [][]*port.Port // by node and port
-	stations   [][]*Station   // by node and port; nil for switches
-	lookahead  units.Time     // between shards
-	topology   *routing.Topology
-	flowEnds   [][2]*Station
-	nics       []*nic     // in the order of nodes and ports
-	transfers  []transfer // by transfer of the plan
-	watches    map[*port.Port]*watch
-	deadlocks  []status.Deadlock
-	guard      guard
-	rerouting  []*rerouting // by shard; nil when tables do not change
-	recordings []*Recording // of a run in virtual time
-	traffic    traffic      // of patterns
+	processOf []*parallel.Process // by node
+	workers   *parallel.Workers
+	ports     [][]*port.Port // by node and port
+	stations  [][]*Station   // by node and port; nil for switches
+	lookahead units.Time     // between shards
+	topology  *routing.Topology
+	flowEnds  [][2]*Station
+	nics      []*nic     // in the order of nodes and ports
+	transfers []transfer // by transfer of the plan
+	watches   map[*port.Port]*watch
+	deadlocks []status.Deadlock
+	guard     guard
+	rerouting []*rerouting // by shard; nil when tables do not change
+	samplings []*Sampling  // of a run in virtual time
+	traffic   traffic      // of patterns
 
 	// LinkChanged is called when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. The shard
@@ -80,11 +80,12 @@ func NewParallel(p *plan.Plan, workers int) (*Fabric, error) {
 	if workers == 0 {
 		workers = min(runtime.GOMAXPROCS(0), ports/fewPorts, MaxWorkers)
 	}
-	return newParallel(p, workers)
+	return NewWithWorkers(p, workers)
 }
 
-// newParallel is NewParallel for a lab of any size and at least one worker.
-func newParallel(p *plan.Plan, workers int) (*Fabric, error) {
+// NewWithWorkers is NewParallel for exactly that many workers, at least one, and without its
+// exception for small labs, for which it is slower. Tests run small labs with it.
+func NewWithWorkers(p *plan.Plan, workers int) (*Fabric, error) {
 	number, shardOf, n := parallel.Processes(p, workers)
 	if len(shardOf) == 1 {
 		return NewSharded(p, 1)
@@ -376,7 +377,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 	now := f.Now()
 	for d := range 2 {
 		if dir[d] {
-			f.recordChange(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, status.BySet, link, d, f.Links[link][d].Settings().Up, &patch)
+			f.logChange(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, status.BySet, link, d, f.Links[link][d].Settings().Up, &patch)
 			f.set(link, d, next[d])
 			f.Exchange() // what the sender has taken back is not lost
 			f.Links[link][d].SetFarHalf(next[d].Up)

@@ -75,47 +75,12 @@ workload:
 	}
 }
 
-// drawLab makes a random topology with every kind of link impairment and random
-// traffic across it.
-func drawLab(t *rapid.T) string {
-	generators := []string{
-		"star: {hosts: %d, %s}", "dumbbell: {left: %d, right: 2, %s}", "parking-lot: {hops: %d, %s}",
-		"leaf-spine: {spines: 2, leaves: %d, hosts-per-leaf: 2, %s}", "fat-tree: {k: 4, %s}",
-	}
-	g := rapid.SampledFrom(generators).Draw(t, "generator")
-	link := fmt.Sprintf("rate: %dMbps, delay: %dns, loss: %d%%, corrupt: %d%%, duplicate: %d%%, reorder: %d%%, reorder-by: 20us, jitter: %dns, jitter-reorder: %v",
-		rapid.IntRange(50, 2000).Draw(t, "rate"), rapid.IntRange(0, 20_000).Draw(t, "delay"), rapid.IntRange(0, 5).Draw(t, "loss"),
-		rapid.IntRange(0, 5).Draw(t, "corrupt"), rapid.IntRange(0, 5).Draw(t, "duplicate"), rapid.IntRange(0, 5).Draw(t, "reorder"),
-		rapid.IntRange(1, 5000).Draw(t, "jitter"), rapid.Bool().Draw(t, "free"))
-	if strings.Contains(g, "%d") {
-		g = fmt.Sprintf(g, rapid.IntRange(2, 4).Draw(t, "size"), link)
-	} else {
-		g = fmt.Sprintf(g, link)
-	}
-	limit := rapid.IntRange(2, 100).Draw(t, "limit")
-	k := rapid.IntRange(0, limit-1).Draw(t, "k")
-	return fmt.Sprintf(`
-seed: %d
-duration: 2ms
-topology:
-  kinds: {switch: {queue: {limit: %dKB, mark: {step: {k: %dKB, not-ect: drop}}}}}
-  generate: {%s}
-events:
-  - {at: 500us, link: "h1:eth0", set: {state: down}}
-  - {at: 700us, link: "h1:eth0", set: {state: up, rate: 77Mbps, delay: 1us}}
-workload:
-  - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v}}
-  - {poisson: {from: h4, to: h1, rate: 200Mbps, size: 100B, ip: 6}}
-`, rapid.IntRange(1, 1000).Draw(t, "seed"), limit, k, g,
-		rapid.IntRange(1, 400).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"))
-}
-
 // TestRun_AccountsForEveryPacket: whatever the topology, the links and the traffic, at any
 // moment every packet has been delivered, dropped for a reason, or is counted as held; and the
 // pool agrees.
 func TestRun_AccountsForEveryPacket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text := drawLab(rt)
+		text := fabrictest.DrawLab(rt)
 		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
 			if strings.Contains(err.Error(), "no node") || strings.Contains(err.Error(), "itself") {
@@ -297,17 +262,6 @@ workload: [{poisson: {from: [h1, h2, h3, h4], to: [h13, h14, h15, h16], rate: 2G
 	}
 }
 
-// permutation is a fat-tree of k ports with 100 Gb/s links in which every host
-// sends packets of 1000 B to one other, at some Gb/s.
-func permutation(t testing.TB, k, gbps int) *plan.Plan {
-	hosts := k * k * k / 4
-	var flows strings.Builder
-	for i := 1; i <= hosts; i++ {
-		fmt.Fprintf(&flows, "  - {cbr: {from: h%d, to: h%d, rate: %dGbps, size: 1000B}}\n", i, (i+hosts/2-1)%hosts+1, gbps)
-	}
-	return parse(t, fmt.Sprintf("duration: 1h\ntopology: {kinds: {switch: {queue: {limit: 200KB}}, host: {queue: {limit: 200KB}}}, generate: {fat-tree: {k: %d, rate: 100Gbps, delay: 1us}}}\nworkload:\n", k)+flows.String())
-}
-
 // measure runs a fabric for b.N times 10 us of emulated time, after a start in
 // which queues reach their length.
 func measure(b *testing.B, f *Fabric) {
@@ -339,6 +293,6 @@ func measure(b *testing.B, f *Fabric) {
 // at loads that fill those where flows meet.
 func BenchmarkFabric(b *testing.B) {
 	for _, c := range []struct{ k, gbps int }{{4, 20}, {8, 20}, {8, 40}, {8, 100}, {16, 20}} {
-		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, withWorkers(b, permutation(b, c.k, c.gbps), 1)) })
+		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, withWorkers(b, fabrictest.Permutation(b, c.k, c.gbps), 1)) })
 	}
 }

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
@@ -24,12 +23,7 @@ func TestGracePeriod_EndsARunAtTheLatest(t *testing.T) {
 			p.Measure = plan.Measure{Window: carrier.Window{End: units.Millisecond}, Grace: units.Millisecond}
 			f := New(p)
 			if recorded {
-				ports, err := p.MatchPorts(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				rec := f.Record(Series{Ports: ports, Every: 100 * units.Microsecond}, &bytes.Buffer{})
-				defer rec.Stop()
+				f.Sample(100*units.Microsecond, false, func(Part) Sampler { return &instants{fabric: f} })
 			}
 			runTo(t, f, units.Never)
 			if got := f.Now(); want > 0 && got != want || want == 0 && got >= units.Millisecond {

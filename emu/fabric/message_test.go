@@ -75,7 +75,7 @@ func TestMessages_TravelLikeOtherPackets(t *testing.T) {
 
 func checkMessages(t *testing.T, lab string, workers, protocol int, version uint8, what string) {
 	const sent, size = 40, 600
-	f, err := newParallel(parse(t, lab), workers)
+	f, err := NewWithWorkers(parse(t, lab), workers)
 	if err != nil {
 		t.Fatal(err)
 	}

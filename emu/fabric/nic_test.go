@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -33,35 +34,6 @@ func (l *leaves) between(from, to units.Time) (gaps []units.Time) {
 		}
 	}
 	return gaps
-}
-
-// connect joins a queue pair of a's NIC to one of b's, and returns the first
-// with a region of n bytes for WRITEs there.
-func connect(t *testing.T, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nicemu.MR, *nicemu.MR) {
-	t.Helper()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var qps [2]*nicemu.QP
-	var mrs [2]*nicemu.MR
-	for i, d := range []*nicemu.Device{a, b} {
-		pd, err := d.AllocPD()
-		check(err)
-		c, err := d.CreateCQ(16, nil)
-		check(err)
-		qps[i], err = pd.CreateQP(nicemu.QPConfig{Type: nicemu.RC, SendCQ: c, RecvCQ: c, Cap: nicemu.QPCap{MaxSendWR: 16, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
-		check(err)
-		mrs[i], err = pd.RegisterSize(n, nicemu.LocalWrite|nicemu.RemoteWrite)
-		check(err)
-	}
-	for i, q := range qps {
-		peer := qps[1-i]
-		check(q.Join(nicemu.Join{Local: q.Device().Addresses()[0], Remote: peer.Device().Addresses()[0], RemoteQPN: peer.Number(), Access: nicemu.RemoteWrite}))
-	}
-	return qps[0], mrs[0], mrs[1]
 }
 
 // TestNICLineRate_FollowsItsLink: when the link that leaves a host gets another rate, by an
@@ -91,7 +63,7 @@ events:
 		a, _ := f.DeviceOf("h1")
 		b, _ := f.DeviceOf("h2")
 		const size = 80 * units.MB
-		q, from, to := connect(t, a, b, size)
+		q, from, to := fabrictest.Connect(t, a, b, size)
 		if err := q.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{from.SGE(0, size)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +108,7 @@ topology:
 `))
 	a, _ := f.DeviceOf("h1")
 	b, _ := f.DeviceOf("h2")
-	q, from, to := connect(t, a, b, units.GB)
+	q, from, to := fabrictest.Connect(t, a, b, units.GB)
 	if err := q.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{from.SGE(0, units.GB)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cmnic"
@@ -287,4 +289,46 @@ func gaugeOf(q *status.QP, name string) float64 {
 		}
 	}
 	return -1
+}
+
+// TestNICStatus_SummarisesItsFlowsGauges: a NIC's status summarises the flows that are
+// connected and send or receive, in agreement with their own statuses.
+func TestNICStatus_SummarisesItsFlowsGauges(t *testing.T) {
+	f := New(parse(t, fabrictest.FlowLab))
+	runTo(t, f, 1050*units.Microsecond)
+	looked := 0
+	for _, n := range f.NICs() {
+		pairs, err := f.QPsOf(n.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string][]float64{}
+		for _, q := range pairs {
+			values["rate"] = append(values["rate"], float64(q.Rate))
+			if q.Window > 0 {
+				values["window"] = append(values["window"], float64(q.Window))
+			}
+			for _, g := range q.Gauges {
+				values[g.Name] = append(values[g.Name], g.Value)
+			}
+		}
+		if len(values) != len(n.Flows) {
+			t.Errorf("%s: %d gauges, its queue pairs have %d", n.Name, len(n.Flows), len(values))
+		}
+		for _, g := range n.Flows {
+			v := values[g.Name]
+			sum := 0.0
+			for _, x := range v {
+				sum += x
+			}
+			mean := sum / float64(len(v))
+			if g.Flows != len(v) || g.Min != slices.Min(v) || g.Max != slices.Max(v) || math.Abs(g.Mean-mean) > 1e-9*math.Abs(mean) {
+				t.Errorf("%s: %+v, its queue pairs say %v", n.Name, g, v)
+			}
+			looked += len(v)
+		}
+	}
+	if looked < 20 {
+		t.Errorf("only %d values", looked)
+	}
 }

@@ -24,7 +24,7 @@ import (
 type traffic struct {
 	hosts     []*carrier.Host // by rising node
 	nics      []*carrier.NIC  // of hosts with flows over RDMA
-	streams   []streamHost    // hosts with flows over TCP or NDP, by traffic and then by node
+	streams   []StreamHost    // hosts with flows over TCP or NDP, by traffic and then by node
 	collector *records.Collector
 	linkPaths map[[2]int]linkPath // between the first switches of two hosts
 	paths     bool                // records include paths
@@ -277,12 +277,12 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 			b.pulls[s] = pulls
 		}
 		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
-		b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
+		b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
 		registerReceiver(s, carrier.NDPProtocol(), d.Receive)
 		return d, pulls.Check(t.NDP)
 	}
 	d := carrier.NewStreams(h, i, *t.TCP, out)
-	b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
+	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
 	registerReceiver(s, carrier.SegmentProtocol(), d.Receive)
 	if m := t.TCP.Control.Feedback(); m != nil {
 		registerReceiver(s, m, d.ReceiveMessage)

@@ -19,7 +19,7 @@ func TestFlowRecords_DoNotDependOnWhenTheyAreCollected(t *testing.T) {
 	for i := range texts {
 		p := fabrictest.Star(t, 4, "{}", "")
 		p.Traffic = []plan.Traffic{{Name: "x", Pattern: fabrictest.Draw(fabrictest.Hosts(p), 9, 100, 30*units.Microsecond, 30_000, false), RDMA: &carrier.RDMA{}}}
-		f, err := newParallel(p, 1+i)
+		f, err := NewWithWorkers(p, 1+i)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,3 +86,26 @@ func markingFrom(c *class.Class) units.Bytes {
 	}
 	return 0
 }
+
+// PauseObserver is told that the peer of a port pauses the port's packets of a priority, or
+// ends that pause. Frames that repeat a pause extend it, and it is not told of them. node and
+// port are indices in the plan.
+type PauseObserver func(now units.Time, node, port int, prio uint8, paused bool)
+
+// ObservePauses makes the fabric tell observers of each pause from now on. newObserver returns
+// the observer of a shard, which the goroutine that runs the shard calls. No engine may run
+// meanwhile.
+func (f *Fabric) ObservePauses(newObserver func(shard int) PauseObserver) {
+	for i, s := range f.Shards {
+		s.pauseObservers = append(s.pauseObservers, newObserver(i))
+	}
+}
+
+// reportPauses returns a function that tells the observers of a shard of a port's pauses.
+func reportPauses(s *Shard, node, port int) func(now units.Time, prio uint8, paused bool) {
+	return func(now units.Time, prio uint8, paused bool) {
+		for _, observe := range s.pauseObservers {
+			observe(now, node, port, prio, paused)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
@@ -166,17 +165,5 @@ func pointGauges(c congestion.Config, values []float64) []gauge.Value {
 	if len(values) == 0 {
 		return nil
 	}
-	return gauge.Read(pointKind(c).Gauges, values)
-}
-
-// pointKind returns the kind of a congestion point; the zero Kind if there is none.
-func pointKind(c congestion.Config) congestion.Kind {
-	if c.Settings == nil {
-		return congestion.Kind{}
-	}
-	kind, err := congestion.Points.Find(c.Name)
-	if err != nil {
-		panic(fmt.Sprintf("a congestion point of unknown kind: %v", err))
-	}
-	return kind
+	return gauge.Read(congestion.KindOf(c).Gauges, values)
 }

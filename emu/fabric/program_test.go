@@ -24,7 +24,7 @@ topology:
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := newParallel(p, 2)
+	f, err := NewWithWorkers(p, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 20ms}}
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
 			run := func(asked <-chan struct{}) *Fabric {
-				f, err := newParallel(parse(t, lab), workers)
+				f, err := NewWithWorkers(parse(t, lab), workers)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -71,7 +71,7 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 20ms}}
 // checks for deadlocks, and with all accounts in balance.
 func TestRun_EndsWithItsContext(t *testing.T) {
 	for _, workers := range []int{1, 2} {
-		f, err := newParallel(parse(t, `
+		f, err := NewWithWorkers(parse(t, `
 duration: 100h
 topology: {kinds: {switch: {pause: {xoff: 20KB}}}, generate: {star: {hosts: 3, rate: 1Gbps, delay: 10us}}}
 workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]

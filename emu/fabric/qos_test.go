@@ -186,65 +186,6 @@ topology:
 	}
 }
 
-// drawDepth makes random settings of switches with classes of every kind.
-func drawDepth(t *rapid.T) string {
-	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	pfc := pick("pfc", "", "credits: {buffer: 2KB}, ", "credits: {buffer: 7KB, update: 64B, period: 30us}, ", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
-		"pfc: {xoff: 9KB, offset: 4KB, watchdog: {detect: 100us, restore: 50us, action: forward}}, ",
-		"pfc: {xoff: 4KB, xon: 2KB, watchdog: {detect: 60us, restore: 90us}}, ")
-	trim := pick("trim", "", "", "", "limit: 5KB, trim: {preset: ndp, dscp: 12}, ", "limit: 9KB, trim: {preset: uec, dscp: 12}, ", "limit: 3KB, trim: {keep: 30B, dscp: 12, tail: 50%, fix-length: true}, ")
-	pause := ""
-	if pfc == "" {
-		pause = pick("pause", "", "pause: {xoff: 7KB, xon: 4KB}, ")
-	}
-	mark := pick("mark", "", "mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}, ", "mark: {codel: {target: 20us, interval: 200us}}, ", "mark: {pi: {target: 3KB}}, ", "mark: {step: {k: 3KB, not-ect: drop}}, ")
-	if pause != "" {
-		trim = ""
-	}
-	if trim != "" {
-		mark = ""
-	}
-	order := "fifo"
-	if !strings.Contains(mark, "codel") {
-		order = pick("order", "fifo", "fair")
-	}
-	return fmt.Sprintf(`buffer: {size: %s, alpha: %s}, %scut-through: %v, classes: {
-      guarded: {dscp: [3], priority: 3, %s%s},
-      bulk: {dscp: [1], priority: 1, order: %s, %s%s%sreserve: 2KB},
-      headers: {dscp: [12], priority: 7, limit: 2KB},
-      default: {weight: 2}}`,
-		pick("buffer", "600KB", "2MB"), pick("alpha", "1/8", "1", "8"), pause, rapid.Bool().Draw(t, "cut-through"),
-		pfc, pick("guarded weight", "", "weight: 4"),
-		order, pick("bulk weight", "", "weight: 1, "), trim, mark)
-}
-
-// drawDeepLab makes a random lab of switches with depth and with traffic in all
-// their classes.
-func drawDeepLab(t *rapid.T) string {
-	generators := []string{"star: {hosts: 4, %s}", "dumbbell: {left: 3, right: 2, %s}", "leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, %s}", "parking-lot: {hops: 3, %s}"}
-	link := fmt.Sprintf("rate: %dMbps, delay: %dns, loss: %v%%, corrupt: %d%%", rapid.IntRange(100, 2000).Draw(t, "rate"), rapid.IntRange(0, 9000).Draw(t, "delay"),
-		rapid.SampledFrom([]float64{0, 0, 0.5}).Draw(t, "loss"), rapid.IntRange(0, 1).Draw(t, "corrupt"))
-	g := fmt.Sprintf(rapid.SampledFrom(generators).Draw(t, "generator"), link)
-	return fmt.Sprintf(`
-seed: %d
-duration: 2ms
-topology:
-  kinds:
-    host: {attach: none}
-    switch: {%s}
-  generate: {%s}
-events:
-  - {at: 500us, link: "h1:eth0", set: {state: down}}
-  - {at: 700us, link: "h1:eth0", set: {state: up, rate: 77Mbps}}
-workload:
-  - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v, dscp: 3}}
-  - {on-off: {from: [h1, h2], to: h4, rate: 900Mbps, size: 1200B, dscp: 1, ect: true, on: 50us, off: 40us}}
-  - {poisson: {from: [h4, h3], to: h1, rate: 200Mbps, size: 100B, ip: 6, dscp: %d}}
-`, rapid.IntRange(1, 1000).Draw(t, "seed"), drawDepth(t), g,
-		rapid.IntRange(1, 700).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"),
-		rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "dscp"))
-}
-
 // lostLossless returns the name of a lossless class of a switch that has dropped
 // packets for lack of room, although it has no limit and no watchdog; "" if
 // there is none. The headroom is the lab file's default for the links.
@@ -287,7 +228,7 @@ func runLossless(t rapid.TB, text string) status.Accounts {
 // rates, the thresholds and the traffic.
 func TestLosslessClasses_LoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text := regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(drawDeepLab(rt), "loss: 0%")
+		text := regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(fabrictest.DrawQoSLab(rt), "loss: 0%")
 		head, tail, _ := strings.Cut(text, "events:")
 		_, workload, _ := strings.Cut(tail, "workload:")
 		runLossless(rt, head+"workload:"+workload)
@@ -344,8 +285,8 @@ func TestFlowControl_HoldsSendersOffAndLosesNothing(t *testing.T) {
 // is accounted for at any time, and neither the number of workers nor the times of inspections
 // change anything.
 func TestDeepSwitches_AccountForEveryPacket(t *testing.T) {
-	check(t, 50, func(rt *rapid.T) {
-		runSound(rt, drawDeepLab(rt), soundness{workers: 3, outcome: outcome})
+	fabrictest.Check(t, 50, func(rt *rapid.T) {
+		runSound(rt, fabrictest.DrawQoSLab(rt), soundness{workers: 3, outcome: outcome})
 	})
 }
 
@@ -399,7 +340,7 @@ func runSound(t rapid.TB, text string, s soundness) (first *Fabric) {
 	p := parse(t, text)
 	var want []any
 	for n := 0; n <= s.workers; n++ {
-		f, err := newParallel(p, max(n, 1))
+		f, err := NewWithWorkers(p, max(n, 1))
 		if err != nil {
 			continue // links too short to be cut
 		}

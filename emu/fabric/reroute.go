@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/emu/routing"
-
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -44,7 +43,7 @@ func (r *rerouting) Fire(now units.Time) {
 			r.shard.links.Close(now) // the tables leave out what is down
 		}
 		if r.shard.Number == 0 { // all shards do the same
-			r.shard.timeline = append(r.shard.timeline, moment{at: now, kind: status.Rerouted, link: -1})
+			r.shard.log = append(r.shard.log, LogEntry{At: now, Event: status.Rerouted, Link: -1})
 		}
 	}
 	if next := r.links.Due(); next != units.Never {

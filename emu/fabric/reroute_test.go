@@ -169,7 +169,7 @@ topology:
 // still changes the state, as every shard believes.
 func TestFailedEvent_StillChangesTheLinksState(t *testing.T) {
 	for n := 1; n <= 2; n++ {
-		f, err := newParallel(parse(t, `
+		f, err := NewWithWorkers(parse(t, `
 topology:
   reroute: {after: 1ms}
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, delay: 1us, jitter: 1us}}

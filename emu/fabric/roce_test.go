@@ -575,7 +575,7 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 // of NICs, and to those of modelled flows beside them, every packet is accounted for, what
 // arrives is what was sent, and it is the same with several workers.
 func TestNICPackets_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
-	checkWorkers(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
+	checkWorkers(t, fabrictest.DrawQoSLab, func(f *Fabric) { addRandomNICs(t, f) })
 }
 
 // routedNICs is a lab with routers with depth that trim, send back, mark,
@@ -602,7 +602,7 @@ func TestNICPackets_ComeBackAcrossRouters(t *testing.T) {
 	p := parse(t, routedNICs)
 	var want []any
 	for n := 1; n <= 3; n++ {
-		f, err := newParallel(p, n)
+		f, err := NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ workload:
 	hops := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
-		f, err := newParallel(p, n)
+		f, err := NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}

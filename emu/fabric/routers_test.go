@@ -14,6 +14,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links/device/gso"
 	"github.com/weftlab/weft/packet"
@@ -429,7 +430,7 @@ workload:
 
 // drawRouters makes a random lab with routers: all switches, all but some, or some.
 func drawRouters(t *rapid.T) string {
-	draw := rapid.SampledFrom([]func(*rapid.T) string{drawLab, drawPaths, drawDeepLab}).Draw(t, "kind of lab")
+	draw := rapid.SampledFrom([]func(*rapid.T) string{fabrictest.DrawLab, drawPaths, fabrictest.DrawQoSLab}).Draw(t, "kind of lab")
 	text := draw(t)
 	const routes = "  nodes:\n" // only drawPaths has any
 	if rapid.Bool().Draw(t, "all") || strings.Contains(text, routes) {

@@ -89,7 +89,7 @@ func outcomes(t *testing.T, nic, class string, s ...setting) map[string]outcomeO
 	}
 	f := New(parse(t, fmt.Sprintf(threeFlows, args...)))
 	got := map[string]outcomeOf{}
-	for at := 100 * us; at <= f.Plan.Duration; at += 100 * us {
+	for at := 100 * units.Microsecond; at <= f.Plan.Duration; at += 100 * units.Microsecond {
 		runTo(t, f, at)
 		for _, r := range f.Transfers() {
 			o := got[r.Transfer]
@@ -253,8 +253,8 @@ func TestCNPs_KeepTheirReceiversDistance(t *testing.T) {
 		return setting{node, "nic: {cc: {dcqcn: {np_min_time_between_cnps: " + distance + "}}}"}
 	}
 	got := outcomes(t, "cc: {dcqcn: {rpg_min_rate: 11Gbps}}", red, set("a2", "20us"), set("b2", "50us"), set("c1", "1us"))
-	for flow, distance := range map[string]units.Time{"a": 20 * us, "b": 50 * us, "c": 4 * us} {
-		most := uint64(4*ms/distance) + 1
+	for flow, distance := range map[string]units.Time{"a": 20 * units.Microsecond, "b": 50 * units.Microsecond, "c": 4 * units.Microsecond} {
+		most := uint64(4*units.Millisecond/distance) + 1
 		if n := got[flow].counters.CNPs; n > most || n < most*8/10 {
 			t.Errorf("%s: %d CNPs, %v apart would be %d", flow, n, distance, most)
 		}

@@ -3,7 +3,6 @@ package fabric
 import (
 	"github.com/weftlab/weft/emu/parallel"
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/outage"
@@ -15,15 +14,15 @@ import (
 type Shard struct {
 	*parallel.Shard
 
-	links    outage.Window // outages of links that the shard knows of
-	cut      map[int]bool  // links that are still down
-	down     []uint8       // directions of links that are down, by link, a bit each
-	timeline []moment      // events in this shard
-	flows    records.Log   // pattern flows that ended here
+	links outage.Window // outages of links that the shard knows of
+	cut   map[int]bool  // links that are still down
+	down  []uint8       // directions of links that are down, by link, a bit each
+	log   []LogEntry    // what happened in this shard
+	flows records.Log   // pattern flows that ended here
 
 	wallPeers wallPeers
 
-	pauses pauses.Log
+	pauseObservers []PauseObserver
 
 	standing standing
 }

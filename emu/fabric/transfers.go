@@ -201,3 +201,25 @@ func (f *Fabric) Transfers() []workload.TransferResult {
 	}
 	return out
 }
+
+// Posters returns what posts the messages of the modelled transfers, in the order of the plan.
+func (f *Fabric) Posters() []*workload.Poster {
+	all := make([]*workload.Poster, len(f.transfers))
+	for i, t := range f.transfers {
+		all[i] = t.poster
+	}
+	return all
+}
+
+// Outages returns the times during which flows and transfers stood still because links
+// were down. No shard may run meanwhile.
+func (f *Fabric) Outages() (all []workload.Outage) {
+	for _, r := range f.Records {
+		all = append(all, r.Outages()...)
+	}
+	for _, t := range f.transfers {
+		t.poster.Count()
+		all = append(all, t.Outages()...)
+	}
+	return all
+}

@@ -14,7 +14,7 @@ import (
 // runTransfers runs the fabric of a lab file to its end.
 func runTransfers(t *testing.T, lab string, workers int) *Fabric {
 	t.Helper()
-	f, err := newParallel(parse(t, lab), workers)
+	f, err := NewWithWorkers(parse(t, lab), workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ topology:
   links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
 workload: [{%s, from: h1, to: h2, size: 1000B}}]
 `, c.links, c.transfer))
-		f, err := newParallel(p, 1)
+		f, err := NewWithWorkers(p, 1)
 		if c.endless {
 			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
 				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)

@@ -4,68 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/capture"
-	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
-
-// drawNICLab makes a random lab like drawDeepLab in which hosts have NICs, with
-// transfers of every verb and service beside the flows.
-func drawNICLab(t *rapid.T) string {
-	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	// DCQCN more often than the others, and in the class that marks: only it has CNPs.
-	controls := slices.DeleteFunc(cc.Methods.Names(), func(name string) bool {
-		m, err := cc.Methods.Find(name)
-		return err != nil || m.Preset(m.Presets[0], units.Gbps).Traits().NeedsDelivery // NICs lack it
-	})
-	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, controls...)...)
-	dscps := []string{"3", "1", "0"}
-	if control == "dcqcn" {
-		dscps = []string{"1"}
-	}
-	telemetry := false
-	if m, err := cc.Methods.Find(control); err == nil {
-		preset := pick("preset", m.Presets...)
-		telemetry = m.Preset(preset, units.Gbps).Traits().Telemetry > 0
-		control = "{" + control + ": {preset: " + preset + "}}"
-	}
-	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s, delays: %s, recovery: %s",
-		pick("NIC's DSCP", dscps...), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
-		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"),
-		pick("delays", "none", "connectx-3", "{doorbell: 100ns, dma: 3us, completion: 20us}"), pick("recovery", "go-back-n", "connectx-3"))
-	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
-	if telemetry { // it cannot encode every rate
-		text = regexp.MustCompile(`rate: \d+Mbps, delay`).ReplaceAllString(text, "rate: 1Gbps, delay")
-		text = strings.Replace(text, "rate: 77Mbps", "rate: 100Mbps", 1)
-	}
-	var b strings.Builder
-	b.WriteString(text)
-	for i := range rapid.IntRange(1, 4).Draw(t, "transfers") {
-		verb, service := pick("verb", "write", "read", "send"), pick("service", "rc", "rc", "uc", "ud")
-		size := rapid.IntRange(0, 60_000).Draw(t, "size")
-		switch {
-		case verb == "read":
-			service = "rc"
-		case service == "ud":
-			verb, size = "send", size%257
-		}
-		fmt.Fprintf(&b, "  - {%s: {name: t%d, from: [%s], to: %s, service: %s, size: %dB, qps: %d, depth: %d, at: %dus, for: 1ms", verb, i,
-			pick("from", "h1", "h1, h3", "h2, h3, h1"), pick("to", "h4", "h2"), service, size,
-			rapid.IntRange(1, 3).Draw(t, "qps"), rapid.IntRange(1, 20).Draw(t, "depth"), rapid.IntRange(0, 300).Draw(t, "at"))
-		b.WriteString(pick("every", "", ", every: 30us", ", every: 200us, ip: 6", ", ip: 6, count: 7"))
-		b.WriteString("}}\n")
-	}
-	return b.String()
-}
 
 // nicOutcome is outcome with the results of NICs and transfers.
 func nicOutcome(f *Fabric) []any {
@@ -85,8 +32,8 @@ func nicOutcome(f *Fabric) []any {
 // every packet is accounted for, and neither the number of workers nor inspections, at any
 // time, change anything.
 func TestTransfers_AreTheSameWithAnyNumberOfWorkers(t *testing.T) {
-	check(t, 30, func(rt *rapid.T) {
-		runSound(rt, drawNICLab(rt), soundness{workers: 4, watch: watchAll, outcome: nicOutcome})
+	fabrictest.Check(t, 30, func(rt *rapid.T) {
+		runSound(rt, fabrictest.DrawNICLab(rt), soundness{workers: 4, watch: watchAll, outcome: nicOutcome})
 	})
 }
 

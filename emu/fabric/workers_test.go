@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/links"
@@ -19,7 +20,7 @@ import (
 
 // outcome returns everything about a run that may not depend on the number of workers.
 func outcome(f *Fabric) []any {
-	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
+	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Log(), f.Outages()}
 }
 
 // TestWorkers_DoNotChangeResults: the same file with one, two, three and four workers, stopped
@@ -45,7 +46,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 	if n == 0 {
 		return New(p)
 	}
-	f, err := newParallel(p, n)
+	f, err := NewWithWorkers(p, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
 
 // checkWorkers checks random labs made by draw. begin is called before each run.
 func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
-	check(t, 20, func(rt *rapid.T) {
+	fabrictest.Check(t, 20, func(rt *rapid.T) {
 		text := draw(rt)
 		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
@@ -100,7 +101,7 @@ func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric
 // drawAny makes a random lab of either kind.
 func drawAny(t *rapid.T) string {
 	if !rapid.Bool().Draw(t, "several ways") {
-		return drawLab(t)
+		return fabrictest.DrawLab(t)
 	}
 	text := drawPaths(t)
 	if _, err := resolve.Parse("lab.yaml", []byte(text)); err != nil {
@@ -158,7 +159,7 @@ workload:
 func BenchmarkWorkers(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
-			f, err := newParallel(permutation(b, 8, 40), n)
+			f, err := NewWithWorkers(fabrictest.Permutation(b, 8, 40), n)
 			if err != nil {
 				b.Fatal(err)
 			}

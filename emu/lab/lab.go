@@ -55,7 +55,7 @@ type Lab struct {
 	metrics net.Listener // nil if only the control socket serves them
 	holder  *holder
 	verbs   []verbsServer
-	series  []*recording
+	series  []*seriesFile
 	flows   *flowSink // of patterns; nil if there is none
 
 	stop    context.CancelFunc // ends Run

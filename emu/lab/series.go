@@ -7,14 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// recording is a series of a run.
-type recording struct {
-	*fabric.Recording
+// seriesFile is a series of a run and its file.
+type seriesFile struct {
+	*recording.Recording
 	file *os.File
 	of   report.Series
 	put  func(r *report.Report, s *report.Series, things int)
@@ -24,20 +24,20 @@ type recording struct {
 // Record makes Run write a series of queues to the file, replacing its content,
 // and close it at the end, before the report is made. It is called before Run,
 // once; s has been checked. name is only used in the report.
-func (l *Lab) Record(s fabric.Series, name string, file *os.File) {
-	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.Record(s, file) },
+func (l *Lab) Record(s recording.Series, name string, file *os.File) {
+	l.record(name, s.Every, file, func() *recording.Recording { return recording.RecordQueues(l.fabric, s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
 }
 
 // RecordFlows is like Record, for a series of flows.
-func (l *Lab) RecordFlows(s fabric.FlowSeries, name string, file *os.File) {
-	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.RecordFlows(s, file) },
+func (l *Lab) RecordFlows(s recording.FlowSeries, name string, file *os.File) {
+	l.record(name, s.Every, file, func() *recording.Recording { return recording.RecordFlows(l.fabric, s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
 }
 
-func (l *Lab) record(name string, every units.Time, file *os.File, begin func() *fabric.Recording, put func(*report.Report, *report.Series, int)) {
+func (l *Lab) record(name string, every units.Time, file *os.File, begin func() *recording.Recording, put func(*report.Report, *report.Series, int)) {
 	err := file.Truncate(0)
-	r := &recording{Recording: begin(), file: file, of: report.Series{File: name, Every: every}, put: put}
+	r := &seriesFile{Recording: begin(), file: file, of: report.Series{File: name, Every: every}, put: put}
 	if err != nil && !errors.Is(err, unix.EINVAL) { // not a regular file
 		r.of.Error = err.Error()
 	}
@@ -45,7 +45,7 @@ func (l *Lab) record(name string, every units.Time, file *os.File, begin func() 
 }
 
 // finish ends the series after the engines have stopped.
-func (r *recording) finish() {
+func (r *seriesFile) finish() {
 	sum, err := r.Stop()
 	r.of.Summary, r.of.FlowsLeftOut = sum, r.LeftOut
 	if err = errors.Join(err, r.file.Close()); err != nil {
@@ -55,7 +55,7 @@ func (r *recording) finish() {
 }
 
 // watch calls warn if the series ends before the run does.
-func (r *recording) watch(warn func(error)) {
+func (r *seriesFile) watch(warn func(error)) {
 	<-r.Ended()
 	switch sum, err := r.Result(); {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/status"
 )
 
@@ -36,7 +37,7 @@ func (l *Lab) happens(event, host, text string) {
 func (l *Lab) timeline() []status.Moment {
 	l.events.mu.Lock()
 	defer l.events.mu.Unlock()
-	all := append(l.fabric.Timeline(), l.events.all...)
+	all := append(recording.Timeline(l.fabric), l.events.all...)
 	slices.SortStableFunc(all, func(a, b status.Moment) int { return cmp.Compare(a.At, b.At) })
 	return all
 }

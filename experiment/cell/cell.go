@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/table"
@@ -38,7 +39,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	fb.LogPauses()
+	pauseLog := recording.LogPauses(fb)
 	flows := NewFlowTable(fb.FlowNames())
 	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)
@@ -56,7 +57,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
+	return slices.Concat(Tables(fb, pauseLog.Records()), flows.Tables(), series, programs), nil
 }
 
 // reportProgress reports the progress of a run until stop is called.
@@ -85,13 +86,13 @@ func reportProgress(fb *fabric.Fabric, until units.Time, tell func(experiment.Pr
 
 // SeriesOf returns the series that a job wants to record in a lab with this clock; nil if
 // none.
-func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) (queues *fabric.Series, flows *fabric.FlowSeries, err error) {
+func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) (queues *recording.Series, flows *recording.FlowSeries, err error) {
 	wall, length := clock == experiment.Wall, p.Duration
 	if wall {
 		length = 0 // the programs determine when it ends
 	}
 	if len(want.Queues) > 0 {
-		queues = &fabric.Series{Every: want.Every, Length: length, Wall: wall}
+		queues = &recording.Series{Every: want.Every, Length: length, Wall: wall}
 		if queues.Ports, err = p.MatchPorts(want.Queues); err == nil {
 			err = queues.Check(p)
 		}
@@ -100,7 +101,7 @@ func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) 
 		}
 	}
 	if len(want.Flows) > 0 {
-		flows = &fabric.FlowSeries{Every: want.Every, Length: length, Flows: want.Flows, Wall: wall}
+		flows = &recording.FlowSeries{Every: want.Every, Length: length, Flows: want.Flows, Wall: wall}
 		if err := flows.Check(p); err != nil {
 			return nil, nil, fmt.Errorf("flows: %w", err)
 		}
@@ -120,19 +121,19 @@ func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	type recording struct {
-		*fabric.Recording
+	type started struct {
+		*recording.Recording
 		name string
 		csv  *bytes.Buffer
 	}
-	var all []recording
+	var all []started
 	if queues != nil {
 		csv := &bytes.Buffer{}
-		all = append(all, recording{fb.Record(*queues, csv), QueueSeries, csv})
+		all = append(all, started{recording.RecordQueues(fb, *queues, csv), QueueSeries, csv})
 	}
 	if flows != nil {
 		csv := &bytes.Buffer{}
-		all = append(all, recording{fb.RecordFlows(*flows, csv), FlowSeries, csv})
+		all = append(all, started{recording.RecordFlows(fb, *flows, csv), FlowSeries, csv})
 	}
 	return func() (b table.Bundle, err error) {
 		for _, r := range all {

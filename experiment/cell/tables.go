@@ -169,9 +169,9 @@ func Programs(r *experiment.Real) (table.Bundle, error) {
 	return append(b, Empty(experiment.LatenessTable)), err
 }
 
-// Tables returns the tables of a run that has ended, except those of flows of patterns.
-// Tables without rows are included.
-func Tables(fb *fabric.Fabric) table.Bundle {
+// Tables returns the tables of a run that has ended, with the pauses of its ports, except
+// those of flows of patterns. Tables without rows are included.
+func Tables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port
 	var classes []class
@@ -211,6 +211,6 @@ func Tables(fb *fabric.Fabric) table.Bundle {
 			Emulated: now.Seconds(), Trace: fmt.Sprintf("%016x", fb.Trace()), Seed: fb.Plan.Seed, Deadlocks: len(fb.Deadlocks()), Entered: a.Entered, Originated: a.Originated,
 			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held,
 		}}),
-		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Pauses, fb.PauseLog()), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
+		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Pauses, stops), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/experiment"
@@ -98,7 +99,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		return nil, nil, err
 	}
 	rec.begin(l)
-	l.Fabric().LogPauses()
+	pauseLog := recording.LogPauses(l.Fabric())
 	flows := cell.NewFlowTable(l.Fabric().FlowNames())
 	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
 	c := &programGroup{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
@@ -134,7 +135,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	case c.err != nil:
 		return nil, nil, c.err
 	}
-	tables := append(cell.Tables(l.Fabric()), flows.Tables()...)
+	tables := append(cell.Tables(l.Fabric(), pauseLog.Records()), flows.Tables()...)
 	more, err := cell.Programs(j.Real)
 	if err != nil {
 		return nil, nil, err
@@ -181,8 +182,8 @@ func clock(l *lab.Lab) (now units.Time, err error) {
 	return now, err
 }
 
-// recording is the series of a run, in private files.
-type recording struct {
+// seriesFiles are the series of a run, in private files.
+type seriesFiles struct {
 	all []*series
 }
 
@@ -195,12 +196,12 @@ type series struct {
 }
 
 // openRecording creates the files of the series that a job wants.
-func openRecording(p *plan.Plan, want *experiment.Recording) (*recording, error) {
+func openRecording(p *plan.Plan, want *experiment.Recording) (*seriesFiles, error) {
 	queues, flows, err := cell.SeriesOf(p, want, experiment.Wall)
 	if err != nil {
 		return nil, err
 	}
-	rec := &recording{}
+	rec := &seriesFiles{}
 	if queues != nil {
 		rec.all = append(rec.all, &series{name: cell.QueueSeries, begin: func(l *lab.Lab, path string, f *os.File) { l.Record(*queues, path, f) }, sum: func(r *report.Report) *report.Series { return r.Series }})
 	}
@@ -218,14 +219,14 @@ func openRecording(p *plan.Plan, want *experiment.Recording) (*recording, error)
 }
 
 // begin makes the lab write the files.
-func (rec *recording) begin(l *lab.Lab) {
+func (rec *seriesFiles) begin(l *lab.Lab) {
 	for _, s := range rec.all {
 		s.begin(l, s.path, s.file)
 	}
 }
 
 // close removes the files.
-func (rec *recording) close() {
+func (rec *seriesFiles) close() {
 	for _, s := range rec.all {
 		if s.file != nil {
 			s.file.Close() // the lab has closed it, if it ran
@@ -235,7 +236,7 @@ func (rec *recording) close() {
 }
 
 // tables reads the files.
-func (rec *recording) tables(r *report.Report) (b table.Bundle, err error) {
+func (rec *seriesFiles) tables(r *report.Report) (b table.Bundle, err error) {
 	for _, s := range rec.all {
 		if sum := s.sum(r); sum != nil && sum.Error != "" {
 			return nil, fmt.Errorf("the table %s is incomplete: %s", s.name, sum.Error)

@@ -34,18 +34,14 @@ type Event struct {
 	Paused   bool // it begins
 }
 
-// Log holds the events of one engine, in order of time. The zero Log keeps nothing.
+// Log holds the events of one engine, those of each port in order of time. The zero Log is
+// empty.
 type Log struct {
-	On     bool
 	events []Event
 }
 
 // Add records an event.
-func (l *Log) Add(e Event) {
-	if l.On {
-		l.events = append(l.events, e)
-	}
-}
+func (l *Log) Add(e Event) { l.events = append(l.events, e) }
 
 // Pause is a pause, with its port identified by numbers.
 type Pause struct {

@@ -7,6 +7,7 @@
 package congestion
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 
@@ -125,6 +126,19 @@ func New(c Config, env Env) Point {
 		return nil
 	}
 	return c.Settings.New(env)
+}
+
+// KindOf returns the kind of the point that c selects; the zero Kind for plain drop-tail. It
+// panics if no kind has the name in c.
+func KindOf(c Config) Kind {
+	if c.Settings == nil {
+		return Kind{}
+	}
+	kind, err := Points.Find(c.Name)
+	if err != nil {
+		panic(fmt.Sprintf("a congestion point of unknown kind: %v", err))
+	}
+	return kind
 }
 
 // mark sets CE, or treats a packet without ECN as n says.

@@ -104,3 +104,18 @@ topology:
     - {endpoints: ["h4:eth0", "s1:4"]}
 workload: [%s]
 `
+
+// FlowLab is a leaf-spine fabric with transfers of every verb, over RC and UC, and with two
+// rate controls, DCQCN and Swift.
+const FlowLab = `
+duration: 3ms
+topology:
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+  kinds: {host: {nic: {cc: dcqcn}}, switch: {queue: {mark: {red: {kmin: 1KB, kmax: 20KB, pmax: 20%}}}}}
+  nodes: {h3: {nic: {cc: swift}}}
+workload:
+  - {write: {name: a, from: h1, to: h4, size: 300KB, depth: 2, for: 3ms}}
+  - {write: {name: b, from: h3, to: h4, size: 300KB, depth: 2, at: 500us, count: 3}}
+  - {read: {name: c, from: h4, to: h2, size: 100KB, at: 1ms}}
+  - {send: {name: d, from: h2, to: h1, size: 100KB, service: uc, count: 4}}
+`

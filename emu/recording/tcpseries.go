@@ -1,29 +1,14 @@
-package fabric
+package recording
 
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
-	"github.com/weftlab/weft/protocols/ndp"
-	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
 )
-
-// streamCarrier carries flows over TCP or NDP.
-type streamCarrier interface {
-	EachFlow(now units.Time, f func(x *carrier.StreamFlow))
-	OnFlowEnd(gone func(now units.Time, x *carrier.StreamFlow))
-}
-
-// streamHost carries the flows over TCP or NDP of one traffic at a host.
-type streamHost struct {
-	streamCarrier
-	station *Station
-	traffic *plan.Traffic
-	index   int // of the traffic in the plan
-}
 
 // wantsTCP reports whether the series includes the flows over TCP or NDP of a traffic, by
 // the names of their interface and traffic.
@@ -36,16 +21,16 @@ func (s *FlowSeries) wantsTCP(p *plan.Plan, node int, port, traffic string) bool
 // tcpFlows are the sampled flows over TCP or NDP from a host.
 type tcpFlows struct {
 	passing
-	host  *streamHost
+	host  *fabric.StreamHost
 	visit func(x *carrier.StreamFlow) // handles a flow in a sample
 }
 
 // followTCP starts to follow the flows over TCP or NDP from a host. It returns nil if the
 // series includes none of them.
-func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
-	node := h.station.Node
-	name := p.fabric.Plan.PortName(node, h.station.Index)
-	if !p.series.wantsTCP(p.fabric.Plan, node, name, h.traffic.Name) {
+func followTCP(p *flows, h *fabric.StreamHost, order int32, columns []int) *tcpFlows {
+	node := h.Station.Node
+	name := p.fabric.Plan.PortName(node, h.Station.Index)
+	if !p.series.wantsTCP(p.fabric.Plan, node, name, h.Traffic.Name) {
 		return nil
 	}
 	e := &tcpFlows{passing: newPassing(p, name, order, columns), host: h}
@@ -75,7 +60,7 @@ func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
 // flow returns the state of a flow; nil if it has no rows.
 func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
 	return e.find(x.ID, func() (series.Flow, bool) {
-		return series.Flow{NIC: e.name, Transfer: e.host.traffic.Name, Name: x.Name()}, true
+		return series.Flow{NIC: e.name, Transfer: e.host.Traffic.Name, Name: x.Name()}, true
 	})
 }
 
@@ -90,40 +75,4 @@ func (e *tcpFlows) keepLastRow(_ units.Time, x *carrier.StreamFlow) {
 	if f != nil {
 		e.end(f, f.readTCP(x), x.Gauges)
 	}
-}
-
-// TCP returns the counters of the senders of flows over TCP so far, by traffic; nil for a
-// traffic that does not use TCP. No shard may run meanwhile.
-func (f *Fabric) TCP() []*tcp.Counters {
-	all := make([]*tcp.Counters, len(f.Plan.Traffic))
-	for i := range f.traffic.streams {
-		h := &f.traffic.streams[i]
-		d, ok := h.streamCarrier.(*carrier.Streams)
-		if !ok {
-			continue
-		}
-		if all[h.index] == nil {
-			all[h.index] = &tcp.Counters{}
-		}
-		all[h.index].Add(d.Counters())
-	}
-	return all
-}
-
-// NDP returns the counters of the senders of flows over NDP so far, by traffic; nil for a
-// traffic that does not use NDP. No shard may run meanwhile.
-func (f *Fabric) NDP() []*ndp.Counters {
-	all := make([]*ndp.Counters, len(f.Plan.Traffic))
-	for i := range f.traffic.streams {
-		h := &f.traffic.streams[i]
-		d, ok := h.streamCarrier.(*carrier.PulledStreams)
-		if !ok {
-			continue
-		}
-		if all[h.index] == nil {
-			all[h.index] = &ndp.Counters{}
-		}
-		all[h.index].Add(d.Counters())
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
-	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 )
 
@@ -39,11 +39,11 @@ workload:
 // the services sent and dropped, though flows are forgotten between two samples. The queue
 // pairs have rows beside them.
 func TestEdgeFlowSeries_AddsUpToWhatServicesSent(t *testing.T) {
-	plain := build4(t, edgeLab, 0)
+	plain := build(t, edgeLab, 0)
 	runTo(t, plain, 6*ms)
 	first := ""
 	for _, workers := range []int{1, 2, 4} {
-		f := build4(t, edgeLab, workers)
+		f := build(t, edgeLab, workers)
 		text := edgeRows(t, f, FlowSeries{Every: 100 * us})
 		if f.Trace() != plain.Trace() {
 			t.Errorf("%d workers: the trace is %x, without a series %x", workers, f.Trace(), plain.Trace())
@@ -54,7 +54,7 @@ func TestEdgeFlowSeries_AddsUpToWhatServicesSent(t *testing.T) {
 			t.Errorf("%d workers make other rows than one", workers)
 		}
 	}
-	f := build4(t, edgeLab, 0)
+	f := build(t, edgeLab, 0)
 	if edgeRows(t, f, FlowSeries{Every: 100 * us, Wall: true}) != first {
 		t.Error("timers make another series")
 	}
@@ -110,13 +110,13 @@ func TestEdgeFlowSeries_AddsUpToWhatServicesSent(t *testing.T) {
 }
 
 // edgeRows records flows until the end of the lab, and returns the text.
-func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
+func edgeRows(t *testing.T, f *fabric.Fabric, s FlowSeries) string {
 	t.Helper()
 	if err := s.Check(f.Plan); s.Wall == false && err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := f.RecordFlows(s, &out)
+	r := RecordFlows(f, s, &out)
 	runTo(t, f, f.Plan.Duration)
 	if sum, err := r.Stop(); err != nil || sum.Overruns > 0 {
 		t.Fatalf("%+v, %v", sum, err)
@@ -127,9 +127,9 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 // TestEdgeFlowSeries_HasTheGaugesOfTheStatus: a row has the rate, the bytes waiting, and the
 // gauges of the flow's rate control at that instant, as in the flow's status.
 func TestEdgeFlowSeries_HasTheGaugesOfTheStatus(t *testing.T) {
-	f, looked := build4(t, edgeLab, 0), 0
+	f, looked := build(t, edgeLab, 0), 0
 	rows, quantities, _ := recordFlows(t, f, FlowSeries{Flows: []string{"slow"}, Every: 100 * us}, advanceTo(t, f, 6*ms))
-	other := build4(t, edgeLab, 0)
+	other := build(t, edgeLab, 0)
 	for _, r := range rows {
 		if r.NIC != "h3:eth0" || r.Name != "slow" || r.QPN != 0 {
 			t.Fatalf("%+v", r)
@@ -166,7 +166,7 @@ func TestEdgeFlowSeries_HasTheGaugesOfTheStatus(t *testing.T) {
 // host, interface and name of a modelled flow.
 func TestEdgeFlowSeries_ChoosesByHostInterfaceAndName(t *testing.T) {
 	for pattern, want := range map[string]string{"h3": "h3:eth0 slow, h3:eth0 w", "h3:*": "h3:eth0 slow, h3:eth0 w", "sl*": "h3:eth0 slow", "w": "h3:eth0 w", "h2-h5": "h2:eth0 h2-h5"} {
-		f := build4(t, edgeLab, 0)
+		f := build(t, edgeLab, 0)
 		rows, _, _ := recordFlows(t, f, FlowSeries{Flows: []string{pattern}, Every: 500 * us}, advanceTo(t, f, 3*ms))
 		var names []string
 		for _, r := range rows {
@@ -178,7 +178,7 @@ func TestEdgeFlowSeries_ChoosesByHostInterfaceAndName(t *testing.T) {
 			t.Errorf("%s chooses %s, want %s", pattern, got, want)
 		}
 	}
-	p := parse(t, edgeLab)
+	p := fabrictest.Parse(t, edgeLab)
 	if err := (FlowSeries{Flows: []string{"slwo"}, Every: ms}).Check(p); err == nil || !strings.Contains(err.Error(), `did you mean "slow"`) {
 		t.Errorf("%v", err)
 	}
@@ -189,7 +189,7 @@ func TestEdgeFlowSeries_ChoosesByHostInterfaceAndName(t *testing.T) {
 func TestEdgeFlowSeries_CountsFlowsBeyondItsBound(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 5
-	f := New(parse(t, `
+	f := fabric.New(fabrictest.Parse(t, `
 duration: 1ms
 topology:
   kinds: {host: {attach: none, edge: {limit: {rate: 10Mbps}}}}
@@ -197,7 +197,7 @@ topology:
 workload: [{cbr: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 500B}}, {cbr: {from: h2, to: h1, rate: 10Mbps, size: 500B}}]
 `))
 	var out bytes.Buffer
-	r := f.RecordFlows(FlowSeries{Every: 100 * us}, &out)
+	r := RecordFlows(f, FlowSeries{Every: 100 * us}, &out)
 	runTo(t, f, ms)
 	if _, err := r.Stop(); err != nil {
 		t.Fatal(err)
@@ -219,40 +219,20 @@ workload: [{cbr: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 500B}}, {cbr: {fro
 	}
 }
 
-// TestEdgeStatus_HasTheOldestFlows: a status has the oldest flows of a service, and counts the
-// others.
-func TestEdgeStatus_HasTheOldestFlows(t *testing.T) {
-	f := New(parse(t, `
-duration: 1ms
-topology:
-  kinds: {host: {attach: none, edge: {limit: {rate: 10Mbps}}}}
-  generate: {star: {hosts: 21, rate: 1Gbps, delay: 1us}}
-workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poisson: {from: h1, to: "h1[0-9]", rate: 10Mbps, size: 100B}}, {cbr: {name: last, from: h1, to: h20, rate: 10Mbps, size: 100B, at: 900us}}]
-`))
-	runTo(t, f, ms)
-	s := statusOf(f, "h1").Edge
-	if len(s.Flows) != status.MaxEdgeFlows || s.FlowsLeftOut != 19-status.MaxEdgeFlows || slices.ContainsFunc(s.Flows, func(x status.EdgeFlow) bool { return x.Flow == "last" }) {
-		t.Errorf("%d flows, %d left out", len(s.Flows), s.FlowsLeftOut)
-	}
-	if all, err := f.EdgeFlowsOf("h1"); err != nil || len(all) != 19 || all[18].Flow != "last" {
-		t.Errorf("%d flows, %v", len(all), err)
-	}
-}
-
 // TestEdgeFlowSampling_DoesNotAllocate: the engine's thread samples known flows without
 // leaving work for the garbage collector.
 func TestEdgeFlowSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := build4(t, edgeLab, 0)
-	r := f.RecordFlows(FlowSeries{Every: ms, Wall: true}, new(bytes.Buffer))
-	if err := f.run(context.Background(), 2*ms); err != nil {
+	f := build(t, edgeLab, 0)
+	r := RecordFlows(f, FlowSeries{Every: ms, Wall: true}, new(bytes.Buffer))
+	if err := f.Run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 2*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now++; p.sample(now, true) }); n != 0 {
+	p, now := r.samplers[0], 2*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now++; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {
@@ -264,7 +244,7 @@ func TestEdgeFlowSampling_DoesNotAllocate(t *testing.T) {
 // one more row, with what it sent until then, and no more after that, though it is not
 // forgotten.
 func TestEdgeFlowSeries_HasALastRowOfAFlowThatAges(t *testing.T) {
-	f := New(parse(t, `
+	f := fabric.New(fabrictest.Parse(t, `
 duration: 1ms
 topology:
   kinds: {host: {attach: none}}
@@ -288,7 +268,7 @@ workload: [{cbr: {name: x, from: h1, to: h2, rate: 200Mbps, size: 100B, for: 250
 func TestEdgeFlowSeries_GivesPlacesOfForgottenFlowsToOthers(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 1
-	f := New(parse(t, `
+	f := fabric.New(fabrictest.Parse(t, `
 duration: 3ms
 topology:
   kinds: {host: {attach: none}}
@@ -300,7 +280,7 @@ workload:
   - {cbr: {name: third, from: h1, to: h2, rate: 100Mbps, size: 100B, at: 1200us, for: 50us}}
 `))
 	var out bytes.Buffer
-	r := f.RecordFlows(FlowSeries{Every: ms}, &out)
+	r := RecordFlows(f, FlowSeries{Every: ms}, &out)
 	runTo(t, f, 3*ms)
 	if _, err := r.Stop(); err != nil {
 		t.Fatal(err)

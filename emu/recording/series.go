@@ -1,11 +1,13 @@
-package fabric
+package recording
 
 import (
 	"io"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
 )
 
 // Series says which queues are sampled, and how often.
@@ -60,28 +62,27 @@ func classesOf(p *plan.Plan, e plan.End) (names []string) {
 	return names
 }
 
-// Record starts a series at time zero; s has been checked. A goroutine writes
+// RecordQueues starts a series of queues at time zero; s has been checked. A goroutine writes
 // it to w. In virtual time Run takes the samples, and waits for the writer if
 // it must. In the wall clock the engines take them, and lose what cannot be
-// written in time. Sampling does not change what the fabric does.
-func (f *Fabric) Record(s Series, w io.Writer) *Recording {
+// written in time. fabric.Sampling does not change what the fabric does.
+func RecordQueues(f *fabric.Fabric, s Series, w io.Writer) *Recording {
 	sources := sourcesOf(f.Plan, s.Ports)
 	ring := 1 << 12
 	if s.Wall {
 		// Room for the samples of one second, in case the disk is busy.
 		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
 	}
-	gauges, columns := f.queueGauges(s.Ports)
+	gauges, columns := queueGauges(f, s.Ports)
 	recorder := series.New(series.Options{Sources: sources, Gauges: gauges, Wait: !s.Wall, Ring: ring})
-	r := f.newRecording(s.Every, s.Wall, recorder)
-	r.Things = len(sources)
-	for i := range f.parts(s.Wall) {
+	r := &Recording{Things: len(sources), recorder: recorder}
+	return r.begin(f, s.Every, s.Wall, func(part fabric.Part) fabric.Sampler {
 		p := &queues{fabric: f}
 		var indices []int32
 		at := int32(0)
 		for k, e := range s.Ports {
 			n := len(classesOf(f.Plan, e))
-			if !s.Wall || f.ShardOf(e.Node).Number == i {
+			if part.Has(e.Node) {
 				p.ports, p.classes, p.columns = append(p.ports, e), append(p.classes, n), append(p.columns, columns[k])
 				for c := range int32(1 + n) {
 					indices = append(indices, at+c)
@@ -90,20 +91,18 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 			at += int32(1 + n)
 		}
 		if len(indices) == 0 {
-			continue
+			return nil
 		}
 		p.Tap, p.readings = recorder.NewTap(indices), make([]series.Reading, len(indices))
 		p.giveGauges(len(gauges))
-		r.add(i, p)
-	}
-	r.begin(w)
-	return r
+		return p
+	}, w)
 }
 
 // queues are the queues that one goroutine samples.
 type queues struct {
 	*series.Tap
-	fabric   *Fabric
+	fabric   *fabric.Fabric
 	ports    []plan.End
 	classes  []int            // by port: how many are sampled
 	readings []series.Reading // of one instant
@@ -112,17 +111,20 @@ type queues struct {
 	values  []float64    // of the gauges of one queue
 }
 
-// sample implements sampled.
-func (p *queues) sample(now units.Time, alone bool) {
+// Sample implements fabric.Sampler.
+func (p *queues) Sample(now units.Time, alone bool) {
+	if now <= p.Last() {
+		return
+	}
 	i := 0
 	for k, e := range p.ports {
 		gauges := p.readings[i].Gauges
-		p.readings[i] = p.fabric.readPort(now, e, alone)
+		p.readings[i] = readPort(now, p.fabric.Port(e.Node, e.Port), alone)
 		p.readings[i].Gauges = gauges
 		i++
 		n := p.classes[k]
 		if n > 0 {
-			p.readings[i-1] = p.fabric.readClasses(now, e, p.readings[i-1], p.readings[i:i+n])
+			p.readings[i-1] = readClasses(now, p.fabric.Port(e.Node, e.Port), p.readings[i-1], p.readings[i:i+n])
 			i += n
 		}
 		p.readGauges(now, e, &p.columns[k], p.readings[i-1-n:i])
@@ -132,8 +134,7 @@ func (p *queues) sample(now units.Time, alone bool) {
 
 // readPort reads a port. Packets that were under way when a link went down are
 // counted by the far half of the link, which another engine may be writing.
-func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading {
-	p := f.ports[e.Node][e.Port]
+func readPort(now units.Time, p *port.Port, alone bool) series.Reading {
 	c := p.Counters(now)
 	_, queue := p.Queued(now)
 	r := series.Reading{
@@ -149,8 +150,7 @@ func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading
 // readClasses reads the classes of a port and returns the reading of the whole
 // port with what they add: their trims, and the pause of the class that was
 // paused longest.
-func (f *Fabric) readClasses(now units.Time, e plan.End, whole series.Reading, into []series.Reading) series.Reading {
-	p := f.ports[e.Node][e.Port]
+func readClasses(now units.Time, p *port.Port, whole series.Reading, into []series.Reading) series.Reading {
 	for i := range into {
 		c := p.SampleClass(now, i)
 		into[i] = series.Reading{

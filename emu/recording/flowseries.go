@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/nicemu"
@@ -164,78 +165,78 @@ func (s *FlowSeries) wants(p *plan.Plan, node int, number, transfer string) take
 	return all
 }
 
-// RecordFlows starts a series of flows at time zero, as Record does for queues; s has
+// RecordFlows starts a series of flows at time zero, as RecordQueues does for queues; s has
 // been checked.
-func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
-	gauges, columns := f.gaugeColumns()
+func RecordFlows(f *fabric.Fabric, s FlowSeries, w io.Writer) *Recording {
+	all := sourcesOfFlows(f)
+	gauges, columns := all.gaugeColumns()
 	ring := 1 << 12
 	if s.Wall {
 		// Room for one instant of that many flows, or for a busy disk.
-		ring = min(max(1<<16, 2*maxPassing*(len(f.edges())+len(f.traffic.streams))), 1<<18)
+		ring = min(max(1<<16, 2*maxPassing*(len(all.edges)+len(all.streams))), 1<<18)
 	}
 	recorder := series.NewFlows(series.FlowOptions{Gauges: gauges, Wait: !s.Wall, Ring: ring})
-	r := f.newRecording(s.Every, s.Wall, recorder)
+	r := &Recording{recorder: recorder}
 	transfers := map[*nicemu.QP]string{}
-	for _, t := range f.transfers {
-		for _, q := range t.poster.QPs() {
-			transfers[q] = t.poster.Name()
+	for _, t := range f.Posters() {
+		for _, q := range t.QPs() {
+			transfers[q] = t.Name()
 		}
 	}
-	for i := range f.parts(s.Wall) {
-		p := &flows{fabric: f, series: &s, transfers: transfers}
-		for k, n := range f.nics {
-			if s.Wall && f.ShardOf(n.station.Node).Number != i {
-				continue
-			}
-			e := &flowsOf{flows: p, nic: n, order: int32(k), columns: columns[k], known: map[*nicemu.QP]*flow{}}
-			n.MeasureRTT(e.keepLastRow)
-			p.nics = append(p.nics, e)
-		}
-		for k, h := range f.edges() {
-			if s.Wall && f.ShardOf(h.station.Node).Number != i {
-				continue
-			}
-			order := len(f.nics) + k
-			p.edges = append(p.edges, followEdge(p, h, int32(order), columns[order]))
-		}
-		for k := range f.traffic.streams {
-			h := &f.traffic.streams[k]
-			if s.Wall && f.ShardOf(h.station.Node).Number != i {
-				continue
-			}
-			order := len(columns) - len(f.traffic.streams) + k
-			if e := followTCP(p, h, int32(order), columns[order]); e != nil {
-				p.tcp = append(p.tcp, e)
-			}
-		}
+	return r.begin(f, s.Every, s.Wall, func(part fabric.Part) fabric.Sampler {
+		p := &flows{fabric: f, series: &s, transfers: transfers, gauges: len(gauges)}
+		p.follow(&all, &part, columns)
 		if len(p.nics)+len(p.edges)+len(p.tcp) == 0 {
-			continue
+			return nil
 		}
-		p.gauges = len(gauges)
 		p.FlowTap = recorder.NewTap()
-		r.add(i, p)
-		r.counts = append(r.counts, p.count)
+		return p
+	}, w)
+}
+
+// flowSources are what may have flows: NICs and edge services in the order of the plan, and
+// hosts of flows over TCP or NDP.
+type flowSources struct {
+	nics    []nicSource
+	edges   []*fabric.Station
+	streams []fabric.StreamHost
+}
+
+// nicSource is a NIC and its node.
+type nicSource struct {
+	device *nicemu.Device
+	node   int
+}
+
+func sourcesOfFlows(f *fabric.Fabric) (all flowSources) {
+	for _, s := range f.Stations {
+		if d := f.Device(s.Node, s.Index); d != nil {
+			all.nics = append(all.nics, nicSource{d, s.Node})
+		}
+		if s.EdgeService() != nil {
+			all.edges = append(all.edges, s)
+		}
 	}
-	r.begin(w)
-	return r
+	all.streams = f.StreamHosts()
+	return all
 }
 
 // gaugeColumns returns the gauges of the rate controls of all NICs, then edge services, then
 // hosts with flows over TCP or NDP, each name and unit once. For each of these, in order,
 // columns says which gauges it has.
-func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
+func (a *flowSources) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	var lists [][]gauge.Gauge
-	for _, n := range f.nics {
-		settings := n.Settings()
+	for _, n := range a.nics {
+		settings := n.device.Settings()
 		lists = append(lists, settings.FlowGauges())
 	}
-	for _, h := range f.edges() {
-		lists = append(lists, h.service.FlowGauges())
+	for _, s := range a.edges {
+		lists = append(lists, s.EdgeService().FlowGauges())
 	}
-	for _, h := range f.traffic.streams {
+	for _, h := range a.streams {
 		var own []gauge.Gauge // NDP has none
-		if h.traffic.TCP != nil {
-			own = h.traffic.TCP.Control.Gauges()
+		if h.Traffic.TCP != nil {
+			own = h.Traffic.TCP.Control.Gauges()
 		}
 		lists = append(lists, own)
 	}
@@ -245,7 +246,7 @@ func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 // flows are the flows that one goroutine samples.
 type flows struct {
 	*series.FlowTap
-	fabric    *Fabric
+	fabric    *fabric.Fabric
 	series    *FlowSeries
 	transfers map[*nicemu.QP]string // read-only
 	nics      []*flowsOf
@@ -258,13 +259,42 @@ type flows struct {
 	of     []*flow             // the flow of each row
 	values []float64           // of gauges, of all rows
 	own    []float64           // of one flow
-	last   units.Time
+	last   units.Time          // sample, with or without rows
+}
+
+// follow starts to follow the flows of a part. columns has the gauge columns of all sources,
+// in order.
+func (p *flows) follow(all *flowSources, part *fabric.Part, columns [][]int) {
+	order := 0
+	for _, n := range all.nics {
+		if part.Has(n.node) {
+			e := &flowsOf{flows: p, nic: n, order: int32(order), columns: columns[order], known: map[*nicemu.QP]*flow{}}
+			n.device.MeasureRTT(e.keepLastRow)
+			p.nics = append(p.nics, e)
+		}
+		order++
+	}
+	for _, s := range all.edges {
+		if part.Has(s.Node) {
+			p.edges = append(p.edges, followEdge(p, s, int32(order), columns[order]))
+		}
+		order++
+	}
+	for i := range all.streams {
+		h := &all.streams[i]
+		if part.Has(h.Station.Node) {
+			if e := followTCP(p, h, int32(order), columns[order]); e != nil {
+				p.tcp = append(p.tcp, e)
+			}
+		}
+		order++
+	}
 }
 
 // flowsOf are the flows of a NIC.
 type flowsOf struct {
 	*flows
-	nic     *nic
+	nic     nicSource
 	order   int32
 	columns []int // of the gauges of its rate control
 	known   map[*nicemu.QP]*flow
@@ -295,18 +325,18 @@ type flow struct {
 	row             series.FlowSample
 }
 
-// Last implements sampled. Instants without rows count too.
-func (p *flows) Last() units.Time { return p.last }
-
-// sample implements sampled.
-func (p *flows) sample(now units.Time, _ bool) {
+// Sample implements fabric.Sampler.
+func (p *flows) Sample(now units.Time, _ bool) {
+	if now <= p.last {
+		return
+	}
 	p.rows, p.of, p.values = p.rows[:0], p.of[:0], p.values[:0]
 	for _, n := range p.nics {
 		for _, x := range n.ended {
 			x.row.At, x.row.Interval = now, now-x.at
 			p.rows, p.of = append(p.rows, x.row), append(p.of, x)
 		}
-		n.nic.EachQP(func(q *nicemu.QP) {
+		n.nic.device.EachQP(func(q *nicemu.QP) {
 			x := n.look(q)
 			if row, ok := n.read(now, q, x); ok {
 				p.rows, p.of = append(p.rows, row), append(p.of, x)
@@ -344,9 +374,9 @@ func (p *flows) sample(now units.Time, _ bool) {
 func (n *flowsOf) look(q *nicemu.QP) *flow {
 	x := n.known[q]
 	if x == nil {
-		name := n.nic.Name()
+		name := n.nic.device.Name()
 		x = &flow{Flow: series.Flow{NIC: name, QPN: q.Number(), Transfer: n.transfers[q]}, at: n.last}
-		x.taken = n.series.wants(n.fabric.Plan, n.nic.station.Node, fmt.Sprintf("%s#%d", name, x.QPN), x.Transfer)
+		x.taken = n.series.wants(n.fabric.Plan, n.nic.node, fmt.Sprintf("%s#%d", name, x.QPN), x.Transfer)
 		n.known[q] = x
 	}
 	return x
@@ -378,7 +408,7 @@ func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample
 	return series.FlowSample{
 		At: now, Interval: now - x.at, Order: n.order, Flow: x.Flow,
 		FlowReading: series.FlowReading{
-			Rate: cmp.Or(s.Rate, n.nic.Line()), Window: s.Window, InFlight: s.InFlight, RTT: s.RTT,
+			Rate: cmp.Or(s.Rate, n.nic.device.Line()), Window: s.Window, InFlight: s.InFlight, RTT: s.RTT,
 			Acked: s.Acked - x.acked, Received: s.Received - x.received, Resent: s.Resent - x.resent, Gauges: gauges,
 		},
 	}, true
@@ -391,7 +421,7 @@ func (n *flowsOf) keepLastRow(q *nicemu.QP) {
 	if n.Closed() {
 		return
 	}
-	if row, ok := n.read(n.nic.Now(), q, x); ok {
+	if row, ok := n.read(n.nic.device.Now(), q, x); ok {
 		row.Gauges = slices.Clone(row.Gauges)
 		x.row = row
 		n.ended = append(n.ended, x)

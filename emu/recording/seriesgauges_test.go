@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
@@ -46,11 +47,11 @@ workload:
 // not depend on workers, on stops, or on which clock takes the samples, and the run is the
 // same as without a series.
 func TestSeries_HasTheGaugesOfTheStatus(t *testing.T) {
-	plain := build4(t, pointsLab, 0)
+	plain := build(t, pointsLab, 0)
 	runTo(t, plain, 6*ms)
 	var want string
 	for _, workers := range []int{1, 2, 4} {
-		f := build4(t, pointsLab, workers)
+		f := build(t, pointsLab, workers)
 		text := record(t, f, Series{Every: 100 * us}, 1234*us, 6*ms)
 		if want == "" {
 			want = text
@@ -61,7 +62,7 @@ func TestSeries_HasTheGaugesOfTheStatus(t *testing.T) {
 			t.Errorf("%d workers: the trace is %x, without a series %x", workers, f.Trace(), plain.Trace())
 		}
 	}
-	if f := build4(t, pointsLab, 0); record(t, f, Series{Every: 100 * us, Wall: true}, 6*ms) != want {
+	if f := build(t, pointsLab, 0); record(t, f, Series{Every: 100 * us, Wall: true}, 6*ms) != want {
 		t.Error("timers make another series")
 	}
 	head, _, _ := strings.Cut(want, "\n")
@@ -80,7 +81,7 @@ func checkGauges(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := build4(t, pointsLab, 0)
+	f := build(t, pointsLab, 0)
 	moved := map[string]int{} // number of non-zero values of a column
 	if err := x.Each(func(r *series.Row) error {
 		runTo(t, f, r.At)
@@ -132,7 +133,7 @@ func checkGauges(t *testing.T, text string) {
 // port's row, and a series has columns only for its queues, in an order that does not depend
 // on which those are.
 func TestSeries_HasGaugesOnlyOfItsQueues(t *testing.T) {
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 duration: 1ms
 topology:
   kinds: {host: {attach: none}, switch: {buffer: {size: 1MB}, classes: {default: {mark: {pi: {target: 2KB}}}}}}
@@ -140,7 +141,7 @@ topology:
 workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 `)
 	most := 0.0
-	for _, r := range rowsOf(t, record(t, New(p), Series{Every: 100 * us}, ms)) {
+	for _, r := range rowsOf(t, record(t, fabric.New(p), Series{Every: 100 * us}, ms)) {
 		if len(r.Gauges) != 1 || math.IsNaN(r.Gauges[0]) != (r.Port[0] == 'h') {
 			t.Fatalf("%+v", r)
 		}
@@ -151,14 +152,14 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 	if most == 0 {
 		t.Error("the probability is always 0")
 	}
-	f := build4(t, pointsLab, 0)
+	f := build(t, pointsLab, 0)
 	for pattern, want := range map[string]string{"s1:*": "point_fb point_messages", "h3:*": "", "s[12]:*": "point_dropping_yes point_count point_mark_probability_share point_fb point_messages"} {
 		ports, err := f.Plan.MatchPorts([]string{pattern})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		all, _ := f.queueGauges(ports)
+		all, _ := queueGauges(f, ports)
 		for _, g := range all {
 			got = append(got, g.Column())
 		}
@@ -174,18 +175,18 @@ func TestGaugeSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := build4(t, pointsLab, 0)
+	f := build(t, pointsLab, 0)
 	ports, err := f.Plan.MatchPorts([]string{"*:*"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := f.Record(Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
-	if err := f.run(context.Background(), 2*ms); err != nil {
+	r := RecordQueues(f, Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
+	if err := f.Run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 3*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now += us; p.sample(now, true) }); n != 0 {
+	p, now := r.samplers[0], 3*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now += us; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {

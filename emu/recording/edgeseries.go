@@ -1,23 +1,14 @@
-package fabric
+package recording
 
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// edges returns the edge services, in the order of the plan.
-func (f *Fabric) edges() (all []*edgeHost) {
-	for _, s := range f.Stations {
-		if s.edge != nil {
-			all = append(all, s.edge)
-		}
-	}
-	return all
-}
 
 // wantsEdge reports whether the series includes a flow of an edge service. port is the
 // name of the interface, "" if it is not known yet. name is the name of a modelled flow,
@@ -31,23 +22,23 @@ func (s *FlowSeries) wantsEdge(p *plan.Plan, node int, port, name string) bool {
 // edgeFlows are the sampled flows of an edge service.
 type edgeFlows struct {
 	passing
-	host  *edgeHost
-	visit func(x *edge.Flow) bool // handles a flow in a sample
+	station *fabric.Station
+	visit   func(x *edge.Flow) bool // handles a flow in a sample
 }
 
 // followEdge starts to follow the flows of an edge service.
-func followEdge(p *flows, h *edgeHost, order int32, columns []int) *edgeFlows {
-	name := p.fabric.Plan.PortName(h.station.Node, h.station.Index)
-	e := &edgeFlows{passing: newPassing(p, name, order, columns), host: h}
+func followEdge(p *flows, s *fabric.Station, order int32, columns []int) *edgeFlows {
+	name := p.fabric.Plan.PortName(s.Node, s.Index)
+	e := &edgeFlows{passing: newPassing(p, name, order, columns), station: s}
 	e.visit = e.look
-	h.service.OnFlowEnd(e.keepLastRow)
+	s.EdgeService().OnFlowEnd(e.keepLastRow)
 	return e
 }
 
 // sample adds the rows of an instant.
 func (e *edgeFlows) sample(now units.Time) {
 	e.begin(now)
-	e.host.service.EachFlow(now, e.visit)
+	e.station.EdgeService().EachFlow(now, e.visit)
 }
 
 // look adds the row of a flow.
@@ -71,8 +62,8 @@ func (f *flow) readEdge(x *edge.Flow) series.FlowReading {
 // flow returns the state of a flow; nil if it has no rows.
 func (e *edgeFlows) flow(x *edge.Flow) *flow {
 	return e.find(x.Number, func() (series.Flow, bool) {
-		name := e.host.station.fabric.edgeFlow(e.host.station, x)
-		return series.Flow{NIC: e.name, Name: name.Name()}, e.series.wantsEdge(e.fabric.Plan, e.host.station.Node, e.name, name.Flow)
+		name := e.fabric.EdgeFlow(e.station, x)
+		return series.Flow{NIC: e.name, Name: name.Name()}, e.series.wantsEdge(e.fabric.Plan, e.station.Node, e.name, name.Flow)
 	})
 }
 

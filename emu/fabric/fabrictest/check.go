@@ -1,4 +1,4 @@
-package fabric
+package fabrictest
 
 import (
 	"flag"
@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// check is rapid.Check with a percentage of the usual number of checks, for properties that
+// Check is rapid.Check with a percentage of the usual number of checks, for properties that
 // run whole fabrics several times each. With -short, which is for runs with the race
 // detector, it is a quarter of that: workers that touch the same memory do so in most
 // random labs, and the detector makes each ten times as slow.
-func check(t *testing.T, percent int, prop func(*rapid.T)) {
+func Check(t *testing.T, percent int, prop func(*rapid.T)) {
 	t.Helper()
 	if testing.Short() {
 		percent /= 4

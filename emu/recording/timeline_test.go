@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
@@ -37,9 +39,9 @@ workload:
 %s
 `
 
-func timelineOf(t *testing.T, text string, workers int) (*Fabric, []status.Moment, []workload.Outage) {
-	p := parse(t, text)
-	f, err := newParallel(p, workers)
+func timelineOf(t *testing.T, text string, workers int) (*fabric.Fabric, []status.Moment, []workload.Outage) {
+	p := fabrictest.Parse(t, text)
+	f, err := fabric.NewWithWorkers(p, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func timelineOf(t *testing.T, text string, workers int) (*Fabric, []status.Momen
 	if err := f.Run(context.Background(), p.Duration); err != nil {
 		t.Fatal(err)
 	}
-	return f, f.Timeline(), f.Outages()
+	return f, Timeline(f), f.Outages()
 }
 
 func at(name, where, peer, text string, t units.Time) status.Moment {
@@ -138,7 +140,7 @@ workload:
 // TestTimeline_MarksChangesFromOutside: changes from outside are marked as such, and a change
 // that leaves a link's state as it was is no event of it.
 func TestTimeline_MarksChangesFromOutside(t *testing.T) {
-	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
+	f := fabric.New(fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
 	down, up := links.Down, links.Up
 	rate := units.Gbps
 	for _, s := range []change.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
@@ -147,7 +149,7 @@ func TestTimeline_MarksChangesFromOutside(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, m := range f.Timeline() {
+	for _, m := range Timeline(f) {
 		if m.By != status.BySet || m.OneWay {
 			t.Errorf("%+v", m)
 		}

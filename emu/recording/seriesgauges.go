@@ -1,9 +1,11 @@
-package fabric
+package recording
 
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -20,21 +22,21 @@ type portGauges struct {
 // to each port. The columns of congestion points come first, then those of edge services,
 // ordered by the name that a point or a service has in the lab file, and then as it lists
 // them.
-func (f *Fabric) queueGauges(ports []plan.End) (all []series.Gauge, columns []portGauges) {
+func queueGauges(f *fabric.Fabric, ports []plan.End) (all []series.Gauge, columns []portGauges) {
 	points, services := map[string][]gauge.Gauge{}, map[string][]gauge.Gauge{}
 	for _, e := range ports {
-		for _, c := range f.pointsOf(e) {
-			points[c.Name] = pointKind(c).Gauges
+		for _, c := range pointsOf(f.Plan, e) {
+			points[c.Name] = congestion.KindOf(c).Gauges
 		}
-		if h := f.edgeAt(e); h != nil {
-			services[h.chosen.Name] = h.chosen.Gauges()
+		if chosen, ok := edgeAt(f, e); ok {
+			services[chosen.Name] = chosen.Gauges()
 		}
 	}
 	columns = make([]portGauges, len(ports))
 	all, ofPoint := columnsByName(series.OfPoint, points, 0)
 	more, ofEdge := columnsByName(series.OfEdge, services, len(all))
 	for i, e := range ports {
-		points := f.pointsOf(e)
+		points := pointsOf(f.Plan, e)
 		for k, c := range points {
 			if own := ofPoint[c.Name]; len(own) > 0 {
 				if columns[i].points == nil {
@@ -43,8 +45,8 @@ func (f *Fabric) queueGauges(ports []plan.End) (all []series.Gauge, columns []po
 				columns[i].points[k] = own
 			}
 		}
-		if h := f.edgeAt(e); h != nil {
-			columns[i].edge = ofEdge[h.chosen.Name]
+		if chosen, ok := edgeAt(f, e); ok {
+			columns[i].edge = ofEdge[chosen.Name]
 		}
 	}
 	return append(all, more...), columns
@@ -75,8 +77,8 @@ func columnsByName(of series.Owner, systems map[string][]gauge.Gauge, behind int
 
 // pointsOf returns the congestion points of a port's rows: the point of its one queue,
 // or none for the port as a whole and then the points of its classes.
-func (f *Fabric) pointsOf(e plan.End) (points []congestion.Config) {
-	port := &f.Plan.Nodes[e.Node].Ports[e.Port]
+func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Config) {
+	port := &p.Nodes[e.Node].Ports[e.Port]
 	switch len(port.Classes) {
 	case 0:
 		return []congestion.Config{port.Queue.Mark}
@@ -90,12 +92,12 @@ func (f *Fabric) pointsOf(e plan.End) (points []congestion.Config) {
 	return points
 }
 
-// edgeAt returns the edge service in front of a port; nil if there is none.
-func (f *Fabric) edgeAt(e plan.End) *edgeHost {
-	if s := f.stations[e.Node][e.Port]; s != nil {
-		return s.edge
+// edgeAt returns which edge service is in front of a port, if there is one.
+func edgeAt(f *fabric.Fabric, e plan.End) (chosen edge.Chosen, ok bool) {
+	if s := f.Station(e.Node, e.Port); s != nil && s.EdgeService() != nil {
+		return f.Plan.Nodes[e.Node].Edge, true
 	}
-	return nil
+	return chosen, false
 }
 
 // giveGauges gives the readings room for that many gauges, all without a value.
@@ -112,7 +114,7 @@ func (p *queues) giveGauges(columns int) {
 // readGauges reads the gauges of a port's rows: the port's row, then the rows of its
 // classes.
 func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []series.Reading) {
-	port := p.fabric.ports[e.Node][e.Port]
+	port := p.fabric.Port(e.Node, e.Port)
 	for i, columns := range c.points {
 		if len(columns) == 0 {
 			continue
@@ -125,7 +127,7 @@ func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []se
 		intoColumns(rows[i].Gauges, columns, p.values)
 	}
 	if len(c.edge) > 0 {
-		p.values = p.fabric.edgeAt(e).service.Gauges(now, p.values[:0])
+		p.values = p.fabric.Station(e.Node, e.Port).EdgeService().Gauges(now, p.values[:0])
 		intoColumns(rows[0].Gauges, c.edge, p.values)
 	}
 }

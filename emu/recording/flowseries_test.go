@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"bytes"
@@ -9,33 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 )
 
-const flowLab = `
-duration: 3ms
-topology:
-  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
-  kinds: {host: {nic: {cc: dcqcn}}, switch: {queue: {mark: {red: {kmin: 1KB, kmax: 20KB, pmax: 20%}}}}}
-  nodes: {h3: {nic: {cc: swift}}}
-workload:
-  - {write: {name: a, from: h1, to: h4, size: 300KB, depth: 2, for: 3ms}}
-  - {write: {name: b, from: h3, to: h4, size: 300KB, depth: 2, at: 500us, count: 3}}
-  - {read: {name: c, from: h4, to: h2, size: 100KB, at: 1ms}}
-  - {send: {name: d, from: h2, to: h1, size: 100KB, service: uc, count: 4}}
-`
-
 // recordFlows runs a fabric with a series of flows, and returns its rows and its text.
-func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []series.FlowRow, quantities []series.FlowQuantity, text string) {
+func recordFlows(t *testing.T, f *fabric.Fabric, s FlowSeries, run func()) (rows []series.FlowRow, quantities []series.FlowQuantity, text string) {
 	t.Helper()
 	if err := s.Check(f.Plan); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := f.RecordFlows(s, &out)
+	r := RecordFlows(f, s, &out)
 	run()
 	sum, err := r.Stop()
 	if err != nil || sum.Overruns > 0 || sum.Rows != uint64(strings.Count(out.String(), "\n")-1) {
@@ -64,7 +52,7 @@ func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []seri
 }
 
 // advanceTo runs a fabric up to a time.
-func advanceTo(t *testing.T, f *Fabric, until units.Time) func() {
+func advanceTo(t *testing.T, f *fabric.Fabric, until units.Time) func() {
 	return func() {
 		if err := f.Run(context.Background(), until); err != nil {
 			t.Fatal(err)
@@ -86,11 +74,11 @@ func payloads(rows []series.FlowRow) (acked, received map[string]float64) {
 // TestFlowSeries_AddsUpToTheTransfers: rows do not depend on workers and change nothing, and
 // add up to the transfers' records, over READs, UC and two rate controls.
 func TestFlowSeries_AddsUpToTheTransfers(t *testing.T) {
-	plain := New(parse(t, flowLab))
+	plain := fabric.New(fabrictest.Parse(t, fabrictest.FlowLab))
 	advanceTo(t, plain, 3*ms)()
 	var first string
 	for _, workers := range []int{1, 2, 4} {
-		f, err := newParallel(parse(t, flowLab), workers)
+		f, err := fabric.NewWithWorkers(fabrictest.Parse(t, fabrictest.FlowLab), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +125,7 @@ func TestFlowSeries_AddsUpToTheTransfers(t *testing.T) {
 	}
 }
 
-// checkFlowRows checks single rows of flowLab.
+// checkFlowRows checks single rows of fabrictest.FlowLab.
 func checkFlowRows(t *testing.T, rows []series.FlowRow) {
 	t.Helper()
 	var limited, windows, rtts int
@@ -177,7 +165,7 @@ func TestFlowSeries_ChoosesByTransferHostNICAndQueuePair(t *testing.T) {
 		"h1:eth0#18":    "d h1:eth0",
 		"h[13]:eth0#17": "a h1:eth0, b h3:eth0",
 	} {
-		f := New(parse(t, flowLab))
+		f := fabric.New(fabrictest.Parse(t, fabrictest.FlowLab))
 		rows, _, _ := recordFlows(t, f, FlowSeries{Flows: []string{pattern}, Every: 100 * us}, advanceTo(t, f, 3*ms))
 		var names []string
 		acked, _ := payloads(rows)
@@ -188,7 +176,7 @@ func TestFlowSeries_ChoosesByTransferHostNICAndQueuePair(t *testing.T) {
 			t.Errorf("%s chooses %s, want %s", pattern, got, want)
 		}
 	}
-	p := parse(t, flowLab)
+	p := fabrictest.Parse(t, fabrictest.FlowLab)
 	for pattern, want := range map[string]string{"x*": `no flow can match "x*"`, "h[": "a [ needs its ]", "h1:eth1": `did you mean "h1:eth0"`, "h9#17": "no flow can match"} {
 		if err := (FlowSeries{Flows: []string{pattern}, Every: ms}).Check(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", pattern, err, want)
@@ -200,7 +188,7 @@ func TestFlowSeries_ChoosesByTransferHostNICAndQueuePair(t *testing.T) {
 	if err := (FlowSeries{Every: us, Wall: true}).Check(p); err == nil || !strings.Contains(err.Error(), "every 100us or more") {
 		t.Errorf("too often for the wall clock: %v", err)
 	}
-	bare := parse(t, "topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}")
+	bare := fabrictest.Parse(t, "topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}")
 	if err := (FlowSeries{Every: ms}).Check(bare); err == nil || !strings.Contains(err.Error(), "write nic: roce") {
 		t.Errorf("no NIC: %v", err)
 	}
@@ -210,7 +198,7 @@ func TestFlowSeries_ChoosesByTransferHostNICAndQueuePair(t *testing.T) {
 // between two samples has a row with everything it did, and one that lives longer has rows
 // until it is destroyed.
 func TestFlowSeries_HasRowsOfShortLivedQueuePairs(t *testing.T) {
-	f := New(parse(t, `
+	f := fabric.New(fabrictest.Parse(t, `
 topology:
   kinds: {host: {nic: roce}}
   generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
@@ -221,7 +209,7 @@ topology:
 	rows, _, _ := recordFlows(t, f, FlowSeries{Every: 100 * us}, func() {
 		advanceTo(t, f, 10*us)()
 		for i, until := range []units.Time{40 * us, 90 * us, 350 * us} {
-			q, from, to := connect(t, a, b, 10_000)
+			q, from, to := fabrictest.Connect(t, a, b, 10_000)
 			size := units.Bytes(1000 * (i + 1))
 			if err := q.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{from.SGE(0, size)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
 				t.Fatal(err)
@@ -256,14 +244,14 @@ func TestFlowSampling_DoesNotAllocate(t *testing.T) {
 	if fabrictest.Race {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := New(parse(t, flowLab))
-	r := f.RecordFlows(FlowSeries{Every: ms, Wall: true}, new(bytes.Buffer))
-	if err := f.run(context.Background(), 2*ms); err != nil {
+	f := fabric.New(fabrictest.Parse(t, fabrictest.FlowLab))
+	r := RecordFlows(f, FlowSeries{Every: ms, Wall: true}, new(bytes.Buffer))
+	if err := f.Run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)
 	}
-	p, now := r.parts[0], 3*ms
-	p.sample(now, true)
-	if n := testing.AllocsPerRun(100, func() { now += us; p.sample(now, true) }); n != 0 {
+	p, now := r.samplers[0], 3*ms
+	p.Sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now += us; p.Sample(now, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {
@@ -274,46 +262,4 @@ func TestFlowSampling_DoesNotAllocate(t *testing.T) {
 func sorted(names []string) string {
 	slices.Sort(names)
 	return strings.Join(names, ", ")
-}
-
-// TestNICStatus_SummarisesItsFlowsGauges: a NIC's status summarises the flows that are
-// connected and send or receive, in agreement with their own statuses.
-func TestNICStatus_SummarisesItsFlowsGauges(t *testing.T) {
-	f := New(parse(t, flowLab))
-	advanceTo(t, f, 1050*us)()
-	looked := 0
-	for _, n := range f.NICs() {
-		pairs, err := f.QPsOf(n.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values := map[string][]float64{}
-		for _, q := range pairs {
-			values["rate"] = append(values["rate"], float64(q.Rate))
-			if q.Window > 0 {
-				values["window"] = append(values["window"], float64(q.Window))
-			}
-			for _, g := range q.Gauges {
-				values[g.Name] = append(values[g.Name], g.Value)
-			}
-		}
-		if len(values) != len(n.Flows) {
-			t.Errorf("%s: %d gauges, its queue pairs have %d", n.Name, len(n.Flows), len(values))
-		}
-		for _, g := range n.Flows {
-			v := values[g.Name]
-			sum := 0.0
-			for _, x := range v {
-				sum += x
-			}
-			mean := sum / float64(len(v))
-			if g.Flows != len(v) || g.Min != slices.Min(v) || g.Max != slices.Max(v) || math.Abs(g.Mean-mean) > 1e-9*math.Abs(mean) {
-				t.Errorf("%s: %+v, its queue pairs say %v", n.Name, g, v)
-			}
-			looked += len(v)
-		}
-	}
-	if looked < 20 {
-		t.Errorf("only %d values", looked)
-	}
 }

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
@@ -16,13 +17,13 @@ import (
 func TestPauseLog_MatchesTheCounters(t *testing.T) {
 	var first []pauses.Record
 	for _, workers := range []int{1, 2, 4} {
-		f, err := newParallel(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
+		f, err := fabric.NewWithWorkers(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.LogPauses()
+		log := LogPauses(f)
 		runTo(t, f, units.Never)
-		all := f.PauseLog()
+		all := log.Records()
 		sum := map[string]float64{}
 		for _, r := range all {
 			if r.Class != "roce" || r.Priority != 3 || r.Peer == "" || r.Node == "" || !r.Ended || r.End <= r.Start {
@@ -54,25 +55,21 @@ func TestPauseLog_MatchesTheCounters(t *testing.T) {
 }
 
 // TestPauseLog_EndsOpenPausesWithTheRun: a pause that has not ended lasts to the end of the
-// run; without LogPauses nothing is recorded.
+// run.
 func TestPauseLog_EndsOpenPausesWithTheRun(t *testing.T) {
-	for _, log := range []bool{true, false} {
-		f := New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
-		if log {
-			f.LogPauses()
-		}
-		runTo(t, f, 500*units.Microsecond)
-		open := 0
-		for _, r := range f.PauseLog() {
-			if !r.Ended {
-				open++
-				if math.Abs(r.End-500e-6) > 1e-12 {
-					t.Errorf("%+v", r)
-				}
+	f := fabric.New(fabrictest.ParseFile(t, "scripts/labs/incast-pfc.yaml", 1))
+	log := LogPauses(f)
+	runTo(t, f, 500*units.Microsecond)
+	open := 0
+	for _, r := range log.Records() {
+		if !r.Ended {
+			open++
+			if math.Abs(r.End-500e-6) > 1e-12 {
+				t.Errorf("%+v", r)
 			}
 		}
-		if log != (open > 0) {
-			t.Errorf("%v: %d pauses that have not ended", log, open)
-		}
+	}
+	if open == 0 {
+		t.Error("all pauses have ended")
 	}
 }

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/observe/series"
@@ -19,12 +20,10 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-const us, ms = units.Microsecond, units.Millisecond
-
 // record runs a fabric with a series and returns its text. The length in a wall
 // clock is that of a run without a real clock: the timers do what they would
 // do.
-func record(t rapid.TB, f *Fabric, s Series, until ...units.Time) string {
+func record(t rapid.TB, f *fabric.Fabric, s Series, until ...units.Time) string {
 	t.Helper()
 	if s.Ports == nil {
 		var err error
@@ -33,7 +32,7 @@ func record(t rapid.TB, f *Fabric, s Series, until ...units.Time) string {
 		}
 	}
 	var out bytes.Buffer
-	r := f.Record(s, &out)
+	r := RecordQueues(f, s, &out)
 	for _, u := range until {
 		if err := f.Run(context.Background(), u); err != nil {
 			t.Fatal(err)
@@ -63,7 +62,7 @@ func rowsOf(t rapid.TB, text string) (rows []series.Row) {
 // calculated value for that instant, including everything that happens at it.
 func TestSeries_IsExactAtEveryInstant(t *testing.T) {
 	const limit = 5000
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 duration: 203us
 topology:
   nodes: {h1: {kind: host, attach: none}, h2: {kind: host, attach: none}, s1: {kind: switch}}
@@ -118,7 +117,7 @@ workload:
 		}
 	}
 	sample(203 * us) // the end of the run
-	f := New(p)
+	f := fabric.New(p)
 	port, err := p.MatchPorts([]string{"s1:2"})
 	if err != nil {
 		t.Fatal(err)
@@ -137,15 +136,15 @@ workload:
 // workers, in one run or several, and taken by a run in virtual time or by timers; and the run
 // is the same as without a series. The intervals add up to the counters.
 func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
-	check(t, 10, func(rt *rapid.T) {
+	fabrictest.Check(t, 10, func(rt *rapid.T) {
 		text := ""
 		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
 		case "deep":
-			text = drawDeepLab(rt)
+			text = fabrictest.DrawQoSLab(rt)
 		case "NICs":
-			text = drawNICLab(rt)
+			text = fabrictest.DrawNICLab(rt)
 		default:
-			text = drawLab(rt)
+			text = fabrictest.DrawLab(rt)
 		}
 		p, err := resolve.Parse("lab.yaml", []byte(text))
 		if err != nil {
@@ -153,14 +152,14 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 		}
 		every := rapid.SampledFrom([]units.Time{9 * us, 100 * us, 300 * us, 5 * ms}).Draw(rt, "every")
 		stops := [][]units.Time{{2 * ms}, {300 * us, 555 * us, 2 * ms}}
-		plain := New(p)
+		plain := fabric.New(p)
 		if err := plain.Run(context.Background(), 2*ms); err != nil {
 			rt.Fatal(err)
 		}
 		want := ""
 		for n := 1; n <= 4; n++ {
 			for i, stops := range stops {
-				f, err := newParallel(p, n)
+				f, err := fabric.NewWithWorkers(p, n)
 				if err != nil {
 					continue
 				}
@@ -172,7 +171,7 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					rt.Fatalf("%d workers, %d stops (-first +this):\n%s\n%s", n, len(stops), diff, text)
 				}
-				if diff := cmp.Diff(nicOutcome(plain), nicOutcome(f)); diff != "" {
+				if diff := cmp.Diff(outcome(plain), outcome(f)); diff != "" {
 					rt.Fatalf("%d workers (-without +with a series):\n%s\n%s", n, diff, text)
 				}
 				if i == 0 {
@@ -180,7 +179,7 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 				}
 			}
 		}
-		f := New(p)
+		f := fabric.New(p)
 		if diff := cmp.Diff(want, record(rt, f, Series{Every: every, Wall: true}, 2*ms)); diff != "" {
 			rt.Fatalf("(-run +timers):\n%s\n%s", diff, text)
 		}
@@ -191,7 +190,7 @@ func TestSeries_ChangesNothingAndAddsUp(t *testing.T) {
 }
 
 // checkSums compares the sum of each port's rows with its counters.
-func checkSums(t rapid.TB, f *Fabric, rows []series.Row) {
+func checkSums(t rapid.TB, f *fabric.Fabric, rows []series.Row) {
 	t.Helper()
 	got := map[string]series.Reading{}
 	ends := map[string]units.Time{}
@@ -236,7 +235,7 @@ func checkSums(t rapid.TB, f *Fabric, rows []series.Row) {
 // TestSeries_EndsAtTheLastEvent: a run without a duration has its last sample at the last
 // event, and nothing after it.
 func TestSeries_EndsAtTheLastEvent(t *testing.T) {
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 topology: {generate: {dumbbell: {left: 2, right: 2, rate: 1Gbps, delay: 3us}}, kinds: {host: {attach: none}}}
 workload:
   - {cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, for: 1ms}}
@@ -244,7 +243,7 @@ workload:
 `)
 	want := ""
 	for n := 1; n <= 3; n++ {
-		f, err := newParallel(p, n)
+		f, err := fabric.NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,8 +266,8 @@ workload:
 // instants.
 func TestSeries_OfAStoppedRunHasWholeInstants(t *testing.T) {
 	for n := 1; n <= 2; n++ {
-		p := permutation(t, 4, 900)
-		f, err := newParallel(p, n)
+		p := fabrictest.Permutation(t, 4, 900)
+		f, err := fabric.NewWithWorkers(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +278,7 @@ func TestSeries_OfAStoppedRunHasWholeInstants(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		out := &trigger{after: 20_000, do: cancel}
-		r := f.Record(Series{Ports: ports, Every: 10 * us}, out)
+		r := RecordQueues(f, Series{Ports: ports, Every: 10 * us}, out)
 		if err := f.Run(ctx, units.Hour); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}
@@ -314,7 +313,7 @@ func (w *trigger) Write(p []byte) (int, error) {
 // TestSeriesCheck_ComputesTheNumberOfRows: the size is computed from the run's length, as far
 // as the plan knows it, and the classes of ports count.
 func TestSeriesCheck_ComputesTheNumberOfRows(t *testing.T) {
-	p := parse(t, `
+	p := fabrictest.Parse(t, `
 topology: {generate: {star: {hosts: 10, rate: 1Gbps}}}
 workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s}}]
 `)
@@ -335,18 +334,18 @@ workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s
 }
 
 // sampler is a part that samples all ports of a fat-tree under load.
-func sampler(t testing.TB) (*part, *Recording) {
-	p := permutation(t, 4, 900)
-	f := New(p)
+func sampler(t testing.TB) (fabric.Sampler, *Recording) {
+	p := fabrictest.Permutation(t, 4, 900)
+	f := fabric.New(p)
 	ports, err := p.MatchPorts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := f.Record(Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
-	if err := f.run(context.Background(), 10*ms); err != nil {
+	r := RecordQueues(f, Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
+	if err := f.Run(context.Background(), 10*ms); err != nil {
 		t.Fatal(err)
 	}
-	return r.parts[0], r
+	return r.samplers[0], r
 }
 
 // TestSampling_DoesNotAllocate: the engine's thread takes samples without leaving work for the
@@ -357,7 +356,7 @@ func TestSampling_DoesNotAllocate(t *testing.T) {
 	}
 	p, r := sampler(t)
 	now := 11 * ms
-	if n := testing.AllocsPerRun(100, func() { p.sample(now, p.alone); now += us }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Sample(now, true); now += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {
@@ -370,9 +369,9 @@ func BenchmarkSample(b *testing.B) {
 	p, r := sampler(b)
 	now := 11 * ms
 	for b.Loop() {
-		p.sample(now, p.alone)
+		p.Sample(now, true)
 		now += us
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.sampled.(*queues).ports)), "ns/port")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.(*queues).ports)), "ns/port")
 	_, _ = r.Stop()
 }

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/observe/series"
@@ -34,13 +35,13 @@ func TestTCPSeries_AddsUpToWhatWasSent(t *testing.T) {
 	var first string
 	var trace uint64
 	for _, workers := range []int{0, 1, 2, 4} {
-		p := parse(t, seriesLab)
+		p := fabrictest.Parse(t, seriesLab)
 		h := fabrictest.Hosts(p)
 		p.Traffic = []plan.Traffic{
 			{Name: "drawn", Pattern: fabrictest.Draw(h, 1, 40, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
 			{Name: "loop", Pattern: &fabrictest.Loop{Clients: h[:3], Servers: h[3:], Rounds: 20}, TCP: fabrictest.TCP(t, "bbr")},
 		}
-		f, err := newParallel(p, max(1, workers))
+		f, err := fabric.NewWithWorkers(p, max(1, workers))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestTCPSeries_AddsUpToWhatWasSent(t *testing.T) {
 // and traffic, and at most the allowed number have rows.
 func TestTCPSeries_ChoosesByHostInterfaceAndTraffic(t *testing.T) {
 	lab := func() (*plan.Plan, []int) {
-		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
+		p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
 		h := fabrictest.Hosts(p)
 		p.Traffic = []plan.Traffic{
 			{Name: "there", Pattern: fabrictest.Draw(h[:2], 1, 8, 20*units.Microsecond, 100_000, false), TCP: fabrictest.TCP(t, "cubic")},
@@ -113,7 +114,7 @@ func TestTCPSeries_ChoosesByHostInterfaceAndTraffic(t *testing.T) {
 	}
 	for pattern, want := range map[string]string{"h1": "h1:eth0 there", "h[34]:eth0": "h3:eth0 back h4:eth0 back", "b*": "h3:eth0 back h4:eth0 back"} {
 		p, _ := lab()
-		f, err := NewParallel(p, 2)
+		f, err := fabric.NewParallel(p, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,12 +141,12 @@ func TestTCPSeries_ChoosesByHostInterfaceAndTraffic(t *testing.T) {
 	defer func(n int) { maxPassing = n }(maxPassing)
 	maxPassing = 2
 	p, _ = lab()
-	f, err := NewParallel(p, 1)
+	f, err := fabric.NewParallel(p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := f.RecordFlows(FlowSeries{Every: 50 * us}, &out)
+	r := RecordFlows(f, FlowSeries{Every: 50 * us}, &out)
 	runTo(t, f, 10*units.Millisecond)
 	if _, err := r.Stop(); err != nil || r.LeftOut == 0 || r.Things+r.LeftOut != 32 {
 		t.Errorf("%d flows have rows, %d have none, %v", r.Things, r.LeftOut, err)
@@ -155,14 +156,14 @@ func TestTCPSeries_ChoosesByHostInterfaceAndTraffic(t *testing.T) {
 // TestNDPSeries_AddsUpToWhatWasAcknowledged: flows over NDP have rows, whose acknowledged
 // bytes add up to the flows'.
 func TestNDPSeries_AddsUpToWhatWasAcknowledged(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
+	p := fabrictest.Parse(t, "topology: {kinds: {host: {attach: none}, switch: {buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}}")
 	h := fabrictest.Hosts(p)
 	l := &fabrictest.List{Members: h, Flows: map[int][]pattern.Flow{}}
 	for _, from := range h[:2] {
 		l.Flows[from] = []pattern.Flow{{From: from, To: h[2], Size: 500_000}, {Tag: 1, From: from, To: h[2], Size: 500_000}}
 	}
 	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, NDP: &carrier.NDP{Config: ndp.Default(), ControlDSCP: 46}}}
-	f, err := NewParallel(p, 2)
+	f, err := fabric.NewParallel(p, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package fabric
+package recording
 
 import (
 	"github.com/weftlab/weft/observe/series"
