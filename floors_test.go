@@ -212,16 +212,22 @@ func dependencies(t *testing.T, pkg string) []string {
 }
 
 // TestWhatPeopleReadKnowsNoFabric: what shows the status of a network is given plain data, and
-// is not made of the running network.
+// is made neither of the running network nor of what drives it by the wall clock.
 func TestWhatPeopleReadKnowsNoFabric(t *testing.T) {
-	const fabric = module + "/emu/fabric"
+	running := []string{module + "/emu/fabric", module + "/emu/wall"}
 	for _, pkg := range []string{"emu/status", "emu/report", "emu/metrics", "view/top", "view/chart"} {
-		if slices.Contains(dependencies(t, pkg), fabric) {
-			t.Errorf("%s is made of emu/fabric", pkg)
+		made := dependencies(t, pkg)
+		for _, part := range running {
+			if slices.Contains(made, part) {
+				t.Errorf("%s is made of %s", pkg, part)
+			}
 		}
 	}
-	if !slices.Contains(dependencies(t, "emu/lab"), fabric) {
-		t.Error("emu/lab is not made of emu/fabric: what is looked for here has another name now")
+	made := dependencies(t, "emu/lab")
+	for _, part := range running {
+		if !slices.Contains(made, part) {
+			t.Errorf("emu/lab is not made of %s: what is looked for here has another name now", part)
+		}
 	}
 }
 
