@@ -253,7 +253,7 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
-	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/recording", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
+	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/recording", "emu/run", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
 		made := dependencies(t, pkg)
 		for _, part := range language {
 			if at := find(made, part); at >= 0 {
@@ -269,5 +269,30 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 		if find(reader, part) < 0 {
 			t.Errorf("emu/resolve is not made of %s: what is looked for here has another name now", part)
 		}
+	}
+}
+
+// TestOneRunner: what runs a plan in virtual time does so through emu/run. The doctor, which
+// measures how fast a fabric runs, drives one itself.
+func TestOneRunner(t *testing.T) {
+	var found []string
+	for pkg := range imports(t) {
+		files, err := filepath.Glob(filepath.Join(pkg.path, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !pkg.test && !strings.HasSuffix(file, "_test.go") && strings.Contains(string(text), "fabric.NewParallel(") {
+				found = append(found, filepath.ToSlash(file))
+			}
+		}
+	}
+	slices.Sort(found)
+	if want := []string{"emu/doctor/virtual.go", "emu/run/run.go"}; !slices.Equal(found, want) {
+		t.Errorf("fabrics for virtual time are built in %v, not in %v alone", found, want)
 	}
 }
