@@ -212,16 +212,22 @@ func dependencies(t *testing.T, pkg string) []string {
 }
 
 // TestWhatPeopleReadKnowsNoFabric: what shows the status of a network is given plain data, and
-// is not made of the running network.
+// is made neither of the running network nor of what drives it by the wall clock.
 func TestWhatPeopleReadKnowsNoFabric(t *testing.T) {
-	const fabric = module + "/emu/fabric"
+	running := []string{module + "/emu/fabric", module + "/emu/wall"}
 	for _, pkg := range []string{"emu/status", "emu/report", "emu/metrics", "view/top", "view/chart"} {
-		if slices.Contains(dependencies(t, pkg), fabric) {
-			t.Errorf("%s is made of emu/fabric", pkg)
+		made := dependencies(t, pkg)
+		for _, part := range running {
+			if slices.Contains(made, part) {
+				t.Errorf("%s is made of %s", pkg, part)
+			}
 		}
 	}
-	if !slices.Contains(dependencies(t, "emu/lab"), fabric) {
-		t.Error("emu/lab is not made of emu/fabric: what is looked for here has another name now")
+	made := dependencies(t, "emu/lab")
+	for _, part := range running {
+		if !slices.Contains(made, part) {
+			t.Errorf("emu/lab is not made of %s: what is looked for here has another name now", part)
+		}
 	}
 }
 
@@ -247,7 +253,7 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 	find := func(deps []string, part string) int {
 		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
 	}
-	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/recording", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
+	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/recording", "emu/run", "view/graph", "emu/report", "view/chart", "emu/metrics", "emu/lab", "view/top"} {
 		made := dependencies(t, pkg)
 		for _, part := range language {
 			if at := find(made, part); at >= 0 {
@@ -263,5 +269,30 @@ func TestThePlanKnowsNoFile(t *testing.T) {
 		if find(reader, part) < 0 {
 			t.Errorf("emu/resolve is not made of %s: what is looked for here has another name now", part)
 		}
+	}
+}
+
+// TestOneRunner: what runs a plan in virtual time does so through emu/run. The doctor, which
+// measures how fast a fabric runs, drives one itself.
+func TestOneRunner(t *testing.T) {
+	var found []string
+	for pkg := range imports(t) {
+		files, err := filepath.Glob(filepath.Join(pkg.path, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !pkg.test && !strings.HasSuffix(file, "_test.go") && strings.Contains(string(text), "fabric.NewParallel(") {
+				found = append(found, filepath.ToSlash(file))
+			}
+		}
+	}
+	slices.Sort(found)
+	if want := []string{"emu/doctor/virtual.go", "emu/run/run.go"}; !slices.Equal(found, want) {
+		t.Errorf("fabrics for virtual time are built in %v, not in %v alone", found, want)
 	}
 }

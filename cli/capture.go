@@ -97,17 +97,25 @@ type captureFile struct {
 
 // Write implements io.Writer.
 func (f *captureFile) Write(b []byte) (int, error) {
-	if f.file == nil {
-		f.file = os.Stdout
-		if f.name != "-" {
-			var err error
-			if f.file, err = os.Create(f.name); err != nil {
-				f.file = nil
-				return 0, err
-			}
-		}
+	if err := f.create(); err != nil {
+		return 0, err
 	}
 	return f.file.Write(b)
+}
+
+// create creates the file unless that has been done.
+func (f *captureFile) create() (err error) {
+	switch {
+	case f.file != nil:
+	case f.name == "-":
+		f.file = os.Stdout
+	default:
+		var file *os.File
+		if file, err = os.Create(f.name); err == nil {
+			f.file = file
+		}
+	}
+	return err
 }
 
 // Close implements io.Closer.

@@ -57,6 +57,9 @@ func (p *experimentProgress) stop() {
 	p.done.Wait()
 }
 
+// progressEvery is the interval at which the progress of an experiment is shown.
+const progressEvery = 500 * time.Millisecond
+
 func (p *experimentProgress) show() {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

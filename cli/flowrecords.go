@@ -66,7 +66,7 @@ func (f *flowRecordFlags) tally(n records.Names) (*report.FlowTally, error) {
 	return t, nil
 }
 
-// flowRecording receives the flow records of a run.
+// flowRecording is the sink of the flow records of a run.
 type flowRecording struct {
 	name  string
 	file  *os.File // nil for none
@@ -94,8 +94,11 @@ func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording,
 	return r, nil
 }
 
-// close writes the remaining records and closes the file. No record may follow.
-func (r *flowRecording) close() error {
+// Put implements records.Sink.
+func (r *flowRecording) Put(x *records.Record) error { return r.sink.Put(x) }
+
+// Close writes the remaining records and closes the file. No record may follow.
+func (r *flowRecording) Close() error {
 	err := r.sink.Close()
 	if r.file != nil {
 		err = errors.Join(err, r.file.Close())
@@ -128,6 +131,6 @@ func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error 
 	if err != nil {
 		return err
 	}
-	l.SinkFlows(r.sink, file != nil, r.close, func(x *report.Report) { x.Patterns = r.tally.Patterns(f.file, l.Fabric().TCP(), l.Fabric().NDP()) })
+	l.SinkFlows(r, file != nil, r.Close, func(x *report.Report) { x.Patterns = r.tally.Patterns(f.file, l.Fabric().TCP(), l.Fabric().NDP()) })
 	return nil
 }

@@ -1,54 +1,49 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// progressEvery is the interval at which the progress of a run in virtual time is shown.
-const progressEvery = 500 * time.Millisecond
-
-// showProgress shows the progress of a run that ends at until, in one line on
-// standard error if that is a terminal. stop erases the line.
-func showProgress(fb *fabric.Fabric, until units.Time) (stop func()) {
-	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		watchProgress(ctx, os.Stderr, tick.C, until, fb.Progress, func() int { return int(sizeOf(os.Stderr).Columns) })
-	}()
-	return func() { cancel(); <-done }
+// progressLine shows the progress of a run in virtual time in one line of a terminal.
+type progressLine struct {
+	w       io.Writer
+	columns func() int // of the terminal
+	until   units.Time // end of the run; units.Never if it ends with its flows
+	speed   pace
+	last    status.Progress
+	at      time.Time // of last
 }
 
-// watchProgress writes a line at each tick until ctx ends, then erases it.
-func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, until units.Time, look func() status.Progress, columns func() int) {
-	last, at := look(), time.Now() // the run has just begun: still zero
-	speed := pace{}
-	for {
-		select {
-		case <-ctx.Done():
-			fmt.Fprint(w, clearLine)
-			return
-		case t := <-tick:
-			now := look()
-			speed.add(now.Now-last.Now, now.Hops-last.Hops, t.Sub(at))
-			last, at = now, t
-			line := progressLine(now.Now, until, speed, now.Flows)
-			// A line that wraps could not be erased.
-			fmt.Fprint(w, clearLine+line[:min(len(line), max(columns()-1, 0))])
-		}
+// newProgressLine returns the line of a run that begins now and ends at until, on standard
+// error; nil if that is no terminal.
+func newProgressLine(until units.Time) *progressLine {
+	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return &progressLine{w: os.Stderr, columns: func() int { return int(sizeOf(os.Stderr).Columns) }, until: until, at: time.Now()}
+}
+
+// show writes the line again.
+func (l *progressLine) show(now status.Progress) { l.showAt(time.Now(), now) }
+
+func (l *progressLine) showAt(t time.Time, now status.Progress) {
+	l.speed.add(now.Now-l.last.Now, now.Hops-l.last.Hops, t.Sub(l.at))
+	l.last, l.at = now, t
+	text := progressText(now.Now, l.until, l.speed, now.Flows)
+	// A line that wraps could not be erased.
+	fmt.Fprint(l.w, clearLine+text[:min(len(text), max(l.columns()-1, 0))])
+}
+
+// erase erases the line, if there is one.
+func (l *progressLine) erase() {
+	if l != nil {
+		fmt.Fprint(l.w, clearLine)
 	}
 }
 
@@ -75,10 +70,10 @@ func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
 	p.emulated, p.hops = mix(p.emulated, emulated.Seconds()/seconds), mix(p.hops, float64(hops)/seconds)
 }
 
-// progressLine formats the progress of a run, in ASCII. If until is units.Never the run
+// progressText formats the progress of a run, in ASCII. If until is units.Never the run
 // ends with its flows, and how much is left is unknown. flows counts the flows of
 // patterns that have ended.
-func progressLine(now, until units.Time, p pace, flows uint64) string {
+func progressText(now, until units.Time, p pace, flows uint64) string {
 	line := fmt.Sprintf("%.6gs", now.Seconds())
 	if until != units.Never {
 		line += fmt.Sprintf(" of %.6gs (%.0f%%)", until.Seconds(), 100*now.Seconds()/until.Seconds())

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestProgressLine_ShowsPaceAndRest of a run.
-func TestProgressLine_ShowsPaceAndRest(t *testing.T) {
+// TestProgressText_ShowsPaceAndRest of a run.
+func TestProgressText_ShowsPaceAndRest(t *testing.T) {
 	for _, c := range []struct {
 		now, until units.Time
 		pace       pace
@@ -25,35 +24,22 @@ func TestProgressLine_ShowsPaceAndRest(t *testing.T) {
 		{units.Second, units.Never, pace{0.5, 2e4}, 1234, "1s  0.02 million hops/s  1234 flows done"},
 		{units.Millisecond, units.Hour, pace{1e-3, 1e6}, 0, "0.001s of 3600s (0%)  1 million hops/s  999h59m59s left"},
 	} {
-		if got := progressLine(c.now, c.until, c.pace, c.flows); got != c.want {
+		if got := progressText(c.now, c.until, c.pace, c.flows); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
 
-// TestProgress_IsShownAtEachTick: the progress since the last one; lines do not wrap, and the last
-// one is erased.
-func TestProgress_IsShownAtEachTick(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
+// TestProgressLine_FitsAndIsErased: the progress since the last one; lines do not wrap, and the
+// last one is erased.
+func TestProgressLine_FitsAndIsErased(t *testing.T) {
 	var seen strings.Builder
-	tick := make(chan time.Time)
-	steps := []status.Progress{{}, {}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}}
-	calls := 0
-	look := func() status.Progress {
-		calls++
-		return steps[min(calls, len(steps))-1]
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		watchProgress(ctx, &seen, tick, 4*units.Second, look, func() int { return 30 })
-	}()
 	start := time.Now()
-	for i := range 3 {
-		tick <- start.Add(time.Duration(i+1) * time.Second)
+	l := &progressLine{w: &seen, columns: func() int { return 30 }, until: 4 * units.Second, at: start}
+	for i, now := range []status.Progress{{}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}} {
+		l.showAt(start.Add(time.Duration(i+1)*time.Second), now)
 	}
-	cancel()
-	<-done
+	l.erase()
 	lines := strings.Split(seen.String(), clearLine)
 	if len(lines) != 5 || lines[4] != "" || !strings.HasPrefix(lines[1], "0s of 4s (0%)") || !strings.HasPrefix(lines[3], "2s of 4s (50%)") {
 		t.Errorf("%q", lines)
@@ -63,4 +49,5 @@ func TestProgress_IsShownAtEachTick(t *testing.T) {
 			t.Errorf("%q does not fit into 30 columns", l)
 		}
 	}
+	(*progressLine)(nil).erase() // where nothing is shown
 }

@@ -3,17 +3,16 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/run"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -177,44 +176,28 @@ func (f *seriesFlags) events(r *report.Report) error {
 	return nil
 }
 
-// record starts the series of a run in virtual time. finish completes them and adds
-// them to the report.
-func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.Report) error, err error) {
-	finish = func(*report.Report) error { return nil }
-	if s.queues != nil {
-		finish, err = recordTo("--series", f.file, s.queues.Every,
-			func(w io.Writer) *recording.Recording { return recording.RecordQueues(fb, *s.queues, w) },
-			func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
+// record makes a run in virtual time write its series.
+func (f *seriesFlags) record(s samples, x *run.Run) error {
+	create := func(flag, name string) (run.Output, error) {
+		file, err := os.Create(name)
 		if err != nil {
-			return nil, err
+			return run.Output{}, fmt.Errorf("%s: %w", flag, err)
 		}
+		return run.Output{Name: name, What: flag + " " + name, To: file}, nil
+	}
+	if s.queues != nil {
+		to, err := create("--series", f.file)
+		if err != nil {
+			return err
+		}
+		x.RecordQueues(*s.queues, to)
 	}
 	if s.flows != nil {
-		first := finish
-		second, err := recordTo("--flow-series", f.flowFile, s.flows.Every,
-			func(w io.Writer) *recording.Recording { return recording.RecordFlows(fb, *s.flows, w) },
-			func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
+		to, err := create("--flow-series", f.flowFile)
 		if err != nil {
-			return nil, errors.Join(err, first(&report.Report{}))
+			return err
 		}
-		finish = func(r *report.Report) error { return errors.Join(first(r), second(r)) }
+		x.RecordFlows(*s.flows, to)
 	}
-	return finish, nil
-}
-
-// recordTo starts one series. put adds its summary to the report.
-func recordTo(flag, name string, every units.Time, begin func(io.Writer) *recording.Recording, put func(*report.Report, *report.Series, int)) (finish func(*report.Report) error, err error) {
-	file, err := os.Create(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	rec := begin(file)
-	return func(r *report.Report) error {
-		sum, err := rec.Stop()
-		if err = errors.Join(err, file.Close()); err != nil {
-			return fmt.Errorf("%s %s: %w", flag, name, err)
-		}
-		put(r, &report.Series{File: name, Every: every, Summary: sum, FlowsLeftOut: rec.LeftOut}, rec.Things)
-		return nil
-	}, nil
+	return nil
 }

@@ -13,11 +13,9 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/status"
+	"github.com/weftlab/weft/emu/run"
 	"github.com/weftlab/weft/observe/capture"
 	"github.com/weftlab/weft/observe/pauses"
 	"github.com/weftlab/weft/sim/units"
@@ -88,113 +86,52 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 
 // sim runs a plan in virtual time.
 func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
-	if err := f.check(); err != nil {
+	if err := f.check(p); err != nil {
 		return err
-	}
-	if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
-		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
-	}
-	if err := f.flows.check(p); err != nil {
-		return err
-	}
-	until := units.Never // all flows of the plan end
-	if p.Duration > 0 {
-		until = p.Duration
 	}
 	samples, err := f.series.plan(p, p.Duration, false)
 	if err != nil {
 		return err
 	}
 	f.series.remind(p)
-	if slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return len(n.Exec) > 0 }) {
-		fmt.Fprintln(os.Stderr, "weft: the file's exec has no effect in virtual time, which has no programs: use weft up")
+	warnUnused(p)
+	// With a capture the fabric is Ordered, so that the packets of all ports are in the file in
+	// order of time.
+	options := run.Options{Workers: f.workers, Ordered: f.write != ""}
+	var interrupted *interruption
+	options.Interrupt = func(cause error) bool {
+		if !errors.As(cause, &interrupted) {
+			return false
+		}
+		nextSignalKills()
+		return true
 	}
-	if p.Dilation > 1 {
-		fmt.Fprintf(os.Stderr, "weft: the file's dilation %d has no effect in virtual time\n", p.Dilation)
+	line := newProgressLine(run.Until(p))
+	if line != nil {
+		options.Progress = line.show
 	}
-	fb, err := f.build(p)
+	x, err := run.New(p, options)
 	if err != nil {
 		return badInput(err)
 	}
-	var failure error
-	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	if _, err := checkPauses(fb, f.pauses); err != nil {
-		return err // fail before the run, not after it
+	if _, err := x.CheckPauses(f.pauses); err != nil {
+		return badInput(err) // fail before the run, not after it
 	}
-	if err := f.records.find(p.File, len(fb.Records), len(fb.Transfers())); err != nil {
-		return err
+	flows, err := f.record(x, samples)
+	if err != nil {
+		return errors.Join(err, x.Close())
 	}
-	finishFlows, err := f.recordFlows(p, fb)
+	err = x.Do(ctx)
+	line.erase()
 	if err != nil {
 		return err
 	}
-	var pauseLog *recording.PauseLog
-	if f.stops != "" {
-		pauseLog = recording.LogPauses(fb)
-	}
-	finishCapture, err := f.capture(p, fb)
+	r, err := f.report(x, flows)
 	if err != nil {
 		return err
 	}
-	finishSeries, err := f.series.record(samples, fb)
-	if err != nil {
-		return errors.Join(err, finishCapture())
-	}
-	stop := showProgress(fb, until)
-	err = fb.Run(ctx, until)
-	stop()
-	// Free the run's memory before the report is built.
-	fb.Shrink()
-	runtime.GC()
-	var interrupted *interruption
-	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
-		err = nil // the report covers what has been run
-		nextSignalKills()
-	}
-	cerr := finishCapture()
-	r := &report.Report{}
-	serr := finishSeries(r)
-	patterns, ferr := finishFlows()
-	if err = errors.Join(err, cerr, serr, ferr, failure); err != nil {
+	if err := f.writeFiles(x, r); err != nil {
 		return err
-	}
-	*r = report.Report{
-		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
-		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Timeline: recording.Timeline(fb), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
-	}
-	if interrupted != nil {
-		// The point of interruption differs between runs, so no other run would
-		// have the same hash.
-		r.Partial, r.Trace = &report.Partial{Why: interrupted.Error(), Until: p.Duration}, ""
-	}
-	r.SetTransfers(fb.Transfers())
-	r.Patterns = patterns
-	checks, err := checkPauses(fb, f.pauses)
-	if err != nil {
-		return err
-	}
-	r.Pauses = checks
-	if f.pairs {
-		if r.QPs, err = fb.QPsOf(""); err != nil {
-			return err
-		}
-	}
-	if err := f.series.events(r); err != nil {
-		return err
-	}
-	if f.edges {
-		if r.EdgeFlows, err = fb.EdgeFlowsOf(""); err != nil {
-			return err
-		}
-	}
-	if err := f.records.write(r); err != nil {
-		return err
-	}
-	if pauseLog != nil {
-		if err := writePauses(f.stops, pauseLog.Records()); err != nil {
-			return err
-		}
 	}
 	if f.write != "-" { // otherwise the capture uses standard output
 		runtime.GC() // the fabric is not needed any more, and encoding needs memory
@@ -208,20 +145,29 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	return nil
 }
 
-// build builds the fabric. With a capture it has one engine, so that the packets of
-// all ports are in the file in order of time.
-func (f *simFlags) build(p *plan.Plan) (*fabric.Fabric, error) {
-	if f.write != "" {
-		return fabric.NewSharded(p, 1)
+// warnUnused warns about what a lab file says and virtual time does not have.
+func warnUnused(p *plan.Plan) {
+	if slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return len(n.Exec) > 0 }) {
+		fmt.Fprintln(os.Stderr, "weft: the file's exec has no effect in virtual time, which has no programs: use weft up")
 	}
-	return fabric.NewParallel(p, f.workers)
+	if p.Dilation > 1 {
+		fmt.Fprintf(os.Stderr, "weft: the file's dilation %d has no effect in virtual time\n", p.Dilation)
+	}
 }
 
-// recordFlows starts the records of pattern flows. finish completes them and sums them
-// up; without patterns its result is nil.
-func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (*report.Patterns, error), err error) {
-	if len(p.Traffic) == 0 {
-		return func() (*report.Patterns, error) { return nil, nil }, nil
+// record asks a run for what the flags ask for. flows is nil if the plan has no patterns.
+func (f *simFlags) record(x *run.Run, s samples) (flows *flowRecording, err error) {
+	if err := f.capture(x); err != nil {
+		return nil, err
+	}
+	if err := f.series.record(s, x); err != nil {
+		return nil, err
+	}
+	if f.stops != "" {
+		x.RecordPauses()
+	}
+	if len(x.Fabric.Plan.Traffic) == 0 {
+		return nil, nil
 	}
 	var file *os.File
 	if f.flows.file != "" {
@@ -229,15 +175,48 @@ func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (
 			return nil, fmt.Errorf("--flow-records: %w", err)
 		}
 	}
-	r, err := f.flows.begin(fb.FlowNames(), file)
-	if err != nil {
+	if flows, err = f.flows.begin(x.Fabric.FlowNames(), file); err != nil {
 		return nil, err
 	}
-	fb.SetFlowSink(r.sink, file != nil)
-	return func() (*report.Patterns, error) {
-		err := errors.Join(fb.EndFlows(), r.close())
-		return r.tally.Patterns(f.flows.file, fb.TCP(), fb.NDP()), err
-	}, nil
+	x.RecordPatterns(flows, file != nil)
+	return flows, nil
+}
+
+// report returns the report of a run, with what the flags ask for.
+func (f *simFlags) report(x *run.Run, flows *flowRecording) (*report.Report, error) {
+	r := x.Report()
+	if flows != nil {
+		r.Patterns = flows.tally.Patterns(f.flows.file, x.Fabric.TCP(), x.Fabric.NDP())
+	}
+	var err error
+	if r.Pauses, err = x.CheckPauses(f.pauses); err != nil {
+		return nil, err
+	}
+	if f.pairs {
+		if r.QPs, err = x.Fabric.QPsOf(""); err != nil {
+			return nil, err
+		}
+	}
+	if f.edges {
+		if r.EdgeFlows, err = x.Fabric.EdgeFlowsOf(""); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// writeFiles writes the files that are written when a run is over.
+func (f *simFlags) writeFiles(x *run.Run, r *report.Report) error {
+	if err := f.series.events(r); err != nil {
+		return err
+	}
+	if err := f.records.write(r); err != nil {
+		return err
+	}
+	if f.stops == "" {
+		return nil
+	}
+	return writePauses(f.stops, x.Pauses())
 }
 
 // print prints the report and the further output that the flags ask for.
@@ -260,23 +239,8 @@ func (f *simFlags) print(r *report.Report) error {
 	return nil
 }
 
-// checkPauses explains the pauses of the named ports.
-func checkPauses(fb *fabric.Fabric, ports []string) (out []status.PauseCheck, err error) {
-	for _, name := range ports {
-		node, index, err := fb.Plan.Endpoint(name)
-		if err != nil {
-			return nil, badInput(err)
-		}
-		c, err := fb.CheckPause(node, index)
-		if err != nil {
-			return nil, badInput(err)
-		}
-		out = append(out, c)
-	}
-	return out, nil
-}
-
-func (f *simFlags) check() error {
+// check validates the flags for the run of a plan.
+func (f *simFlags) check(p *plan.Plan) error {
 	if (f.write == "") != (len(f.ports) == 0) {
 		return badInput(errors.New("a capture needs both --write and --port"))
 	}
@@ -286,7 +250,16 @@ func (f *simFlags) check() error {
 	if f.stops != "" && filepath.Ext(f.stops) != ".csv" {
 		return badInput(fmt.Errorf("--pause-records %s: end the name in .csv", f.stops))
 	}
-	return f.records.check()
+	if err := f.records.check(); err != nil {
+		return err
+	}
+	if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
+		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
+	}
+	if err := f.flows.check(p); err != nil {
+		return err
+	}
+	return f.records.find(p.File, len(p.Flows), len(p.Transfers))
 }
 
 // writePauses writes the pauses of a run.
@@ -298,41 +271,25 @@ func writePauses(name string, all []pauses.Record) error {
 	return renameio.WriteFile(name, b.Bytes(), 0o666)
 }
 
-// capture starts the capture that the flags ask for. finish completes it.
-func (f *simFlags) capture(p *plan.Plan, fb *fabric.Fabric) (finish func() error, err error) {
+// capture starts the capture that the flags ask for.
+func (f *simFlags) capture(x *run.Run) error {
 	if f.write == "" {
-		return func() error { return nil }, nil
+		return nil
 	}
-	var ports []fabric.Watched
-	for _, name := range f.ports {
-		node, index, err := p.Endpoint(name)
-		if err != nil {
-			return nil, badInput(err)
-		}
-		ports = append(ports, fabric.Watched{Node: node, Port: index, In: true, Out: true})
-	}
-	c, err := fb.NewCapture(ports, capture.Options{
-		SnapLen: f.snap, Filter: f.filter, Wait: true, Comment: fmt.Sprintf("weft sim %s, virtual time, seed %d", p.Name, p.Seed),
+	p := x.Fabric.Plan
+	c, err := x.NewCapture(f.ports, capture.Options{
+		SnapLen: f.snap, Filter: f.filter, Comment: fmt.Sprintf("weft sim %s, virtual time, seed %d", p.Name, p.Seed),
 	})
 	if err != nil {
-		return nil, badInput(err)
+		return badInput(err)
 	}
 	if err := checkCaptureFile(f.write); err != nil {
-		return nil, err
+		return err
 	}
 	w := &captureFile{name: f.write}
-	stop := fb.Watch(ports, c)
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.Run(context.Background(), w)
-		done <- err
-	}()
-	return func() error {
-		stop()
-		err := <-done
-		if cerr := w.Close(); err == nil {
-			err = cerr
-		}
+	if err := w.create(); err != nil {
 		return err
-	}, nil
+	}
+	c.Begin(w)
+	return nil
 }

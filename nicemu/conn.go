@@ -115,7 +115,7 @@ func (c *connections) start(d *Device) (err error) {
 	c.port = firstPort
 	d.agenda.Enrol(&c.Task, c)
 	config := cmnic.DefaultConfig(d.GUID())
-	config.IRN = d.settings.Recovery.service() == roce.IRN
+	config.IRN = recoveryService(d.settings.Recovery) == roce.IRN
 	c.cm, err = cmnic.New(config)
 	return err
 }

@@ -201,7 +201,7 @@ func TestRefusals(t *testing.T) {
 func withIRN(all bool) option {
 	return func(s *Settings, e *Env) {
 		if k, err := transport.Recoveries.Find("irn"); err == nil && (all || (e.Name[3]-'0')%2 == 0) {
-			s.Recovery = Recovery{Name: "irn", Settings: k.Settings("", lineRate)}
+			s.Recovery = transport.RecoveryChoice{Name: "irn", Settings: k.Settings("", lineRate)}
 		}
 	}
 }

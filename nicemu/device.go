@@ -84,14 +84,14 @@ func New(s Settings, e Env) (*Device, error) {
 	if err := s.RateLimiter.Check(); err != nil {
 		return nil, fmt.Errorf("NIC %s: rate-limiter: %w", e.Name, err)
 	}
-	if s.Control.Traits().NeedsDelivery {
+	if cc.TraitsOf(s.Control).NeedsDelivery {
 		return nil, fmt.Errorf("NIC %s: %s needs samples of the delivery rate, which NICs do not take", e.Name, s.Control)
 	}
-	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
+	d := &Device{settings: s, env: e, traits: cc.TraitsOf(s.Control), line: e.Line, armed: units.Never, nextVA: firstVA}
 	if e.Links == nil {
 		d.env.Links = &outage.None
 	}
-	if s.Control.Feedback() != nil {
+	if cc.Methods.Kind(s.Control.Name).Feedback != nil {
 		d.flows = map[flowTo]*QP{}
 	}
 	d.memory = memory.New(s.Limits.Memory())

@@ -97,7 +97,7 @@ func (d *Device) returnMessage(p *packet.Packet) {
 func (d *Device) speak(q *QP) {
 	s, ok := q.control.(cc.MessageSender)
 	for ok && s.Speaks() {
-		p := d.env.Pool.NewMessage(d.settings.Control.Feedback())
+		p := d.env.Pool.NewMessage(cc.Methods.Kind(d.settings.Control.Name).Feedback)
 		m, r := p.Message, &q.route
 		s.NextMessage(packet.FlowKey{
 			From: r.ends.From, To: r.ends.To, Proto: wire.ProtoUDP, SrcPort: r.port, DstPort: d.HashPort(), QP: q.flow.qp, Flow: -1,

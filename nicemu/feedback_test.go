@@ -57,7 +57,7 @@ func init() {
 func TestMessagesReachTheirFlow(t *testing.T) {
 	controls := []*obedient{}
 	w := newWorld(t, 2, func(s *Settings, _ *Env) {
-		s.Control = Control{Name: "obedient", Preset: "only", Settings: made(func(units.Rate) cc.Control {
+		s.Control = cc.Choice{Name: "obedient", Preset: "only", Settings: made(func(units.Rate) cc.Control {
 			controls = append(controls, &obedient{rate: lineRate})
 			return controls[len(controls)-1]
 		})}

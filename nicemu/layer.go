@@ -50,38 +50,9 @@ type LayerSettings interface {
 	New(d *Device) Layer
 }
 
-// LayerChoice is a layer with its parameters. The zero LayerChoice means no layer.
-type LayerChoice struct {
-	Name     string        // of Layers; "" for none
-	Preset   string        // preset that the parameters started from; "" without presets
-	Settings LayerSettings // nil for none; has passed Validate for the line rate
-}
-
-// String returns the name in a lab file.
-func (c LayerChoice) String() string {
-	if c.Settings == nil {
-		return "none"
-	}
-	return c.Name
-}
-
-// Gauges describes the layer's gauges of a queue pair; nil if there are none.
-func (c LayerChoice) Gauges() []gauge.Gauge {
-	k, err := Layers.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return k.Gauges
-}
-
-// Work describes what the layer counts of its work; nil if nothing.
-func (c LayerChoice) Work() []LayerWork {
-	k, err := Layers.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return k.Work
-}
+// LayerChoice is a chosen layer with its parameters, which have passed Validate for the line
+// rate. The zero LayerChoice means no layer.
+type LayerChoice = registry.Choice[LayerSettings]
 
 // Layer is software between programs and a NIC: it sits above RC and UC queue pairs, takes what
 // programs post there, and posts its own requests to the NIC. Programs see no difference.

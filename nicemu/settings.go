@@ -1,8 +1,6 @@
 package nicemu
 
 import (
-	"cmp"
-
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
@@ -18,10 +16,10 @@ type Settings struct {
 	// atomics), 0 to 63, and so their class; nil means that of their data.
 	AckDSCP *uint8
 
-	Control     Control     // rate control of each RC and UC queue pair
-	Recovery    Recovery    // loss recovery of each RC queue pair
-	Layer       LayerChoice // software above each RC and UC queue pair
-	RateLimiter RateLimiter // properties of its rate limiters
+	Control     cc.Choice                // rate control of each RC and UC queue pair
+	Recovery    transport.RecoveryChoice // loss recovery of each RC queue pair
+	Layer       LayerChoice              // software above each RC and UC queue pair
+	RateLimiter RateLimiter              // properties of its rate limiters
 
 	// AckEvery makes a responder acknowledge every n-th packet, AskEvery makes a requester request
 	// an acknowledgement that often, in addition to the end of messages; 0 means never
@@ -42,30 +40,16 @@ type Settings struct {
 // FlowGauges describes the gauges of QP.Flow and QPStatus: those of the layer above the queue pair
 // or, without one, of its rate control.
 func (s *Settings) FlowGauges() []gauge.Gauge {
-	if s.Layer.Settings != nil {
-		return s.Layer.Gauges()
+	if !s.Layer.IsNone() {
+		return Layers.Kind(s.Layer.Name).Gauges
 	}
-	return s.Control.Gauges()
+	return cc.Methods.Kind(s.Control.Name).Gauges
 }
 
-// Control is the rate control of a NIC's queue pairs.
-type Control = cc.Choice
-
-// Recovery is a loss recovery with its parameters. The zero Recovery is the one in the
-// specification.
-type Recovery struct {
-	Name     string                     // of transport.Recoveries; "" for transport.DefaultRecovery
-	Preset   string                     // preset that the parameters started from; "" if none
-	Settings transport.RecoverySettings // nil for the default; has passed Validate for the line rate
-}
-
-// service returns the service in its packets.
-func (r Recovery) service() roce.Service {
-	if r.Settings == nil {
+// recoveryService returns the service in the packets of a recovery.
+func recoveryService(c transport.RecoveryChoice) roce.Service {
+	if c.IsNone() {
 		return roce.RC
 	}
-	return r.Settings.New().Service()
+	return c.Settings.New().Service()
 }
-
-// String returns the name in a lab file.
-func (r Recovery) String() string { return cmp.Or(r.Name, transport.DefaultRecovery) }

@@ -109,7 +109,7 @@ func init() {
 func speaking(t *testing.T, six bool) (w *world, a, b *host, x, y *QP, made *[]*speaker) {
 	made = new([]*speaker)
 	w = newWorld(t, 2, func(s *Settings, _ *Env) {
-		s.Control = Control{Name: "spoken", Preset: "only", Settings: spoken{made}}
+		s.Control = cc.Choice{Name: "spoken", Preset: "only", Settings: spoken{made}}
 	})
 	a, b = w.host(0), w.host(1)
 	x, y = a.qp(qp.RC), b.qp(qp.RC)
@@ -241,7 +241,7 @@ func TestWordsOutliveQueuePairs(t *testing.T) {
 func TestNobodyToSpeakTo(t *testing.T) {
 	made := new([]*speaker)
 	w := newWorld(t, 1, func(s *Settings, _ *Env) {
-		s.Control = Control{Name: "spoken", Preset: "only", Settings: spoken{made}}
+		s.Control = cc.Choice{Name: "spoken", Preset: "only", Settings: spoken{made}}
 	})
 	a := w.host(0)
 	x, y := a.qp(qp.RC), a.qp(qp.RC)

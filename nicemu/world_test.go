@@ -151,7 +151,7 @@ func (l *landing) Fire(now units.Time) {
 type option func(*Settings, *Env)
 
 func withControl(f func(units.Rate) cc.Control) option {
-	return func(s *Settings, _ *Env) { s.Control = Control{Name: "test", Settings: made(f)} }
+	return func(s *Settings, _ *Env) { s.Control = cc.Choice{Name: "test", Settings: made(f)} }
 }
 
 // made is the settings of a rate control made by a test, which gets acknowledgements.
@@ -163,7 +163,7 @@ func (m made) New(f cc.Flow) cc.Control { return m(f.Line) }
 
 func withDCQCN(s *Settings, _ *Env) {
 	c := dcqcn.Preset("connectx", 10*units.Gbps)
-	s.Control = Control{Name: "dcqcn", Preset: "connectx", Settings: &c}
+	s.Control = cc.Choice{Name: "dcqcn", Preset: "connectx", Settings: &c}
 }
 
 // withAckClass puts acknowledgements in the class of DSCP 26, which is 3.

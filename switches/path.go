@@ -22,9 +22,9 @@ type group struct {
 }
 
 // SetForwarding sets how the switch chooses among several paths. It is called
-// before SetTable; without it the switch uses ECMP. random is the source of random
+// before SetTable; without it, or with nil, the switch uses ECMP. random is the source of random
 // choices.
-func (s *Switch) SetForwarding(c forward.Config, random *rand.Rand) {
+func (s *Switch) SetForwarding(c forward.Settings, random *rand.Rand) {
 	s.chooser = forward.New(c, s.seed, random)
 }
 

@@ -15,17 +15,17 @@ import (
 )
 
 // modes has all forwarding modes.
-var modes = map[string]forward.Config{
-	"ecmp":        {},
-	"random":      {Settings: &forward.Random{}},
-	"round-robin": {Settings: &forward.RoundRobin{}},
-	"flowlet":     {Settings: &forward.Flowlet{Gap: units.Microsecond, Table: forward.DefaultTable}},
-	"entropy":     {Settings: &forward.Entropy{Divide: 1}},
+var modes = map[string]forward.Settings{
+	"ecmp":        nil,
+	"random":      &forward.Random{},
+	"round-robin": &forward.RoundRobin{},
+	"flowlet":     &forward.Flowlet{Gap: units.Microsecond, Table: forward.DefaultTable},
+	"entropy":     &forward.Entropy{Divide: 1},
 }
 
 // around returns a switch with hosts around it and a group of ports to one more
 // endpoint.
-func around(hosts int, mode forward.Config, group []uint16, static bool) *star {
+func around(hosts int, mode forward.Settings, group []uint16, static bool) *star {
 	s := newStar(hosts, 1)
 	s.sw.SetForwarding(mode, sim.NewRand(1, "forwarding s1"))
 	table := s.sw.Table()

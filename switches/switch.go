@@ -65,7 +65,7 @@ type Switch struct {
 // New returns a switch without ports. seed determines how ECMP spreads flows.
 func New(name string, seed uint64, pool *packet.Pool) *Switch {
 	s := &Switch{Name: name, seed: seed, pool: pool}
-	s.SetForwarding(forward.Config{}, nil)
+	s.SetForwarding(nil, nil)
 	return s
 }
 

@@ -54,13 +54,13 @@ func (s sink) PeekFate(*port.Port, *packet.Packet) packet.Fate { return packet.F
 type chainConfig struct {
 	frame bool // packets carry 1500 bytes and are parsed, instead of only having fields
 	burst int
-	ecmp  bool           // the first switch chooses among two cables
-	red   bool           // the second switch marks
-	load  float64        // of the last link
-	mode  forward.Config // of forwarding
-	ports int            // more ports for each switch
-	slow  bool           // plain ports that start every packet with an event, as if observed
-	deep  bool           // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
+	ecmp  bool             // the first switch chooses among two cables
+	red   bool             // the second switch marks
+	load  float64          // of the last link
+	mode  forward.Settings // nil means ECMP
+	ports int              // more ports for each switch
+	slow  bool             // plain ports that start every packet with an event, as if observed
+	deep  bool             // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
 }
 
 // judge is a congestion point that could judge departures but does not.
@@ -72,7 +72,7 @@ func (judge) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
 func everything() (list []class.Class) {
 	red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 	for prio := range uint8(class.Count) {
-		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Alpha: 1, Reserve: 4 * units.KB, Mark: congestion.Config{Settings: &red}}
+		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Alpha: 1, Reserve: 4 * units.KB, Mark: congestion.Choice{Settings: &red}}
 		switch {
 		case prio < 3:
 			k.Weight = int(prio) + 1
@@ -107,7 +107,7 @@ func newChain(cfg chainConfig) *chain {
 	if cfg.red && !cfg.deep {
 		red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 		s2.Ports[2].SetPoint(e, func(func(units.Time)) congestion.Point {
-			return congestion.New(congestion.Config{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool})
+			return congestion.New(congestion.Choice{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool})
 		})
 	}
 	for i := range cfg.ports {

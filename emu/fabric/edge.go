@@ -19,7 +19,7 @@ import (
 type edgeHost struct {
 	edge.Port // the service's side of outlet
 	station   *Station
-	chosen    edge.Chosen
+	chosen    edge.Choice
 	service   edge.Service
 	outlet    *edge.Outlet
 	timer     sim.Timer

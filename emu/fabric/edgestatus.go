@@ -16,7 +16,7 @@ import (
 func (h *edgeHost) status(now units.Time) *status.Edge {
 	s := &status.Edge{Service: h.chosen.Name, Preset: h.chosen.Preset}
 	s.QueuePackets, s.QueueBytes = h.service.Held()
-	s.Gauges = gauge.Read(h.chosen.Gauges(), h.service.Gauges(now, nil))
+	s.Gauges = gauge.Read(edge.Services.Kind(h.chosen.Name).Gauges, h.service.Gauges(now, nil))
 	s.Flows = h.flows(now, status.MaxEdgeFlows)
 	s.FlowsLeftOut = h.service.FlowCount(now) - len(s.Flows)
 	return s

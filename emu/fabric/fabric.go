@@ -181,7 +181,7 @@ func (f *Fabric) addNode(n int) {
 	var sw *switches.Switch
 	if node.Kind == plan.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, pool)
-		sw.SetForwarding(node.Forwarding, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
+		sw.SetForwarding(node.Forwarding.Settings, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
 		f.Switches[n] = sw
 	}
 	for i := range node.Ports {

@@ -53,7 +53,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	}
 	n.Device = device
 	s.SetNIC(n)
-	if m := node.NIC.Control.Feedback(); m != nil {
+	if m := cc.Methods.Kind(node.NIC.Control.Name).Feedback; m != nil {
 		s.SetReceiver(m, n.ReceiveMessage)
 	}
 	f.nics = append(f.nics, n)

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,7 +40,7 @@ func layerStatus(n *nic) *status.Layer {
 	}
 	s := &status.Layer{Name: choice.String()}
 	counts := layer.Work(nil)
-	for i, w := range choice.Work() {
+	for i, w := range nicemu.Layers.Kind(choice.Name).Work {
 		s.Work = append(s.Work, status.LayerWork{Name: w.Name, Count: counts[i]})
 	}
 	return s
@@ -109,7 +110,7 @@ func (f *Fabric) nicStatus(list []*nic) []status.NIC {
 		*s = status.NIC{
 			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
-			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: settings.Recovery.String(),
+			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: cmp.Or(settings.Recovery.Name, transport.DefaultRecovery),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,
 			Listeners: listenersOf(n),

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -284,7 +285,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 	d := carrier.NewStreams(h, i, *t.TCP, out)
 	b.traffic.streams = append(b.traffic.streams, StreamHost{StreamCarrier: d, Station: s, Traffic: t, index: i})
 	registerReceiver(s, carrier.SegmentProtocol(), d.Receive)
-	if m := t.TCP.Control.Feedback(); m != nil {
+	if m := cc.Methods.Kind(t.TCP.Control.Name).Feedback; m != nil {
 		registerReceiver(s, m, d.ReceiveMessage)
 	}
 	return d, nil

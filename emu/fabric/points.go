@@ -161,7 +161,7 @@ func hasVersion(a netip.Addr, version uint8) bool {
 }
 
 // pointGauges returns the gauges of a congestion point; nil if it has none.
-func pointGauges(c congestion.Config, values []float64) []gauge.Value {
+func pointGauges(c congestion.Choice, values []float64) []gauge.Value {
 	if len(values) == 0 {
 		return nil
 	}

@@ -133,8 +133,8 @@ func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) pac
 // returns what they have sent.
 func withTalkers(p *plan.Plan) (f *Fabric, sent map[string]int) {
 	sent = map[string]int{}
-	defer func(make func(congestion.Config, congestion.Env) congestion.Point) { newPoint = make }(newPoint)
-	newPoint = func(_ congestion.Config, env congestion.Env) congestion.Point {
+	defer func(make func(congestion.Choice, congestion.Env) congestion.Point) { newPoint = make }(newPoint)
+	newPoint = func(_ congestion.Choice, env congestion.Env) congestion.Point {
 		if strings.HasPrefix(env.Name, "h") {
 			return nil // of a host
 		}

@@ -199,7 +199,7 @@ func lostLossless(f *Fabric) string {
 			for j, c := range f.PortStatus(n, i).Classes {
 				k := &node.Ports[i].Classes[j]
 				guarded := k.PFC != nil && k.PFC.Watchdog.Detect > 0
-				judged := k.Mark != (congestion.Config{}) // which may drop what is not ECN-capable
+				judged := k.Mark != (congestion.Choice{}) // which may drop what is not ECN-capable
 				if c.Lossless && c.Dropped > 0 && k.Limit == 0 && !guarded && !judged {
 					return fmt.Sprintf("%s dropped %d packets of the lossless class %s", f.Plan.PortName(n, i), c.Dropped, c.Name)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -137,7 +138,7 @@ func (l *Lab) stopEngines(i int, f func()) error {
 
 // lateness returns the distribution over all engines. It must be called while
 // they are held, or after the run.
-func (l *Lab) lateness() wall.Summary {
+func (l *Lab) lateness() status.Lateness {
 	drivers := make([]*wall.Driver, len(l.engines))
 	for i, e := range l.engines {
 		drivers[i] = e.driver

@@ -33,6 +33,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links/device/dgram"
@@ -385,19 +386,11 @@ func (l *Lab) Report() *report.Report {
 	return r
 }
 
-// wallClock is the clock named in the reports and samples of a lab.
-const wallClock = "wall"
-
 // snapshot makes a report. It must be called on the engine's thread, or after the run.
 func (l *Lab) snapshot() *report.Report {
-	f := l.fabric
 	timing := l.timing()
-	r := &report.Report{
-		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Dilation: l.plan.Dilation, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(),
-		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
-	}
-	r.SetTransfers(f.Transfers())
+	r := report.Of(report.Wall, l.plan, l.fabric, l.events.addTo(recording.Timeline(l.fabric)))
+	r.Timing = &timing
 	if l.flows != nil {
 		l.flows.put(r)
 	}

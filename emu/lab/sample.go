@@ -12,7 +12,7 @@ import (
 // about a microsecond for each port, NIC, queue pair and flow of an edge service, of which
 // it has a few of each. After the run it returns wall.ErrStopped.
 func (l *Lab) Sample() (*report.Sample, error) {
-	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
+	s := &report.Sample{Lab: l.plan.Name, Clock: report.Wall, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
 	err := l.do(func() {
 		f := l.fabric
 		s.Emulated, s.Events, s.Accounts, s.Ports, s.NICs, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), f.NICs(), l.timing()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/status"
 )
 
@@ -32,12 +31,11 @@ func (l *Lab) happens(event, host, text string) {
 	}
 }
 
-// timeline returns the timeline of the network and the hosts, sorted by time. It
-// must be called while the engines are held.
-func (l *Lab) timeline() []status.Moment {
-	l.events.mu.Lock()
-	defer l.events.mu.Unlock()
-	all := append(recording.Timeline(l.fabric), l.events.all...)
+// addTo returns the timeline of the network with the events of the hosts, sorted by time.
+func (h *happened) addTo(network []status.Moment) []status.Moment {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := append(network, h.all...)
 	slices.SortStableFunc(all, func(a, b status.Moment) int { return cmp.Compare(a.At, b.At) })
 	return all
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/resolve"
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	gauges "github.com/weftlab/weft/sim/gauge"
@@ -40,7 +39,7 @@ func sample() *report.Sample {
 		Accounts: status.Accounts{Entered: 102, Originated: 103, Replicated: 104, Duplicated: 105, Delivered: 106, Dropped: 12, Held: 108, Marked: 109, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}},
 		Timing: report.Timing{
 			Stood:    3 * units.Millisecond,
-			Lateness: wall.Summary{Count: 110, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9},
+			Lateness: status.Lateness{Count: 110, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9},
 		},
 		CPUTime: 1250 * units.Millisecond, EngineCPUTime: 750 * units.Millisecond,
 		Ports: []status.Port{

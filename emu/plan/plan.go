@@ -17,6 +17,8 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
@@ -134,7 +136,7 @@ type Node struct {
 	Ports    []Port     // in the order in which links first name them
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
 	// Forwarding is how a switch chooses among several paths.
-	Forwarding forward.Config
+	Forwarding registry.Choice[forward.Settings]
 	// Static are the static routes of a switch. If several are for the same
 	// station or address, the last one applies.
 	Static  []StaticRoute
@@ -150,7 +152,7 @@ type Node struct {
 	NIC *nicemu.Settings
 	// Edge is the service in front of each connected interface of a host; the zero Chosen
 	// if there is none. A host with one has QoS.
-	Edge edge.Chosen
+	Edge edge.Choice
 	// VM is the virtual machine of a host; nil for a host in a namespace.
 	VM *VM
 }
@@ -255,7 +257,7 @@ func (p *Port) Class(priority uint8) *class.Class {
 // Queue is an egress queue.
 type Queue struct {
 	Limit units.Bytes       // of frames without FCS; holds at least one of the link's MTU
-	Mark  congestion.Config // always the zero Config for a host
+	Mark  congestion.Choice // always the zero Config for a host
 }
 
 // Link joins two ports of different nodes.
@@ -334,5 +336,5 @@ func (p *Plan) PortName(node, port int) string {
 // Telemetry reports whether any NIC sends packets with room for in-band telemetry, so that
 // the switches write it.
 func (p *Plan) Telemetry() bool {
-	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && cc.TraitsOf(n.NIC.Control).Telemetry > 0 })
 }

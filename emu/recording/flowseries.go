@@ -13,6 +13,7 @@ import (
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/observe/series"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -236,7 +237,7 @@ func (a *flowSources) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	for _, h := range a.streams {
 		var own []gauge.Gauge // NDP has none
 		if h.Traffic.TCP != nil {
-			own = h.Traffic.TCP.Control.Gauges()
+			own = cc.Methods.Kind(h.Traffic.TCP.Control.Name).Gauges
 		}
 		lists = append(lists, own)
 	}

@@ -29,7 +29,7 @@ func queueGauges(f *fabric.Fabric, ports []plan.End) (all []series.Gauge, column
 			points[c.Name] = congestion.KindOf(c).Gauges
 		}
 		if chosen, ok := edgeAt(f, e); ok {
-			services[chosen.Name] = chosen.Gauges()
+			services[chosen.Name] = edge.Services.Kind(chosen.Name).Gauges
 		}
 	}
 	columns = make([]portGauges, len(ports))
@@ -77,15 +77,15 @@ func columnsByName(of series.Owner, systems map[string][]gauge.Gauge, behind int
 
 // pointsOf returns the congestion points of a port's rows: the point of its one queue,
 // or none for the port as a whole and then the points of its classes.
-func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Config) {
+func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Choice) {
 	port := &p.Nodes[e.Node].Ports[e.Port]
 	switch len(port.Classes) {
 	case 0:
-		return []congestion.Config{port.Queue.Mark}
+		return []congestion.Choice{port.Queue.Mark}
 	case 1:
-		return []congestion.Config{port.Classes[0].Mark}
+		return []congestion.Choice{port.Classes[0].Mark}
 	}
-	points = append(points, congestion.Config{})
+	points = append(points, congestion.Choice{})
 	for i := range port.Classes {
 		points = append(points, port.Classes[i].Mark)
 	}
@@ -93,7 +93,7 @@ func pointsOf(p *plan.Plan, e plan.End) (points []congestion.Config) {
 }
 
 // edgeAt returns which edge service is in front of a port, if there is one.
-func edgeAt(f *fabric.Fabric, e plan.End) (chosen edge.Chosen, ok bool) {
+func edgeAt(f *fabric.Fabric, e plan.End) (chosen edge.Choice, ok bool) {
 	if s := f.Station(e.Node, e.Port); s != nil && s.EdgeService() != nil {
 		return f.Plan.Nodes[e.Node].Edge, true
 	}

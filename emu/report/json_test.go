@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -30,7 +29,7 @@ func TestWriteJSON(t *testing.T) {
 			Flows:        []workload.Result{{Flow: "a"}},
 			TransferSums: &workload.TransferSums{Transfers: 1, Fairness: 1},
 			NICs:         []status.NIC{{Name: "h1:eth0"}},
-			Timing:       &Timing{Lateness: wall.Summary{Count: 90}},
+			Timing:       &Timing{Lateness: status.Lateness{Count: 90}},
 		},
 	} {
 		var want, got bytes.Buffer

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -137,19 +136,19 @@ type Offload struct {
 // Timing is how well the emulator kept to the wall clock. Its times are emulated;
 // multiply by Dilation for real time.
 type Timing struct {
-	Dilation int            `json:"dilation"`
-	Lateness wall.Summary   `json:"lateness"`
-	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
-	IO       string         `json:"io"`       // how hosts' devices were read and written: uring, for those without offload, or read-write
-	Spin     units.Time     `json:"spin"`
-	Workers  int            `json:"workers"`               // threads that run the lab, with an engine each
-	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run's real time
-	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
-	Stood    units.Time     `json:"stood,omitempty"`       // how long emulated time stood still, because the engine could not keep up
-	Absent   units.Time     `json:"did_not_run,omitempty"` // how long the engine's process, or the machine, was stopped, in real time
-	Strict   bool           `json:"strict"`
-	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
-	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit
+	Dilation int             `json:"dilation"`
+	Lateness status.Lateness `json:"lateness"`
+	Realtime bool            `json:"realtime"` // the engine's thread has SCHED_FIFO
+	IO       string          `json:"io"`       // how hosts' devices were read and written: uring, for those without offload, or read-write
+	Spin     units.Time      `json:"spin"`
+	Workers  int             `json:"workers"`               // threads that run the lab, with an engine each
+	CPU      float64         `json:"cpu_cores"`             // of the whole process, mean over the run's real time
+	Engine   float64         `json:"engine_cpu_cores"`      // of the engine's thread
+	Stood    units.Time      `json:"stood,omitempty"`       // how long emulated time stood still, because the engine could not keep up
+	Absent   units.Time      `json:"did_not_run,omitempty"` // how long the engine's process, or the machine, was stopped, in real time
+	Strict   bool            `json:"strict"`
+	Overload string          `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
+	Allowed  units.Fraction  `json:"allowed"`            // share of deliveries that may be later than the limit
 }
 
 // Kept reports whether no more deliveries were late than the file allows, and

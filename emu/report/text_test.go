@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -43,7 +42,7 @@ func TestReport(t *testing.T) {
 		},
 		Sockets: []Sockets{{Host: "h1"}, {Host: "h2", Full: 7, Unopened: 3, Checksum: 1}, {Host: "h3", Error: "it is gone"}},
 		Timing: &Timing{
-			Lateness: wall.Summary{Count: 90, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9, Share: 0.1},
+			Lateness: status.Lateness{Count: 90, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9, Share: 0.1},
 			Realtime: true, CPU: 0.5, Engine: 0.4,
 		},
 	}
@@ -73,14 +72,14 @@ fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms
 
 // TestVerdicts: what the fidelity line says, and whether the run is valid.
 func TestVerdicts(t *testing.T) {
-	late := wall.Summary{Count: 100, Limit: units.Millisecond, Beyond: 1, Share: 0.01}
+	late := status.Lateness{Count: 100, Limit: units.Millisecond, Beyond: 1, Share: 0.01}
 	for _, c := range []struct {
 		timing Timing
 		say    string
 		failed bool
 	}{
-		{Timing{Lateness: wall.Summary{Limit: units.Millisecond}, Strict: true}, "nothing was delivered", false},
-		{Timing{Lateness: wall.Summary{Count: 5, Limit: units.Millisecond}, Strict: true}, "kept: every delivery within 1ms", false},
+		{Timing{Lateness: status.Lateness{Limit: units.Millisecond}, Strict: true}, "nothing was delivered", false},
+		{Timing{Lateness: status.Lateness{Count: 5, Limit: units.Millisecond}, Strict: true}, "kept: every delivery within 1ms", false},
 		{Timing{Lateness: late}, "not kept: 1 of 100", false},
 		{Timing{Lateness: late, Strict: true}, "FAILED (strict): 1 of 100", true},
 		{Timing{Lateness: late, Strict: true, Allowed: 0.02}, "2% are allowed", false},
@@ -105,7 +104,7 @@ func TestALostPacketIsSaid(t *testing.T) {
 func TestDilatedReport(t *testing.T) {
 	r := &Report{
 		Lab: "slow", Clock: "wall", Dilation: 100, Seed: 1, Emulated: 15 * units.Millisecond,
-		Timing: &Timing{Dilation: 100, Lateness: wall.Summary{Count: 90, P50: 50 * units.Nanosecond, P99: 800 * units.Nanosecond, P999: units.Microsecond, Max: 2 * units.Microsecond, Limit: units.Millisecond}},
+		Timing: &Timing{Dilation: 100, Lateness: status.Lateness{Count: 90, P50: 50 * units.Nanosecond, P99: 800 * units.Nanosecond, P999: units.Microsecond, Max: 2 * units.Microsecond, Limit: units.Millisecond}},
 	}
 	got := text(r)
 	for _, want := range []string{

@@ -28,10 +28,7 @@ func (v *controls) control(n *plan.Node, c *labfile.Control, place any) cc.Choic
 		}
 		slowest = min(slowest, rate)
 	}
-	m, _ := cc.Methods.Find(c.Name)
-	preset := c.PresetOf()
-	settings := m.Preset(preset, line)
-	c.CopySettings(v.Reader, settings)
-	c.Report(v.Reader, settings, settings.Validate(slowest), place)
-	return cc.Choice{Name: c.Name, Preset: preset, Settings: settings}
+	control := choose(v.Reader, c, c.Name, cc.Methods.Kind(c.Name).Preset(c.PresetOf(), line))
+	c.Report(v.Reader, control.Settings, control.Settings.Validate(slowest), place)
+	return control
 }

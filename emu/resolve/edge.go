@@ -45,7 +45,7 @@ func (v *edges) resolve() {
 }
 
 // edge resolves the edge service of a host for the rate of its first link.
-func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
+func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Choice {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
 		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {
@@ -55,17 +55,15 @@ func (v *edges) edge(n *plan.Node, f *labfile.Edge, place any) edge.Chosen {
 	if slowest == math.MaxInt64 {
 		slowest = 0
 	}
-	k, _ := edge.Services.Find(f.Name)
-	settings := k.Settings(f.PresetOf(), line)
-	f.CopySettings(v.Reader, settings)
+	service := choose(v.Reader, f, f.Name, edge.Services.Kind(f.Name).Settings(f.PresetOf(), line))
 	before := v.Faults()
-	for _, c := range controlsIn(settings) {
+	for _, c := range controlsIn(service.Settings) {
 		*c = v.control(n, labfile.ControlOf(v.Reader, c), place)
 	}
 	if v.Faults() == before {
-		f.Report(v.Reader, settings, settings.Validate(slowest), place)
+		f.Report(v.Reader, service.Settings, service.Settings.Validate(slowest), place)
 	}
-	return edge.Chosen{Name: f.Name, Preset: f.PresetOf(), Settings: settings}
+	return service
 }
 
 // controlsIn returns the fields of settings that are rate controls.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
 )
@@ -17,12 +18,10 @@ func (v *nodes) forwarding(n *plan.Node, file *labfile.Node) {
 	if f != nil && f.Name != "" {
 		name = f.Name
 	}
-	k, _ := forward.Kinds.Find(name)
-	settings := k.Settings()
+	n.Forwarding = registry.Choice[forward.Settings]{Name: name, Settings: forward.Kinds.Kind(name).Settings()}
 	if f != nil {
-		f.CopySettings(v.Reader, settings)
+		f.CopySettings(v.Reader, n.Forwarding.Settings)
 	}
-	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }
 
 // reroute resolves when switches notice the state of links.

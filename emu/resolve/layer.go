@@ -15,9 +15,7 @@ func (v *nics) layer(n *plan.Node, f *labfile.Layer, place any) {
 	if err != nil {
 		return // reported already
 	}
-	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
-	settings := k.Settings(preset, line)
-	f.CopySettings(v.Reader, settings)
-	n.NIC.Layer = nicemu.LayerChoice{Name: f.Name, Preset: preset, Settings: settings}
-	f.Report(v.Reader, settings, settings.Validate(line), place)
+	line := v.rateOf(&n.Ports[0])
+	n.NIC.Layer = choose(v.Reader, f, f.Name, k.Settings(f.PresetOf(), line))
+	f.Report(v.Reader, n.NIC.Layer.Settings, n.NIC.Layer.Settings.Validate(line), place)
 }

@@ -8,15 +8,11 @@ import (
 )
 
 // mark resolves the congestion point of a queue that feeds a link with this rate.
-func (v *qos) mark(m *labfile.Mark, rate units.Rate) congestion.Config {
+func (v *qos) mark(m *labfile.Mark, rate units.Rate) congestion.Choice {
 	if m == nil || m.Name == "" {
-		return congestion.Config{}
+		return congestion.Choice{}
 	}
-	k, _ := congestion.Points.Find(m.Name)
-	preset := m.PresetOf()
-	settings := k.Settings(preset, rate)
-	m.CopySettings(v.Reader, settings)
-	return congestion.Config{Name: m.Name, Preset: preset, Settings: settings}
+	return choose(v.Reader, m, m.Name, congestion.Points.Kind(m.Name).Settings(m.PresetOf(), rate))
 }
 
 // atHosts reports whether a congestion point may be used at the queue of a host.
@@ -30,7 +26,7 @@ func atHosts(m *labfile.Mark) bool {
 
 // checkMark reports a congestion point that cannot be used at a queue of at most limit
 // bytes; 0 means no limit.
-func (v *qos) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *labfile.Mark) {
+func (v *qos) checkMark(n *plan.Node, c congestion.Choice, limit units.Bytes, place *labfile.Mark) {
 	if c.Settings == nil {
 		return
 	}
@@ -58,7 +54,7 @@ func (v *qos) checkRoutedMarks() {
 	}
 }
 
-func (v *qos) checkRoutedMark(n *plan.Node, c congestion.Config, place any) {
+func (v *qos) checkRoutedMark(n *plan.Node, c congestion.Choice, place any) {
 	if k, err := congestion.Points.Find(c.Name); err == nil && k.NotRouted != "" {
 		v.FailOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
 	}

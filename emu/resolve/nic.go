@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire/roce"
 	"github.com/weftlab/weft/wire/telemetry"
@@ -64,7 +65,7 @@ func (v *nics) resolve() {
 		set((*labfile.RNRTimer)(&n.NIC.MinRNR), f.RNRTimer)
 		n.NIC.Control = v.control(n, f.Control, place)
 		v.recovery(n, f.Recovery, place)
-		traits := n.NIC.Control.Traits()
+		traits := cc.TraitsOf(n.NIC.Control)
 		if traits.NeedsDelivery {
 			v.FailOnce(v.Some(f.Control, place), "it can be the cc of TCP flows: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
 				"%s needs delivery rate samples, which NICs do not take", n.NIC.Control)

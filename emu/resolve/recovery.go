@@ -3,7 +3,6 @@ package resolve
 import (
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
@@ -19,9 +18,7 @@ func (v *nics) recovery(n *plan.Node, f *labfile.Recovery, place any) {
 	if err != nil {
 		return // reported already
 	}
-	line, preset := v.rateOf(&n.Ports[0]), f.PresetOf()
-	settings := k.Settings(preset, line)
-	f.CopySettings(v.Reader, settings)
-	n.NIC.Recovery = nicemu.Recovery{Name: f.Name, Preset: preset, Settings: settings}
-	f.Report(v.Reader, settings, settings.Validate(line), place)
+	line := v.rateOf(&n.Ports[0])
+	n.NIC.Recovery = choose(v.Reader, f, f.Name, k.Settings(f.PresetOf(), line))
+	f.Report(v.Reader, n.NIC.Recovery.Settings, n.NIC.Recovery.Settings.Validate(line), place)
 }

@@ -208,7 +208,7 @@ func dump(p *plan.Plan) string {
 	return b.String()
 }
 
-func dumpMark(b *strings.Builder, mark congestion.Config) {
+func dumpMark(b *strings.Builder, mark congestion.Choice) {
 	if mark.Settings != nil {
 		fmt.Fprintf(b, " %s %+v", mark.Name, reflect.ValueOf(mark.Settings).Elem())
 	}

@@ -61,7 +61,7 @@ func (e *patternEntry) tcpControl(f *labfile.TCPFlows, hosts []int) (control cc.
 	}
 	for _, h := range hosts {
 		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.MessageReceiver)
-		if m := control.Feedback(); ok && m != nil && m == s.Hears() {
+		if m := cc.Methods.Kind(control.Name).Feedback; ok && m != nil && m == s.Hears() {
 			e.FailOnce(e.Some(f.Control, e.file.By), "leave out cc here, as the edge also limits these flows, or leave out edge",
 				"TCP flows have %s, and so has the edge service of %s: both would send messages about the same flows", control, e.plan.Nodes[h].Name)
 			break

@@ -3,6 +3,7 @@ package wall
 import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -42,26 +43,11 @@ func (l *lateness) counts() (all, beyond uint64) {
 	return uint64(l.histogram.TotalCount()), l.beyond
 }
 
-// Summary summarizes a distribution of lateness, in emulated time. Multiplied by
-// the dilation it is the lateness of the processor.
-type Summary struct {
-	Count uint64     `json:"count"`
-	Mean  units.Time `json:"mean"`
-	P50   units.Time `json:"p50"`
-	P99   units.Time `json:"p99"`
-	P999  units.Time `json:"p99.9"`
-	Max   units.Time `json:"max"`
-
-	Limit  units.Time     `json:"limit"`
-	Beyond uint64         `json:"beyond"` // deliveries later than Limit
-	Share  units.Fraction `json:"share"`  // Beyond as a share of Count
-}
-
 // summary returns the distribution so far.
-func (l *lateness) summary() Summary {
+func (l *lateness) summary() status.Lateness {
 	time := func(ns int64) units.Time { return emulated(ns, l.dilation) }
 	at := func(q float64) units.Time { return time(l.histogram.ValueAtQuantile(q)) }
-	s := Summary{
+	s := status.Lateness{
 		Count: uint64(l.histogram.TotalCount()), P50: at(50), P99: at(99), P999: at(99.9),
 		Max: time(l.histogram.Max()), Mean: time(int64(l.histogram.Mean())),
 		Limit: l.limit, Beyond: l.beyond,
@@ -74,7 +60,7 @@ func (l *lateness) summary() Summary {
 
 // Lateness returns the distribution so far over several drivers. It must be called
 // while their threads are held, through Do, or after Run.
-func Lateness(drivers ...*Driver) Summary {
+func Lateness(drivers ...*Driver) status.Lateness {
 	all := newLateness(drivers[0].options.Limit)
 	all.dilation = drivers[0].lateness.dilation
 	for _, d := range drivers {

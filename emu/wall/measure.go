@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -43,10 +44,10 @@ func prepared(s Scheduling, f func() error) error {
 // Oversleep sleeps n times for span as the engine does and returns the
 // distribution of how much longer each sleep took. It must be called in
 // OnThread.
-func Oversleep(span units.Time, n int) (Summary, error) {
+func Oversleep(span units.Time, n int) (status.Lateness, error) {
 	ep, err := newEpoll()
 	if err != nil {
-		return Summary{}, fmt.Errorf("epoll: %w", err)
+		return status.Lateness{}, fmt.Errorf("epoll: %w", err)
 	}
 	defer ep.close()
 	runtime.GC() // so that none happens during the measurement

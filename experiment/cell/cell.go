@@ -5,23 +5,18 @@ package cell
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/recording"
 	"github.com/weftlab/weft/emu/resolve"
+	"github.com/weftlab/weft/emu/run"
+	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/experiment"
 	"github.com/weftlab/weft/experiment/table"
-	"github.com/weftlab/weft/sim/units"
 )
-
-// tellEvery is how often a run reports its progress.
-const tellEvery = 500 * time.Millisecond
 
 // Run runs a job in virtual time. It reports its progress to tell, which may be nil.
 func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
@@ -29,59 +24,39 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err != nil {
 		return nil, err
 	}
-	until := units.Never
-	if p.Duration > 0 {
-		until = p.Duration
+	o := run.Options{Workers: 1}
+	if tell != nil {
+		o.Progress = func(now status.Progress) {
+			tell(experiment.Progress{Now: now.Now, Until: run.Until(p), Hops: now.Hops, Flows: now.Flows})
+		}
 	}
-	fb, err := fabric.NewParallel(p, 1)
+	r, err := run.New(p, o)
 	if err != nil {
 		return nil, err
 	}
-	var failure error
-	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	pauseLog := recording.LogPauses(fb)
-	flows := NewFlowTable(fb.FlowNames())
-	fb.SetFlowSink(flows, true)
-	finish, err := record(fb, &j.Record)
+	r.RecordPauses()
+	series, err := record(r, &j.Record)
 	if err != nil {
 		return nil, err
 	}
-	stop := reportProgress(fb, until, tell)
-	err = fb.Run(ctx, until)
-	stop()
-	series, serr := finish()
-	if err = errors.Join(err, serr, fb.EndFlows(), failure); err != nil {
+	flows := NewFlowTable(r.Fabric.FlowNames())
+	r.RecordPatterns(flows, true)
+	if err := r.Do(ctx); err != nil {
 		return nil, err
+	}
+	all := slices.Concat(Tables(r.Fabric, r.Pauses()), flows.Tables())
+	for _, s := range series {
+		t, err := ReadSeries(s.name, &s.csv)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
 	}
 	programs, err := Programs(j.Real)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(Tables(fb, pauseLog.Records()), flows.Tables(), series, programs), nil
-}
-
-// reportProgress reports the progress of a run until stop is called.
-func reportProgress(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress)) (stop func()) {
-	if tell == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(tellEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				p := fb.Progress()
-				tell(experiment.Progress{Now: p.Now, Until: until, Hops: p.Hops, Flows: p.Flows})
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
+	return append(all, programs...), nil
 }
 
 // SeriesOf returns the series that a job wants to record in a lab with this clock; nil if
@@ -115,35 +90,36 @@ func Check(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) err
 	return err
 }
 
-// record starts the series that a job wants. Finish returns them as tables.
-func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table.Bundle, error), err error) {
-	queues, flows, err := SeriesOf(fb.Plan, want, experiment.Virtual)
+// series is a series of a run, in memory.
+type series struct {
+	name string // of the table
+	csv  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *series) Write(b []byte) (int, error) { return s.csv.Write(b) }
+
+// Close implements io.Closer; it has nothing to do.
+func (s *series) Close() error { return nil }
+
+// record makes a run record the series that a job wants. They are complete after the run.
+func record(r *run.Run, want *experiment.Recording) (all []*series, err error) {
+	queues, flows, err := SeriesOf(r.Fabric.Plan, want, experiment.Virtual)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	type started struct {
-		*recording.Recording
-		name string
-		csv  *bytes.Buffer
+	add := func(name string) run.Output {
+		s := &series{name: name}
+		all = append(all, s)
+		return run.Output{Name: name, What: "the table " + name, To: s}
 	}
-	var all []started
 	if queues != nil {
-		csv := &bytes.Buffer{}
-		all = append(all, started{recording.RecordQueues(fb, *queues, csv), QueueSeries, csv})
+		r.RecordQueues(*queues, add(QueueSeries))
 	}
 	if flows != nil {
-		csv := &bytes.Buffer{}
-		all = append(all, started{recording.RecordFlows(fb, *flows, csv), FlowSeries, csv})
+		r.RecordFlows(*flows, add(FlowSeries))
 	}
-	return func() (b table.Bundle, err error) {
-		for _, r := range all {
-			_, serr := r.Stop()
-			t, terr := ReadSeries(r.name, r.csv)
-			err = errors.Join(err, serr, terr)
-			b = append(b, t)
-		}
-		return b, err
-	}, nil
+	return all, nil
 }
 
 // ReadSeries reads a series of queues or flows as a run writes it.

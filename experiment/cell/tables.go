@@ -41,7 +41,7 @@ func TableNames() []string {
 func Empty(name string) *table.Table {
 	switch name {
 	case RunTable:
-		return table.Of[run](name, nil)
+		return table.Of[runRow](name, nil)
 	case Ports:
 		return table.Of[port](name, nil)
 	case Classes:
@@ -64,8 +64,8 @@ func Empty(name string) *table.Table {
 	return nil
 }
 
-// run is the row of the table run.
-type run struct {
+// runRow is the row of the table run.
+type runRow struct {
 	Emulated   float64 `json:"emulated_s"`
 	Trace      string  `json:"trace"`
 	Seed       uint64  `json:"seed"`
@@ -207,7 +207,7 @@ func Tables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
 		}
 	}
 	return table.Bundle{
-		table.Of(RunTable, []run{{
+		table.Of(RunTable, []runRow{{
 			Emulated: now.Seconds(), Trace: fmt.Sprintf("%016x", fb.Trace()), Seed: fb.Plan.Seed, Deadlocks: len(fb.Deadlocks()), Entered: a.Entered, Originated: a.Originated,
 			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held,
 		}}),

@@ -55,21 +55,8 @@ type MessageReceiver interface {
 	Hears() *packet.MessageProtocol
 }
 
-// Chosen is an edge service with its parameters. The zero Chosen means no service.
-type Chosen struct {
-	Name     string // of Services; "" for none
-	Preset   string
-	Settings Settings // nil for none; has passed Validate
-}
-
-// Gauges describes the service's gauges.
-func (c Chosen) Gauges() []gauge.Gauge {
-	k, err := Services.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return k.Gauges
-}
+// Choice is a chosen edge service with its parameters. The zero Choice means no service.
+type Choice = registry.Choice[Settings]
 
 // Encapsulator is implemented by the settings of services that put packets into others.
 type Encapsulator interface {

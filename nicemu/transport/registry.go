@@ -37,6 +37,10 @@ type RecoverySettings interface {
 	New() Recovery
 }
 
+// RecoveryChoice is a chosen loss recovery with its parameters, which have passed Validate for the
+// line rate. The zero RecoveryChoice means DefaultRecovery.
+type RecoveryChoice = registry.Choice[RecoverySettings]
+
 // WindowFromPath is implemented by settings that can limit packets in flight to the network's
 // bandwidth-delay product, computed from a lab file's links.
 type WindowFromPath interface {

@@ -1,49 +1,15 @@
 package cc
 
-import (
-	"github.com/weftlab/weft/packet"
-	"github.com/weftlab/weft/sim/gauge"
-)
+import "github.com/weftlab/weft/sim/registry"
 
-// Choice is a chosen rate control with its parameters. The zero Choice means none: flows are
-// sent at line rate.
-type Choice struct {
-	Name     string   // of Methods; "" for none
-	Preset   string   // the preset that single parameters override
-	Settings Settings // nil for none; has passed Validate for the line rate
-}
+// Choice is a chosen rate control with its parameters, which have passed Validate for the line
+// rate. The zero Choice means none: flows are sent at line rate.
+type Choice = registry.Choice[Settings]
 
-// String returns the name used in lab files.
-func (c Choice) String() string {
-	if c.Settings == nil {
-		return "none"
-	}
-	return c.Name
-}
-
-// Traits returns the traits of the control.
-func (c Choice) Traits() Traits {
-	if c.Settings == nil {
+// TraitsOf returns the traits of a chosen control; the zero Traits for none.
+func TraitsOf(c Choice) Traits {
+	if c.IsNone() {
 		return Traits{}
 	}
 	return c.Settings.Traits()
-}
-
-// Feedback returns the protocol of the messages that the control of a flow receives; nil if
-// there is none.
-func (c Choice) Feedback() *packet.MessageProtocol {
-	m, err := Methods.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return m.Feedback
-}
-
-// Gauges describes the gauges of a flow's control; nil if there are none.
-func (c Choice) Gauges() []gauge.Gauge {
-	m, err := Methods.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return m.Gauges
 }

@@ -41,6 +41,10 @@ func (r *Registry[T]) Find(name string) (T, error) {
 	return system, nil
 }
 
+// Kind returns the system with a name, the zero T if there is none: the kind of a Choice, for
+// which the lab file's reader has found one.
+func (r *Registry[T]) Kind(name string) T { return r.systems[name] }
+
 // Names returns the names of the systems, sorted.
 func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.systems)) }
 

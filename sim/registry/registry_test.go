@@ -64,3 +64,21 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%v", c.Err())
 	}
 }
+
+// TestChoice_ZeroIsNone: the zero Choice is none and of no kind; another is of the kind that has
+// its name.
+func TestChoice_ZeroIsNone(t *testing.T) {
+	r := New[int]("rate control")
+	r.Register("dcqcn", 1)
+	var none Choice[error]
+	if !none.IsNone() || none.String() != "none" || r.Kind(none.Name) != 0 {
+		t.Errorf("%q, %v, kind %d", none, none.IsNone(), r.Kind(none.Name))
+	}
+	one := Choice[error]{Name: "dcqcn", Settings: errors.New("parameters")}
+	if one.IsNone() || one.String() != "dcqcn" || r.Kind(one.Name) != 1 {
+		t.Errorf("%q, %v, kind %d", one, one.IsNone(), r.Kind(one.Name))
+	}
+	if r.Kind("unknown") != 0 {
+		t.Errorf("kind %d of an unknown name", r.Kind("unknown"))
+	}
+}

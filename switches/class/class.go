@@ -35,7 +35,7 @@ type Class struct {
 	Limit   units.Bytes // maximum length; 0 means no separate limit
 	Reserve units.Bytes // of the buffer, kept for this queue only
 	Alpha   float64     // limit as a multiple of the free shared buffer; 0 means none
-	Mark    congestion.Config
+	Mark    congestion.Choice
 	Trim    *trim.Config // instead of drops; nil means no trimming
 
 	Ingress Ingress

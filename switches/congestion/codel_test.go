@@ -78,7 +78,7 @@ func TestCoDelTranscript(t *testing.T) {
 			3.1   0.05 1515 ect0   -> fine`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			point := New(Config{Settings: &c.config}, Env{}).(*codel)
+			point := New(Choice{Settings: &c.config}, Env{}).(*codel)
 			var want, got []string
 			for line := range strings.Lines(strings.TrimSpace(c.script)) {
 				want = append(want, strings.Join(strings.Fields(line), " "))
@@ -202,7 +202,7 @@ func (r *reference) send(now units.Time) {
 func TestCoDelIsTheRFCs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := CoDel{Target: 5 * ms, Interval: units.Time(rapid.IntRange(6, 100).Draw(t, "interval")) * ms, NotECT: DropNotECT}
-		point := New(Config{Settings: &config}, Env{})
+		point := New(Choice{Settings: &config}, Env{})
 		ref := &reference{target: config.Target, interval: config.Interval, longest: 1514}
 		var queue packet.List
 		var bytes units.Bytes
@@ -260,7 +260,7 @@ func TestCoDelIsTheRFCs(t *testing.T) {
 // the rate of drops grows until the excess is gone.
 func TestCoDelBringsTheDelayDown(t *testing.T) {
 	config := defaultCoDel()
-	point := New(Config{Settings: config}, Env{})
+	point := New(Choice{Settings: config}, Env{})
 	var queue packet.List
 	var bytes units.Bytes
 	var drops int

@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config is the congestion point of a queue. The zero Config is plain drop-tail.
-type Config struct {
-	Name     string   // in Points
-	Preset   string   // the preset on which Settings is based; "" without presets
-	Settings Settings // nil for drop-tail; has passed Validate
-}
+// Choice is the chosen congestion point of a queue with its parameters. The zero Choice is plain
+// drop-tail.
+type Choice = registry.Choice[Settings]
 
 // Step marks every packet that finds a queue longer than K bytes. It is the switch
 // side of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1).

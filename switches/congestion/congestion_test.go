@@ -25,10 +25,10 @@ func ip(ecn uint8) *packet.Packet { return &packet.Packet{Version: 4, TOS: 0xb8 
 func TestTranscript(t *testing.T) {
 	points := []struct {
 		name   string
-		config Config
+		config Choice
 		script string
 	}{
-		{"step", Config{Settings: &Step{K: 10 * units.KB}}, `
+		{"step", Choice{Settings: &Step{K: 10 * units.KB}}, `
 			0      ect0    -> fine ect0
 			10000  ect0    -> fine ect0
 			10001  ect0    -> marked ce
@@ -38,16 +38,16 @@ func TestTranscript(t *testing.T) {
 			10001  not-ect -> fine not-ect
 			10001  arp     -> fine not-ect
 			99999  ect0    -> marked ce`},
-		{"step, drop", Config{Settings: &Step{K: 10 * units.KB, NotECT: DropNotECT}}, `
+		{"step, drop", Choice{Settings: &Step{K: 10 * units.KB, NotECT: DropNotECT}}, `
 			10000  not-ect -> fine not-ect
 			10001  not-ect -> early-drop not-ect
 			10001  arp     -> early-drop not-ect
 			10001  ect0    -> marked ce
 			10001  ce      -> marked ce`},
-		{"step of 0", Config{Settings: &Step{}}, `
+		{"step of 0", Choice{Settings: &Step{}}, `
 			0      ect0    -> fine ect0
 			1      ect0    -> marked ce`},
-		{"red", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5}}, `
+		{"red", Choice{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5}}, `
 			0      ect0    -> fine ect0
 			10000  ect0    -> fine ect0
 			20001  ect0    -> marked ce
@@ -55,12 +55,12 @@ func TestTranscript(t *testing.T) {
 			20001  ce      -> marked ce
 			20001  not-ect -> fine not-ect
 			20001  arp     -> fine not-ect`},
-		{"red, drop", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5, NotECT: DropNotECT}}, `
+		{"red, drop", Choice{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5, NotECT: DropNotECT}}, `
 			10000  not-ect -> fine not-ect
 			20001  not-ect -> early-drop not-ect
 			20001  arp     -> early-drop not-ect
 			20001  ect0    -> marked ce`},
-		{"red without a slope", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 10 * units.KB, PMax: 0.5}}, `
+		{"red without a slope", Choice{Settings: &RED{KMin: 10 * units.KB, KMax: 10 * units.KB, PMax: 0.5}}, `
 			10000  ect0    -> fine ect0
 			10001  ect0    -> marked ce`},
 	}
@@ -125,7 +125,7 @@ func TestREDShare(t *testing.T) {
 		r := RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.4, NotECT: treat}
 		for queue, p := range map[units.Bytes]float64{10100: 0.004, 15 * units.KB: 0.2, 20 * units.KB: 0.4} {
 			for ecn, want := range map[uint8]packet.Fate{wire.ECT0: packet.Marked, wire.NotECT: packet.EarlyDrop} {
-				point := New(Config{Settings: &r}, Env{Rand: sim.NewRand(1, "mark")})
+				point := New(Choice{Settings: &r}, Env{Rand: sim.NewRand(1, "mark")})
 				count := map[packet.Fate]float64{}
 				for range packets {
 					count[point.Enqueue(0, Queue{Bytes: queue}, ip(ecn))]++
@@ -150,7 +150,7 @@ func TestMarkRewritesTheFrame(t *testing.T) {
 	sum := wire.IPv4Checksum(p.Frame[14:34])
 	p.Frame[24], p.Frame[25] = byte(sum>>8), byte(sum)
 	p.Parse()
-	if fate := New(Config{Settings: &Step{}}, Env{}).Enqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
+	if fate := New(Choice{Settings: &Step{}}, Env{}).Enqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
 		t.Fatal(fate)
 	}
 	if p.Frame[15] != wire.CE || wire.IPv4Checksum(p.Frame[14:34]) != 0 {
@@ -159,7 +159,7 @@ func TestMarkRewritesTheFrame(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if p := New(Config{}, Env{}); p != nil {
+	if p := New(Choice{}, Env{}); p != nil {
 		t.Errorf("no configuration makes %T, want plain drop-tail", p)
 	}
 	for want, settings := range map[string]Settings{

@@ -66,7 +66,7 @@ func TestPIIsHollots(t *testing.T) {
 func TestPIMakesUpForPeriods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := PI{Target: 50 * units.KB, Alpha: 0.002, Beta: 0.02, Every: 100 * units.Microsecond}
-		c := New(Config{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
+		c := New(Choice{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
 		timed := &pi{PI: config}
 		var now, tick units.Time
 		var length units.Bytes
@@ -128,7 +128,7 @@ func TestPIShare(t *testing.T) {
 	for _, treat := range []NotECT{PassNotECT, DropNotECT} {
 		for ecn, want := range map[uint8]packet.Fate{wire.ECT0: packet.Marked, wire.CE: packet.Marked, wire.NotECT: packet.EarlyDrop} {
 			for _, p := range []float64{0, 0.1, 0.9, 1} {
-				point := New(Config{Settings: &PI{Target: units.KB, Alpha: units.Fraction(p), Every: units.Second, NotECT: treat}}, Env{Rand: sim.NewRand(1, "mark")})
+				point := New(Choice{Settings: &PI{Target: units.KB, Alpha: units.Fraction(p), Every: units.Second, NotECT: treat}}, Env{Rand: sim.NewRand(1, "mark")})
 				count := map[packet.Fate]float64{}
 				for range packets {
 					pkt := ip(ecn)
@@ -177,7 +177,7 @@ func TestPIHoldsItsTarget(t *testing.T) {
 // counts until then.
 func TestPIHearsOfRemovals(t *testing.T) {
 	config := PI{Target: 10 * units.KB, Alpha: 0.1, Beta: 0.1, Every: ms}
-	point := New(Config{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
+	point := New(Choice{Settings: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
 	p := ip(wire.ECT0)
 	p.Size = 20 * units.KB
 	point.Enqueue(0, Queue{}, p)

@@ -121,7 +121,7 @@ func (Passive) Gauges(_ units.Time, _ Queue, values []float64) []float64 { retur
 func (Passive) Tick(units.Time, Queue) units.Time { return units.Never }
 
 // New returns the point that c selects, nil for plain drop-tail.
-func New(c Config, env Env) Point {
+func New(c Choice, env Env) Point {
 	if c.Settings == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func New(c Config, env Env) Point {
 
 // KindOf returns the kind of the point that c selects; the zero Kind for plain drop-tail. It
 // panics if no kind has the name in c.
-func KindOf(c Config) Kind {
+func KindOf(c Choice) Kind {
 	if c.Settings == nil {
 		return Kind{}
 	}

@@ -32,13 +32,13 @@ type Env struct {
 // Hash returns the hash of a packet's flow with the switch's seed.
 func (e Env) Hash(p *packet.Packet) uint64 { return packet.Mix(p.Hash ^ e.Seed) }
 
-// New returns a chooser. seed determines how hashes map flows to paths; random is the
-// source of random choices.
-func New(c Config, seed uint64, random *rand.Rand) Chooser {
-	if c.Settings == nil {
-		c.Settings = &ECMP{}
+// New returns the chooser that settings, which have passed Validate, describe; nil means ECMP.
+// seed determines how hashes map flows to paths; random is the source of random choices.
+func New(s Settings, seed uint64, random *rand.Rand) Chooser {
+	if s == nil {
+		s = &ECMP{}
 	}
-	return c.Settings.New(Env{packet.Mix(seed), random})
+	return s.New(Env{packet.Mix(seed), random})
 }
 
 // Choice determines the path of one packet for any number of paths.

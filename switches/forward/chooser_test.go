@@ -15,7 +15,7 @@ import (
 )
 
 func chooser(s Settings) Chooser {
-	h := New(Config{Settings: s}, 1, sim.NewRand(1, "forwarding s1"))
+	h := New(s, 1, sim.NewRand(1, "forwarding s1"))
 	h.SetGroups(4)
 	return h
 }

@@ -6,7 +6,7 @@ import "github.com/weftlab/weft/sim/registry"
 // kinds in an init function.
 var Kinds = registry.New[Kind]("path choice")
 
-// Default is the kind of a switch for which a lab file gives none: that of a zero Config.
+// Default is the kind of a switch for which a lab file gives none: that of a zero registry.Choice.
 const Default = "ecmp"
 
 // Kind is a kind of choice among paths that a lab file can name.
@@ -30,12 +30,6 @@ type Settings interface {
 	// New returns the chooser of a switch. The settings have passed Validate, no longer
 	// change, and are shared by their switches.
 	New(env Env) Chooser
-}
-
-// Config says how a switch chooses among several paths. The zero Config is ECMP.
-type Config struct {
-	Name     string   // in Kinds
-	Settings Settings // has passed Validate
 }
 
 // always is embedded in settings without parameters.

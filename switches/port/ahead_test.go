@@ -52,7 +52,7 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 	r := newRig(units.Gbps, 6000)
 	if mark {
 		r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
-			return congestion.New(congestion.Config{Settings: &congestion.RED{KMin: 100, KMax: 4000, PMax: 0.8}}, congestion.Env{Rand: sim.NewRand(1, "mark")})
+			return congestion.New(congestion.Choice{Settings: &congestion.RED{KMin: 100, KMax: 4000, PMax: 0.8}}, congestion.Env{Rand: sim.NewRand(1, "mark")})
 		})
 	}
 	look := watched

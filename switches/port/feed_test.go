@@ -274,7 +274,7 @@ func TestFedTakesTurns(t *testing.T) {
 	r.want(t, "0 0, 100 1000, 200 1001, 300 1, 400 1002, 500 2, 600 1003")
 
 	// A queue with a congestion point that judges departures.
-	r = newFedRig(class.Class{Mark: congestion.Config{Settings: &congestion.CoDel{Target: units.Millisecond, Interval: units.Second}}})
+	r = newFedRig(class.Class{Mark: congestion.Choice{Settings: &congestion.CoDel{Target: units.Millisecond, Interval: units.Second}}})
 	r.send(0, 3, 76)
 	r.feed(0, 3, 76)
 	r.finish()
@@ -413,7 +413,7 @@ func TestNextFeedsAndSends(t *testing.T) {
 // TestFedIsJudged: the congestion point judges a fed packet by the queue of its
 // class, and a drop takes time.
 func TestFedIsJudged(t *testing.T) {
-	r := newFedRig(class.Class{Mark: congestion.Config{Settings: &congestion.Step{K: 100}}})
+	r := newFedRig(class.Class{Mark: congestion.Choice{Settings: &congestion.Step{K: 100}}})
 	r.send(0, 3, 76)
 	r.feed(0, 3, 76)
 	r.finish()

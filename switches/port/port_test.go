@@ -393,7 +393,7 @@ func TestObserver(t *testing.T) {
 	r.from.Observe(r.engine.Now(), &w)
 	r.to.Observe(r.engine.Now(), &w)
 	r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
-		return congestion.New(congestion.Config{Settings: &congestion.Step{K: 1000, NotECT: congestion.DropNotECT}}, congestion.Env{})
+		return congestion.New(congestion.Choice{Settings: &congestion.Step{K: 1000, NotECT: congestion.DropNotECT}}, congestion.Env{})
 	})
 	set := func(change func(*links.Settings)) {
 		s := links.Settings{Rate: units.Gbps, MTU: 9000, Up: true}
@@ -493,7 +493,7 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 		r.to.Observe(r.engine.Now(), &w)
 		red := congestion.RED{KMin: 1000, KMax: 5000, PMax: 0.5, NotECT: congestion.NotECT(rapid.IntRange(0, 1).Draw(t, "not ect"))}
 		r.from.SetPoint(&r.engine, func(func(units.Time)) congestion.Point {
-			return congestion.New(congestion.Config{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark")})
+			return congestion.New(congestion.Choice{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark")})
 		})
 		var now units.Time
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {

@@ -21,7 +21,7 @@ type hearer struct {
 func (d *Streams) speak(now units.Time, s *outgoing) {
 	k, ok := s.sender.Control().(cc.MessageSender)
 	for ok && k.Speaks() {
-		p := d.out.Pool.NewMessage(d.config.Control.Feedback())
+		p := d.out.Pool.NewMessage(cc.Methods.Kind(d.config.Control.Name).Feedback)
 		k.NextMessage(packet.FlowKey{From: d.address(), To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
 		p.Message.From, p.Message.To = d.address(), s.to
 		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, p.Message.Protocol.Port

@@ -42,14 +42,14 @@ func (c *TCP) Check() error {
 
 // Controls returns why TCP flows cannot use a rate control.
 func Controls(c cc.Choice) error {
-	t := c.Traits()
+	t := cc.TraitsOf(c)
 	switch {
 	case t.Telemetry > 0:
 		return fmt.Errorf("%s needs in-band telemetry, which TCP does not carry", c)
 	case t.Marks == cc.AnswerCNP:
 		return fmt.Errorf("%s needs CNPs, which RoCE has and TCP does not", c)
 	}
-	if m := c.Feedback(); m != nil {
+	if m := cc.Methods.Kind(c.Name).Feedback; m != nil {
 		if _, ok := m.New().(cc.Probe); !ok {
 			return fmt.Errorf("%s needs messages that switches send to NICs and edge services", c)
 		}
@@ -59,7 +59,7 @@ func Controls(c cc.Choice) error {
 
 // ECNOf returns how connections under a rate control take part in ECN.
 func ECNOf(c cc.Choice) tcp.ECN {
-	switch t := c.Traits(); {
+	switch t := cc.TraitsOf(c); {
 	case !t.ECT || t.Marks != cc.AnswerEcho:
 		return tcp.NoECN
 	case t.ClassicECN:
@@ -146,7 +146,7 @@ type accepted struct {
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	c.Offload = o.Offload
 	return &Streams{
-		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, traits: c.Control.Traits(), out: &o, look: units.Never, relook: units.Never,
+		endpoint: endpoint{host: h, traffic: traffic, outlet: &o.Outlet}, config: c, traits: cc.TraitsOf(c.Control), out: &o, look: units.Never, relook: units.Never,
 		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[hearer]*outgoing{},
 	}
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
-	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
@@ -79,7 +78,7 @@ func samples() (before, now *report.Sample) {
 			NICs: nics(t),
 			Lab:  "incast", Clock: "wall", Emulated: units.Time(t) * units.Second, Ports: ports(t),
 			Accounts:      status.Accounts{Marked: t * 1500, Dropped: t * 37},
-			Timing:        report.Timing{Lateness: wall.Summary{Count: t * 10_000, P50: 12 * units.Microsecond, P99: 80 * units.Microsecond, Limit: units.Millisecond, Beyond: t * 5, Share: 0.0005}},
+			Timing:        report.Timing{Lateness: status.Lateness{Count: t * 10_000, P50: 12 * units.Microsecond, P99: 80 * units.Microsecond, Limit: units.Millisecond, Beyond: t * 5, Share: 0.0005}},
 			CPUTime:       units.Time(t) * 520 * units.Millisecond,
 			EngineCPUTime: units.Time(t) * 410 * units.Millisecond,
 		}

@@ -61,7 +61,7 @@ func (c *Config) Validate(line units.Rate) error {
 	case c.Control.Settings == nil:
 		check.Rate("rate", c.Rate, line, "100Mbps")
 	default:
-		if why := unfit(c.Control.Traits()); why != "" {
+		if why := unfit(cc.TraitsOf(c.Control)); why != "" {
 			check.Unfit("cc", c.Control.Name+" needs "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that receives messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
 		}
 	}
@@ -99,7 +99,7 @@ func hearing() (names []string) {
 }
 
 // Hears implements edge.MessageReceiver.
-func (c *Config) Hears() *packet.MessageProtocol { return c.Control.Feedback() }
+func (c *Config) Hears() *packet.MessageProtocol { return cc.Methods.Kind(c.Control.Name).Feedback }
 
 // New implements edge.Settings.
 func (c *Config) New(env edge.Env) edge.Service { return newLimiter(c, env) }

@@ -72,7 +72,7 @@ type flow struct {
 }
 
 func newLimiter(c *Config, env edge.Env) *limiter {
-	l := &limiter{Config: c, env: env, line: env.Line, traits: c.Control.Traits(), flows: map[packet.FlowKey]*flow{}, armed: units.Never}
+	l := &limiter{Config: c, env: env, line: env.Line, traits: cc.TraitsOf(c.Control), flows: map[packet.FlowKey]*flow{}, armed: units.Never}
 	l.quantum = packet.OnWire(wire.EthernetHeader + 2*wire.VLANTag + env.MTU)
 	return l
 }

@@ -9,7 +9,7 @@ import (
 // Wants implements edge.Service: messages for a rate control, and messages that ask for an answer.
 // A message about a queue pair that is no flow here is for the NIC.
 func (l *limiter) Wants(p *packet.Packet) bool {
-	if p.Flow != packet.Protocol || p.Message.Protocol != l.Control.Feedback() || p.Trimmed || p.Returned {
+	if p.Flow != packet.Protocol || p.Message.Protocol != cc.Methods.Kind(l.Control.Name).Feedback || p.Trimmed || p.Returned {
 		return false
 	}
 	m, ok := p.Message.Body.(cc.Feedback)
@@ -55,7 +55,7 @@ func (l *limiter) returnMessage(now units.Time, p *packet.Packet) {
 func (l *limiter) speak(now units.Time, f *flow) {
 	s, ok := f.control.(cc.MessageSender)
 	for ok && s.Speaks() {
-		p := l.env.Pool.NewMessage(l.Control.Feedback())
+		p := l.env.Pool.NewMessage(cc.Methods.Kind(l.Control.Name).Feedback)
 		s.NextMessage(f.key, p.Message.Body)
 		if p.Message.To = f.key.To; f.key.Flow >= 0 {
 			_, p.Message.To = l.env.Ends(f.key.Flow)

@@ -2,12 +2,13 @@ package limit
 
 import (
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // FlowGauges implements edge.Service: those of the rate control.
-func (l *limiter) FlowGauges() []gauge.Gauge { return l.Control.Gauges() }
+func (l *limiter) FlowGauges() []gauge.Gauge { return cc.Methods.Kind(l.Control.Name).Gauges }
 
 // FlowCount implements edge.Service. Flows that share a queue count as one.
 func (l *limiter) FlowCount(now units.Time) int {

@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{pool: packet.NewPools(1)[0]}
-	w.point = congestion.New(congestion.Config{Settings: s}, congestion.Env{
+	w.point = congestion.New(congestion.Choice{Settings: s}, congestion.Env{
 		Pool: w.pool,
 		ReplyTo: func(_ congestion.Sender, m *packet.MessageProtocol) *packet.Packet {
 			if w.lost {
