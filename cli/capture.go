@@ -97,14 +97,14 @@ type captureFile struct {
 
 // Write implements io.Writer.
 func (f *captureFile) Write(b []byte) (int, error) {
-	if err := f.create(); err != nil {
+	if err := f.createFile(); err != nil {
 		return 0, err
 	}
 	return f.file.Write(b)
 }
 
-// create creates the file unless that has been done.
-func (f *captureFile) create() (err error) {
+// createFile creates the file unless that has been done.
+func (f *captureFile) createFile() (err error) {
 	switch {
 	case f.file != nil:
 	case f.name == "-":

@@ -287,7 +287,7 @@ func (f *simFlags) capture(x *run.Run) error {
 		return err
 	}
 	w := &captureFile{name: f.write}
-	if err := w.create(); err != nil {
+	if err := w.createFile(); err != nil {
 		return err
 	}
 	c.Begin(w)
