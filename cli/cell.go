@@ -69,7 +69,7 @@ func newCell() *cobra.Command {
 			if err := tables.WriteZip(&zip); err != nil {
 				return err
 			}
-			_, err = os.Stdout.Write(zip.Bytes())
+			_, err = stdout.Write(zip.Bytes())
 			return err
 		},
 	}

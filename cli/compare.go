@@ -33,11 +33,11 @@ are directories of results, or the result.json in them.`,
 				return badInput(fmt.Errorf("%s and %s: %w", args[0], args[1], err))
 			}
 			if asJSON {
-				w := json.NewEncoder(os.Stdout)
+				w := json.NewEncoder(stdout)
 				w.SetIndent("", "  ")
 				return w.Encode(differences)
 			}
-			experiment.WriteComparison(os.Stdout, r[0], r[1], differences, all)
+			experiment.WriteComparison(stdout, r[0], r[1], differences, all)
 			return nil
 		},
 	}

@@ -50,7 +50,7 @@ func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	text, isUp := strings.CutSuffix(string(said), readyWord)
 	if isUp {
 		fmt.Fprint(os.Stderr, text) // warnings
-		fmt.Printf("lab %s is up (pid %d); end it with: weft down %s\n%s%s", p.Name, c.Process.Pid, p.Name, slowMotion(p), f.metricsAt())
+		printf("lab %s is up (pid %d); end it with: weft down %s\n%s%s", p.Name, c.Process.Pid, p.Name, slowMotion(p), f.metricsAt())
 		return c.Process.Release()
 	}
 	err = c.Wait()

@@ -81,7 +81,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		if err := netnslab.Sweep(i.Name); err != nil {
 			return err
 		}
-		fmt.Printf("removed what lab %s had left behind when it crashed\n", i.Name)
+		printf("removed what lab %s had left behind when it crashed\n", i.Name)
 		return nil
 	}
 	grace := askedGrace

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ In virtual time use: weft sim FILE --edge`,
 		case asJSON:
 			return printJSON(flows)
 		}
-		report.WriteEdgeFlows(os.Stdout, flows, limitOf(all))
+		report.WriteEdgeFlows(stdout, flows, limitOf(all))
 		return nil
 	}
 	return c

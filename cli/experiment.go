@@ -341,9 +341,9 @@ func (r *experimentRun) list() error {
 			state = "done"
 			done++
 		}
-		fmt.Printf("%-6s  %s  %s\n", state, r.jobs[i].Key[:12], r.jobs[i].Name)
+		printf("%-6s  %s  %s\n", state, r.jobs[i].Key[:12], r.jobs[i].Name)
 	}
-	fmt.Printf("%d of %d cells have been run\n", done, len(r.jobs))
+	printf("%d of %d cells have been run\n", done, len(r.jobs))
 	return nil
 }
 
@@ -372,10 +372,10 @@ func (r *experimentRun) finish(report *experiment.Report) error {
 	var html strings.Builder
 	err = errors.Join(err, page.Write(&html, report, pictures), write("index.html", html.String()))
 	if r.flags.json {
-		fmt.Print(json.String())
+		printText(json.String())
 	} else {
-		fmt.Print(text.String())
-		fmt.Printf("\nresults  %s\n", filepath.Join(r.flags.out, "index.html"))
+		printText(text.String())
+		printf("\nresults  %s\n", filepath.Join(r.flags.out, "index.html"))
 	}
 	return err
 }

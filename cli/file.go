@@ -36,7 +36,7 @@ func newValidate() *cobra.Command {
 						hosts++
 					}
 				}
-				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
+				printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
 					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers), len(p.Traffic))
 			}
 			if bad > 0 {
@@ -65,9 +65,9 @@ FILE may be - for standard input.
 				return err
 			}
 			if dot {
-				return graph.DOT(os.Stdout, p)
+				return graph.DOT(stdout, p)
 			}
-			return graph.SVG(os.Stdout, p)
+			return graph.SVG(stdout, p)
 		},
 	}
 	c.Flags().BoolVar(&dot, "dot", false, "Graphviz DOT instead of SVG")
@@ -89,7 +89,7 @@ func newSchema() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = os.Stdout.Write(b)
+			_, err = stdout.Write(b)
 			return err
 		},
 	}
@@ -105,7 +105,7 @@ func newDissector() *cobra.Command {
   weft dissector > ~/.local/lib/wireshark/plugins/weft.lua`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := os.Stdout.Write(dissector.Lua())
+			_, err := stdout.Write(dissector.Lua())
 			return err
 		},
 	}

@@ -3,8 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
-	"os"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -50,7 +50,7 @@ and collectives, are not known in advance, and are left out.`,
 			if out != "" && out != standardInput {
 				return renameio.WriteFile(out, []byte(text.String()), 0o666)
 			}
-			_, err = os.Stdout.WriteString(text.String())
+			_, err = io.WriteString(stdout, text.String())
 			return err
 		},
 	}

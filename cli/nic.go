@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -48,11 +47,11 @@ written lab/host.
 		case asJSON:
 			return printJSON(nics)
 		case name == "" && !counters && !all:
-			report.WriteNICs(os.Stdout, nics)
+			report.WriteNICs(stdout, nics)
 			return nil
 		}
 		for i := range nics {
-			report.WriteNIC(os.Stdout, &nics[i], all)
+			report.WriteNIC(stdout, &nics[i], all)
 		}
 		return nil
 	}
@@ -114,11 +113,11 @@ In virtual time use: weft sim FILE --qp`,
 		case asJSON:
 			return printJSON(pairs)
 		case number < 0:
-			report.WriteQPs(os.Stdout, pairs, limitOf(all))
+			report.WriteQPs(stdout, pairs, limitOf(all))
 			return nil
 		}
 		for i := range pairs {
-			report.WriteQP(os.Stdout, &pairs[i])
+			report.WriteQP(stdout, &pairs[i])
 		}
 		return nil
 	}

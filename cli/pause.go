@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/report"
@@ -36,7 +34,7 @@ In virtual time use: weft sim FILE --why-no-pause PORT`,
 		if asJSON {
 			return printJSON(check)
 		}
-		report.WritePause(os.Stdout, &check)
+		report.WritePause(stdout, &check)
 		return nil
 	}
 	return c

@@ -62,7 +62,7 @@ func psAll(asJSON bool) error {
 		}
 		return printJSON(rows)
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAB\tSTATE\tPID\tUP\tDILATION\tHOSTS\tFILE")
 	for _, l := range labs {
 		state := "running"
@@ -91,12 +91,12 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 		return printJSON(s)
 	}
 	if s.Dilation > 1 {
-		fmt.Printf("dilation %d, %.6gs emulated\n", s.Dilation, s.Emulated.Seconds())
+		printf("dilation %d, %.6gs emulated\n", s.Dilation, s.Emulated.Seconds())
 	}
 	if s.Trouble != "" {
 		fmt.Fprintln(os.Stderr, "weft:", s.Trouble)
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "INTERFACE\tPEER\tMAC\tADDRESSES\tNAMESPACE")
 	for _, h := range s.Hosts {
 		for _, i := range h.Interfaces {
@@ -136,7 +136,7 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 	if asJSON {
 		return printJSON(ports)
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PORT\tPEER\tSTATE\tRATE\tDELAY\tQUEUE\tMAX\tSENT\tRECEIVED\tMARKED\tDROPPED")
 	for _, p := range ports {
 		state, rate, delay := "-", "-", "-"
@@ -149,8 +149,8 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	report.WritePoints(os.Stdout, ports)
-	report.WriteEdges(os.Stdout, ports)
+	report.WritePoints(stdout, ports)
+	report.WriteEdges(stdout, ports)
 	return nil
 }
 
@@ -188,7 +188,7 @@ func ways(names []string, weights []int, static bool) string {
 }
 
 func printTable(table lab.Table) {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if table.Router {
 		fmt.Fprintln(t, "TO\tPORTS\tVIA")
 		for _, p := range table.Prefixes {

@@ -86,7 +86,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 			if asJSON {
 				return printJSON(r)
 			}
-			r.Write(os.Stdout)
+			r.Write(stdout)
 			return nil
 		},
 	}

@@ -45,10 +45,12 @@ func Main(args []string) int {
 	defer stop()
 	started := watchStart(root)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	if !*started { // cobra has refused the arguments
+	switch {
+	case err == nil:
+		if err = stdout.firstError(); err == nil {
+			return exitOK
+		}
+	case !*started: // cobra has refused the arguments
 		err = badInput(err)
 	}
 	var located yamlfile.Errors
@@ -110,13 +112,21 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	version := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *version {
+			return printVersion()
+		}
+		return c.Help()
+	}
+	root.SetOut(stdout)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return badInput(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
 	})
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(), newEdge(),
 		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
-		newFlows(), newExperiment(), newCollect(), newCompare(), newWorker(), newCell(),
+		newFlows(), newExperiment(), newCollect(), newCompare(), newWorker(), newCell(), newVersion(),
 	)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func direction(out, in bool) (string, error) {
 
 // printSettings shows both directions of a link as they are now.
 func printSettings(r lab.SetResult) {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, p := range r.Ports {
 		l := p.Link
 		fmt.Fprintf(t, "%s -> %s\t%s\trate %s\tdelay %s\tmtu %d", p.Name, p.Peer, l.State, l.Rate, l.Delay, l.MTU)

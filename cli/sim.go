@@ -225,16 +225,16 @@ func (f *simFlags) print(r *report.Report) error {
 		return err
 	}
 	for i := range r.Pauses {
-		fmt.Println()
-		report.WritePause(os.Stdout, &r.Pauses[i])
+		printLine()
+		report.WritePause(stdout, &r.Pauses[i])
 	}
 	if f.pairs {
-		fmt.Println()
-		report.WriteQPs(os.Stdout, r.QPs, maxPairs)
+		printLine()
+		report.WriteQPs(stdout, r.QPs, maxPairs)
 	}
 	if f.edges {
-		fmt.Println()
-		report.WriteEdgeFlows(os.Stdout, r.EdgeFlows, maxPairs)
+		printLine()
+		report.WriteEdgeFlows(stdout, r.EdgeFlows, maxPairs)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ prints one table and exits.`,
 		}
 		every := interval.Duration()
 		if term := os.Getenv("TERM"); once || !isTerminal(os.Stdout) || term == "" || term == "dumb" {
-			return top.Once(c.Context(), client.Sample, every, os.Stdout)
+			return top.Once(c.Context(), client.Sample, every, stdout)
 		}
 		return top.Run(c.Context(), client.Sample, every)
 	}

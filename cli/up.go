@@ -157,13 +157,13 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	}
 	warn := func(err error) {
 		if isTerminal(os.Stdout) {
-			fmt.Print(clearLine) // of the status
+			printText(clearLine) // of the status
 		}
 		fmt.Fprintln(os.Stderr, "weft:", err)
 	}
 	status := func() {}
 	if f.ready < 0 {
-		fmt.Print(boots(p))
+		printText(boots(p))
 	}
 	r, err := l.Run(ctx, limit, func() {
 		if f.ready >= 0 {
@@ -171,7 +171,7 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 			return
 		}
 		greet(p)
-		fmt.Print(f.metricsAt())
+		printText(f.metricsAt())
 		status = watchStatus(l)
 	}, warn)
 	status()
@@ -206,7 +206,7 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	}
 	return func(host, line string) {
 		if f.ready < 0 && isTerminal(os.Stdout) {
-			fmt.Print(clearLine) // of the status
+			printText(clearLine) // of the status
 		}
 		fmt.Fprintf(to, "%s: %s\n", host, line)
 	}
@@ -215,11 +215,11 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 // finish prints a final report. It returns an error if strict fidelity was not kept.
 func finish(r *report.Report, asJSON bool) error {
 	if asJSON {
-		if err := r.WriteJSON(os.Stdout); err != nil {
+		if err := r.WriteJSON(stdout); err != nil {
 			return err
 		}
 	} else {
-		r.Write(os.Stdout)
+		r.Write(stdout)
 	}
 	for _, s := range []*report.Series{r.Series, r.FlowSeries} {
 		if s != nil && s.Error != "" {
@@ -233,7 +233,7 @@ func finish(r *report.Report, asJSON bool) error {
 }
 
 func printJSON(v any) error {
-	e := json.NewEncoder(os.Stdout)
+	e := json.NewEncoder(stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
@@ -251,10 +251,10 @@ func greet(p *plan.Plan) {
 			first = p.Nodes[i].Name
 		}
 	}
-	fmt.Printf("lab %s is up: %d hosts, %d switches, %d links. Ctrl-C ends it.\n", p.Name, hosts, switches, len(p.Links))
-	fmt.Print(slowMotion(p))
+	printf("lab %s is up: %d hosts, %d switches, %d links. Ctrl-C ends it.\n", p.Name, hosts, switches, len(p.Links))
+	printText(slowMotion(p))
 	if first != "" {
-		fmt.Printf("try: weft exec %s -- ping -c 3 %s\n", first, peerOf(p, first))
+		printf("try: weft exec %s -- ping -c 3 %s\n", first, peerOf(p, first))
 	}
 }
 
@@ -311,7 +311,7 @@ func watchStatus(l *lab.Lab) (stop func()) {
 			select {
 			case <-quit:
 				if before != "" {
-					fmt.Print(before)
+					printText(before)
 				}
 				return
 			case <-tick.C:
@@ -319,7 +319,7 @@ func watchStatus(l *lab.Lab) (stop func()) {
 				if err != nil {
 					return // the lab has ended
 				}
-				fmt.Print(before + statusLine(last, now) + after)
+				printText(before + statusLine(last, now) + after)
 				last = now
 			}
 		}

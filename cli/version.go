@@ -9,7 +9,26 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+
+	"github.com/spf13/cobra"
 )
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and what identifies this build",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return printVersion() },
+	}
+}
+
+func printVersion() error {
+	text, err := versionText()
+	if err == nil {
+		printLine(text)
+	}
+	return err
+}
 
 // versionText identifies this build: the module's version, and the beginning of a hash
 // of the executable, which differs if anything in it does.

@@ -81,7 +81,7 @@ func listCluster(ctx context.Context, client *cluster.Client) error {
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "worker\tcells\tof\tbuild")
 	for _, w := range workers {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", w.Name, len(w.Jobs), w.Slots, w.Version)
