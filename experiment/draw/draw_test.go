@@ -98,7 +98,10 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 		t.Errorf("bars: %+v", bars.Panels)
 	}
 	bins := draw(experiment.Plot{Kind: experiment.Bins, Measure: "sizes"})
-	if p := &bins.Panels[0]; p.Kind != figure.Lines || !cmp.Equal(p.X.Names, []string{"0B..1KB", "1KB..1MB"}) || !cmp.Equal(names(p), []string{"a, load 50%", "a, load 80%", "b, load 50%", "b, load 80%"}) || !near(p.Series[3].Y, 40e-6, 80e-6) {
+	if bins.Names != "system, load" {
+		t.Errorf("the names of the lines are %q", bins.Names)
+	}
+	if p := &bins.Panels[0]; p.Kind != figure.Lines || !cmp.Equal(p.X.Names, []string{"0B..1KB", "1KB..1MB"}) || !cmp.Equal(names(p), []string{"a, 50%", "a, 80%", "b, 50%", "b, 80%"}) || !near(p.Series[3].Y, 40e-6, 80e-6) {
 		t.Errorf("bins: %+v", p)
 	}
 	if p := &draw(experiment.Plot{Kind: experiment.Bins, Measure: "hosts"}).Panels[0]; p.Kind != figure.Bars || !cmp.Equal(p.X.Names, []string{"h1", "h2"}) {
@@ -109,7 +112,7 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 		t.Errorf("heat: %+v", p)
 	}
 	cdf := draw(experiment.Plot{Kind: experiment.CDF, Of: "flows", Column: "fct_us", Panels: "load", Split: "from"})
-	if p := &cdf.Panels[0]; !cmp.Equal(names(p), []string{"a, h1", "a, h2", "b, h1", "b, h2"}) || !near(p.Series[1].X[:1], 20e-6) {
+	if p := &cdf.Panels[0]; p.Y.Label != "share of flows" || cdf.Names != "system, from" || !cmp.Equal(names(p), []string{"a, h1", "a, h2", "b, h1", "b, h2"}) || !near(p.Series[1].X[:1], 20e-6) {
 		t.Errorf("cdf: %v %+v", names(p), p.Series[1])
 	}
 	time := draw(experiment.Plot{Kind: experiment.Time, Of: "flows", Column: "fct_us", Where: table.Filter{{Column: "from", Any: []string{"h2"}}}})
