@@ -19,6 +19,8 @@ import (
 // Drawn is a picture that has been drawn.
 type Drawn struct {
 	Name, Title string
+	Caption     string // what it shows, in a sentence or two
+	Wide        bool   // it has panels side by side
 	SVG         []byte
 }
 
@@ -48,11 +50,12 @@ type drawer struct {
 
 // save draws a picture into files with this name.
 func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
-	out := Drawn{Name: p.Name, Title: p.Title}
+	out := Drawn{Name: p.Name, Title: p.Title, Caption: d.caption(p)}
 	f, err := d.figure(p)
 	if err != nil {
 		return out, err
 	}
+	out.Wide = len(f.Panels) > 1
 	for _, format := range canvas.Formats {
 		if err := f.Save(name + "." + format); err != nil {
 			return out, err

@@ -125,6 +125,28 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 	}
 }
 
+// TestCaptions_SayWhatIsSeen: a caption says what is on the axes, what the lines are, and what the
+// marks around points mean.
+func TestCaptions_SayWhatIsSeen(t *testing.T) {
+	e, r, jobs, store := example(t)
+	d := &drawer{e, r, jobs, store}
+	for _, c := range []struct {
+		p    experiment.Plot
+		want string
+	}{
+		{experiment.Plot{Kind: experiment.Line, Measure: "fct", X: "load", Title: "Load"}, "Load. FCT (mean of fct_us of flows) over load, mean of 2 seeds; a line for each system. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis. Hollow: values for comparison, from the sources in the tables."},
+		{experiment.Plot{Kind: experiment.Bars, Measure: "hosts", X: "system", Panels: "load"}, "by host (mean of fct_us of flows by from) over system, mean of 2 seeds; a panel for each load. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis."},
+		{experiment.Plot{Kind: experiment.Bins, Measure: "sizes"}, "by size (mean of fct_us of flows by size_bytes) by size, mean of 2 seeds; a line for each system, load. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis."},
+		{experiment.Plot{Kind: experiment.Heat, Measure: "fct", X: "load", Y: "system"}, "FCT (mean of fct_us of flows) for each load and system, mean of 2 seeds."},
+		{experiment.Plot{Kind: experiment.CDF, Of: "flows", Column: "fct_us", Split: "from"}, "Cumulative distribution of fct over the flows of 2 seeds; a line for each system, load, from."},
+		{experiment.Plot{Kind: experiment.Time, Of: "queue-series", Column: "tx_bps"}, "rate sent over time, seed 1; a line for each system, load."},
+	} {
+		if got := d.caption(&c.p); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.p.Kind, got, c.want)
+		}
+	}
+}
+
 func near(got figure.Values, want ...float64) bool {
 	if len(got) != len(want) {
 		return false
