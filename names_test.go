@@ -22,7 +22,7 @@ const maxPackages = 3
 var shared = strings.Fields(`
 active add address append arrive attach busy bytes check close complete connect control
 count counters decode delay deliver describe destroy disarm discard dispatch done drain
-drop empty enqueue err error event fail find first flow flush frame free gauges get head
+drop empty enqueue err error event fail find first flow flush free gauges get head
 header init interval key len less limit lines link list listen load message name names
 new next now open parse path payload peer poll pop port prefetch probe progress push
 queue rate read ready receive received record register release remove report request

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -366,11 +367,11 @@ func (r *experimentRun) finish(report *experiment.Report) error {
 		drawn, derr := draw.All(r.Experiment, report, r.jobs, r.store, r.flags.out)
 		err = errors.Join(err, derr)
 		for _, d := range drawn {
-			pictures = append(pictures, page.Picture{Name: d.Name, Title: d.Title, SVG: d.SVG})
+			pictures = append(pictures, page.Picture{Name: d.Name, Caption: d.Caption, Wide: d.Wide, SVG: d.SVG})
 		}
 	}
 	var html strings.Builder
-	err = errors.Join(err, page.Write(&html, report, pictures), write("index.html", html.String()))
+	err = errors.Join(err, page.Write(&html, report, pictures, time.Now()), write("index.html", html.String()))
 	if r.flags.json {
 		printText(json.String())
 	} else {

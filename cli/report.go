@@ -125,12 +125,12 @@ func parseSize(s string) (width, height int, err error) {
 
 // drawTo writes the picture of r atomically.
 func drawTo(name, format string, r chart.Review) error {
-	p, note, err := r.Picture()
+	f, note, err := r.Figure()
 	if err != nil {
 		return badInput(err)
 	}
 	var b bytes.Buffer
-	if err := p.Write(&b, format); err != nil {
+	if err := f.Write(&b, format); err != nil {
 		return err
 	}
 	if note != "" {

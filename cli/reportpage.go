@@ -34,16 +34,16 @@ func writePage(name string, files []string, o chart.Options) error {
 		if err != nil {
 			return badInput(err)
 		}
-		p, note, err := r.Picture()
+		f, note, err := r.Figure()
 		if err != nil {
-			p, note = nil, "no picture: "+err.Error()
+			f, note = nil, "no picture: "+err.Error()
 		}
 		var text bytes.Buffer
 		r.Write(&text)
 		if note != "" {
 			fmt.Fprintln(&text, note)
 		}
-		sections = append(sections, chart.Section{Title: strings.Join(g, ", "), Text: text.String(), Picture: p})
+		sections = append(sections, chart.Section{Title: strings.Join(g, ", "), Text: text.String(), Figure: f})
 	}
 	var page bytes.Buffer
 	if err := chart.WritePage(&page, title, sections); err != nil {

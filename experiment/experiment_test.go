@@ -45,8 +45,8 @@ func TestMeasures_EachWayOfMeasuring(t *testing.T) {
 		{Name: "hosts", Of: "flows", Column: "fct_us", Stat: sum, By: "from"},
 		{Name: "busiest", Of: "flows", Column: "fct_us", Stat: sum, Per: "from", Over: biggest},
 		{Name: "number", Of: "flows", Column: "from", Stat: count},
-		{Name: "settled", Of: "series", Column: "rate_bps", Settling: &table.Settling{Within: 0.1, Target: table.Unknown}, By: "port"},
-		{Name: "longest", Of: "series", Column: "rate_bps", Settling: &table.Settling{Within: 0.1, Target: table.Unknown}, Per: "port", Over: biggest},
+		{Name: "settled", Of: "series", Column: "rate_bps", Timed: table.Settling{Within: 0.1, Target: table.Unknown}, By: "port"},
+		{Name: "longest", Of: "series", Column: "rate_bps", Timed: table.Settling{Within: 0.1, Target: table.Unknown}, Per: "port", Over: biggest},
 		{Name: "ratio", Expr: "bins / plain"},
 		{Name: "half", Expr: "plain / 2"},
 	}
@@ -84,8 +84,8 @@ func TestMeasures_EachWayOfMeasuring(t *testing.T) {
 		{Measure{Name: "x", Of: "flows", Column: "from", Stat: mean}, "only count applies"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "size_bytes"}, "give the edges"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "from", Edges: []float64{1, 2}}, "has no edges"},
-		{Measure{Name: "x", Of: "flows", Column: "fct_us", Settling: &table.Settling{}}, "is not over time"},
-		{Measure{Name: "x", Of: "flows", Column: "from", Settling: &table.Settling{}}, "only count applies to it"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Timed: table.Settling{}}, "is not over time"},
+		{Measure{Name: "x", Of: "flows", Column: "from", Timed: table.Settling{}}, "only count applies to it"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Per: "size_bytes", Over: sum}, "per needs a column of texts"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Where: table.Filter{{Column: "to", Any: []string{"a"}}}}, `no column "to"`},
 	} {

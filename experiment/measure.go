@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strconv"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/vm"
@@ -20,14 +21,18 @@ type Measure struct {
 	Of     string // table
 	Column string
 	Where  table.Filter
-	Stat   table.Statistic
-	// Settling replaces Stat, for a table over time; nil means Stat.
-	Settling *table.Settling
-	By       string    // column whose values make the bins; "" for a single number
-	Edges    []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
-	Per      string    // column: take Stat for each of its values, and Over over the results
-	Over     table.Statistic
-	Center   Center // of the seeds
+	// Average, in seconds, replaces the rows of a table over time by their means over intervals
+	// of this length, for each combination of texts; 0 keeps the rows.
+	Average float64
+	Stat    table.Statistic
+	Timed   table.Timed // replaces Stat, for a table over time; nil means Stat
+	By      string      // column whose values make the bins; "" for a single number
+	Edges   []float64   // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
+	Per     string      // column: take Stat for each of its values, and Over over the results
+	Over    table.Statistic
+	// OverTimed replaces Over if Per is the time.
+	OverTimed table.Timed
+	Center    Center // of the seeds
 
 	Expr    string // replaces all of the above
 	program *vm.Program
@@ -36,10 +41,14 @@ type Measure struct {
 
 // Unit returns the name of a column with the unit of the measure, for table.Format.
 func (m *Measure) Unit() string {
-	if m.Expr != "" || m.Per != "" && !m.Over.KeepsUnit() {
+	switch {
+	case m.Expr != "":
 		return ""
-	}
-	if m.Settling != nil {
+	case m.OverTimed != nil:
+		return table.TimeColumn
+	case m.Per != "" && !m.Over.KeepsUnit():
+		return ""
+	case m.Timed != nil:
 		return table.TimeColumn
 	}
 	if !m.Stat.KeepsUnit() {
@@ -71,6 +80,12 @@ func (m *Measure) of(b table.Bundle) ([]Value, error) {
 		return nil, &table.UnknownColumnError{Table: t.Name, Column: m.Column, Has: t.Names()}
 	case c.IsText() && m.Stat.String() != "count":
 		return nil, fmt.Errorf("%s of table %s is text: only count applies to it", m.Column, t.Name)
+	}
+	if m.Average > 0 {
+		if t, rows, err = m.averaged(t, rows); err != nil {
+			return nil, err
+		}
+		c = t.Column(m.Column)
 	}
 	bins, err := m.bins(t, rows)
 	if err != nil {
@@ -131,37 +146,120 @@ func BinName(column string, edges []float64, i int) string {
 	return low + ".." + high
 }
 
-// groups groups rows by their text, sorted by text in natural order.
+// groups groups rows by their text, sorted by text in natural order, or by their number.
 func groups(c *table.Column, rows []int) []bin {
 	at := map[string]int{}
 	var all []bin
 	for _, row := range rows {
-		text := c.Texts[row]
-		i, ok := at[text]
+		key := ""
+		if c.IsText() {
+			key = c.Texts[row]
+		} else {
+			key = strconv.FormatFloat(c.Numbers[row], 'g', -1, 64)
+		}
+		i, ok := at[key]
 		if !ok {
 			i = len(all)
-			at[text] = i
-			all = append(all, bin{name: text})
+			at[key] = i
+			all = append(all, bin{name: key})
 		}
 		all[i].rows = append(all[i].rows, row)
 	}
-	sort.SliceStable(all, func(i, j int) bool { return natural.Less(all[i].name, all[j].name) }) // h2 before h10
+	sort.SliceStable(all, func(i, j int) bool {
+		if c.IsText() {
+			return natural.Less(all[i].name, all[j].name) // h2 before h10
+		}
+		return c.Numbers[all[i].rows[0]] < c.Numbers[all[j].rows[0]]
+	})
 	return all
+}
+
+// averaged returns a table with the measure's column averaged over intervals, for each
+// combination of texts, and all of its rows. An interval ends at a multiple of its length.
+func (m *Measure) averaged(t *table.Table, rows []int) (*table.Table, []int, error) {
+	at, from := t.Column(table.TimeColumn), t.Column(m.Column)
+	switch {
+	case at == nil:
+		return nil, nil, fmt.Errorf("the table %s is not over time: average needs one with a column %s, such as queue-series", t.Name, table.TimeColumn)
+	case from.IsText():
+		return nil, nil, fmt.Errorf("%s of table %s is text: it has no average", m.Column, t.Name)
+	}
+	var texts []*table.Column
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.IsText() {
+			texts = append(texts, c)
+		}
+	}
+	type window struct {
+		row    int // the first
+		end    int
+		sum, n float64
+	}
+	known := map[string]int{}
+	var all []window
+	for _, row := range rows {
+		// The end of an interval that is off by a rounding error belongs to it.
+		end := int(math.Ceil(at.Numbers[row]/m.Average - 1e-6))
+		key := strconv.Itoa(end)
+		for _, c := range texts {
+			key += "\x00" + c.Texts[row]
+		}
+		i, ok := known[key]
+		if !ok {
+			i = len(all)
+			known[key] = i
+			all = append(all, window{row: row, end: end})
+		}
+		if x := from.Numbers[row]; !math.IsNaN(x) {
+			all[i].sum, all[i].n = all[i].sum+x, all[i].n+1
+		}
+	}
+	out := &table.Table{Name: t.Name}
+	for _, c := range texts {
+		column := table.Column{Name: c.Name, Texts: make([]string, len(all))}
+		for i, w := range all {
+			column.Texts[i] = c.Texts[w.row]
+		}
+		out.Columns = append(out.Columns, column)
+	}
+	number := func(name string, of func(w *window) float64) {
+		column := table.Column{Name: name, Numbers: make([]float64, len(all))}
+		for i := range all {
+			column.Numbers[i] = of(&all[i])
+		}
+		out.Columns = append(out.Columns, column)
+	}
+	number(table.TimeColumn, func(w *window) float64 { return float64(w.end) * m.Average })
+	number(table.IntervalColumn, func(*window) float64 { return m.Average })
+	if m.Column != table.TimeColumn && m.Column != table.IntervalColumn {
+		number(m.Column, func(w *window) float64 { return w.sum / w.n }) // unknown if nothing is known
+	}
+	every := make([]int, len(all))
+	for i := range every {
+		every[i] = i
+	}
+	return out, every, nil
 }
 
 // sum computes the statistic of some rows.
 func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
-	at := t.Column(table.TimeColumn)
-	if m.Settling != nil && at == nil {
-		return 0, fmt.Errorf("the table %s is not over time: %s needs one with a column %s, such as queue-series", t.Name, table.Settled, table.TimeColumn)
+	at, intervals := t.Column(table.TimeColumn), t.Column(table.IntervalColumn)
+	if m.Timed != nil && at == nil {
+		return 0, fmt.Errorf("the table %s is not over time: %s needs one with a column %s, such as queue-series", t.Name, m.Timed, table.TimeColumn)
+	}
+	lengths := func(rows []int) []float64 {
+		if intervals == nil {
+			return nil
+		}
+		return pick(intervals, rows)
 	}
 	of := func(rows []int) float64 {
 		if c.IsText() {
 			return float64(len(rows))
 		}
 		numbers := pick(c, rows)
-		if m.Settling != nil {
-			return m.Settling.Of(pick(at, rows), numbers)
+		if m.Timed != nil {
+			return m.Timed.Of(pick(at, rows), lengths(rows), numbers)
 		}
 		return m.Stat.Of(numbers)
 	}
@@ -172,12 +270,18 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 	switch {
 	case per == nil:
 		return 0, &table.UnknownColumnError{Table: t.Name, Column: m.Per, Has: t.Names()}
-	case !per.IsText():
-		return 0, fmt.Errorf("%s of table %s is numbers: per needs a column of texts, such as a name", m.Per, t.Name)
+	case !per.IsText() && m.Per != table.TimeColumn:
+		return 0, fmt.Errorf("%s of table %s is numbers: per needs a column of texts, such as a name, or %s", m.Per, t.Name, table.TimeColumn)
+	case m.OverTimed != nil && m.Per != table.TimeColumn:
+		return 0, fmt.Errorf("%s needs per: %s, but it is over each %s", m.OverTimed, table.TimeColumn, m.Per)
 	}
 	var each []float64
+	var firsts []int // a row of each
 	for _, g := range groups(per, rows) {
-		each = append(each, of(g.rows))
+		each, firsts = append(each, of(g.rows)), append(firsts, g.rows[0])
+	}
+	if m.OverTimed != nil {
+		return m.OverTimed.Of(pick(at, firsts), lengths(firsts), each), nil
 	}
 	return m.Over.Of(each), nil
 }
@@ -192,9 +296,9 @@ func pick(c *table.Column, rows []int) []float64 {
 }
 
 // Compile compiles the expression of a measure, Expr, which may use the measures in
-// others.
+// others. bins("NAME") is a list of the values in the bins of one of them.
 func (m *Measure) Compile(others []string) (err error) {
-	env := map[string]any{}
+	env := map[string]any{"bins": func(string) []float64 { return nil }}
 	for _, name := range others {
 		env[name] = 0.0
 	}
@@ -202,7 +306,7 @@ func (m *Measure) Compile(others []string) (err error) {
 		return err
 	}
 	m.uses = namesIn(m.program, others)
-	return nil
+	return checkLists(m.program, others)
 }
 
 // evaluate evaluates an expression for a cell, bin by bin: measures without bins have the
@@ -220,7 +324,7 @@ func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
 	}
 	values := make([]Value, len(bins))
 	for i, bin := range bins {
-		env := map[string]any{}
+		env := map[string]any{"bins": func(name string) []float64 { return numbersOf(known[name]) }}
 		for _, name := range m.uses {
 			x, ok := find(known[name], bin)
 			if !ok {
@@ -235,6 +339,15 @@ func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
 		values[i] = Value{bin, table.Number(x.(float64))}
 	}
 	return values, nil
+}
+
+// numbersOf returns the values of all bins.
+func numbersOf(values []Value) []float64 {
+	numbers := make([]float64, len(values))
+	for i, v := range values {
+		numbers[i] = float64(v.Value)
+	}
+	return numbers
 }
 
 // find returns the value of a bin; a measure without bins has the same value in all.

@@ -7,8 +7,8 @@ type PaperValue struct {
 	Measure string            `json:"measure"`
 	At      map[string]string `json:"at,omitempty"` // level by factor; a missing factor matches any level
 	Bin     string            `json:"bin,omitempty"`
-	Value   float64           `json:"value"` // in the unit of the measure
-	Source  string            `json:"source"`
+	Value   float64           `json:"value"`  // in the unit of the measure
+	Source  string            `json:"source"` // where the paper has it, or how it is computed
 	Origin  Origin            `json:"origin"`
 }
 
@@ -19,11 +19,12 @@ type Origin string
 const (
 	Printed    Origin = "text"       // printed in the paper's text or in one of its tables
 	ReadOff    Origin = "figure"     // read off one of its figures
+	Computed   Origin = "computed"   // follows from the paper's algorithm: Source says how
 	Remembered Origin = "remembered" // from memory: no expectation may use it
 )
 
 // Origins lists all origins.
-var Origins = []Origin{Printed, ReadOff, Remembered}
+var Origins = []Origin{Printed, ReadOff, Computed, Remembered}
 
 // paperOf finds the paper's value of a measure at some levels; nil if there is none. A
 // value that names more factors takes precedence.

@@ -20,12 +20,19 @@ func (m *Measure) Describe() string {
 		return m.Expr
 	}
 	text := m.Stat.String()
-	if m.Settling != nil {
-		text = m.Settling.String()
+	if m.Timed != nil {
+		text = m.Timed.String()
 	}
 	text += " of " + m.Column
+	if m.Average > 0 {
+		text += " averaged over " + table.Format(table.TimeColumn, m.Average, 4)
+	}
 	if m.Per != "" {
-		text = m.Over.String() + " over each " + m.Per + " of the " + text
+		over := m.Over.String()
+		if m.OverTimed != nil {
+			over = m.OverTimed.String()
+		}
+		text = over + " over each " + m.Per + " of the " + text
 	}
 	text += " of " + m.Of
 	for i, c := range m.Where {
@@ -166,6 +173,8 @@ func (p *PaperValue) String() string {
 	switch p.Origin {
 	case ReadOff:
 		return p.Source + ", read off"
+	case Computed:
+		return p.Source + ", computed"
 	case Remembered:
 		return p.Source + ", remembered"
 	}

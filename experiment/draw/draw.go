@@ -19,6 +19,8 @@ import (
 // Drawn is a picture that has been drawn.
 type Drawn struct {
 	Name, Title string
+	Caption     string // what it shows, in a sentence or two
+	Wide        bool   // it has panels side by side
 	SVG         []byte
 }
 
@@ -48,11 +50,12 @@ type drawer struct {
 
 // save draws a picture into files with this name.
 func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
-	out := Drawn{Name: p.Name, Title: p.Title}
+	out := Drawn{Name: p.Name, Title: p.Title, Caption: d.caption(p)}
 	f, err := d.figure(p)
 	if err != nil {
 		return out, err
 	}
+	out.Wide = len(f.Panels) > 1
 	for _, format := range canvas.Formats {
 		if err := f.Save(name + "." + format); err != nil {
 			return out, err
@@ -66,7 +69,7 @@ func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
 
 // figure returns the figure of a picture.
 func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
-	f := &figure.Figure{Title: p.Title, ShareY: true}
+	f := &figure.Figure{Title: p.Title, ShareY: true, Names: d.names(p)}
 	panels := []int{-1}
 	panel := d.e.Factor(p.Panels)
 	if panel >= 0 {
@@ -137,7 +140,7 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 			if name != "" {
 				name += ", "
 			}
-			name += levelName(&d.e.Factors[i], levels[i])
+			name += d.e.Factors[i].Levels[levels[i]]
 		}
 		if err := f(mine, name); err != nil {
 			return err
@@ -146,7 +149,20 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 	return nil
 }
 
-// levelName returns the name of a level in a picture: a number needs its factor's name.
+// names says what the names of a picture's lines are: the levels of which factors, and the values
+// of which column.
+func (d *drawer) names(p *experiment.Plot) string {
+	var words []string
+	for _, i := range d.e.Lines(p) {
+		words = append(words, label(d.e.Factors[i].Name))
+	}
+	if p.Split != "" {
+		words = append(words, label(p.Split))
+	}
+	return strings.Join(words, ", ")
+}
+
+// levelName returns the title of a level's panel: a number needs its factor's name.
 func levelName(f *experiment.Factor, level int) string {
 	name := f.Levels[level]
 	if _, err := strconv.ParseFloat(strings.TrimRight(name, "%KMGTBbpsun"), 64); err == nil {

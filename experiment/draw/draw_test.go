@@ -98,7 +98,10 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 		t.Errorf("bars: %+v", bars.Panels)
 	}
 	bins := draw(experiment.Plot{Kind: experiment.Bins, Measure: "sizes"})
-	if p := &bins.Panels[0]; p.Kind != figure.Lines || !cmp.Equal(p.X.Names, []string{"0B..1KB", "1KB..1MB"}) || !cmp.Equal(names(p), []string{"a, load 50%", "a, load 80%", "b, load 50%", "b, load 80%"}) || !near(p.Series[3].Y, 40e-6, 80e-6) {
+	if bins.Names != "system, load" {
+		t.Errorf("the names of the lines are %q", bins.Names)
+	}
+	if p := &bins.Panels[0]; p.Kind != figure.Lines || !cmp.Equal(p.X.Names, []string{"0B..1KB", "1KB..1MB"}) || !cmp.Equal(names(p), []string{"a, 50%", "a, 80%", "b, 50%", "b, 80%"}) || !near(p.Series[3].Y, 40e-6, 80e-6) {
 		t.Errorf("bins: %+v", p)
 	}
 	if p := &draw(experiment.Plot{Kind: experiment.Bins, Measure: "hosts"}).Panels[0]; p.Kind != figure.Bars || !cmp.Equal(p.X.Names, []string{"h1", "h2"}) {
@@ -109,7 +112,7 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 		t.Errorf("heat: %+v", p)
 	}
 	cdf := draw(experiment.Plot{Kind: experiment.CDF, Of: "flows", Column: "fct_us", Panels: "load", Split: "from"})
-	if p := &cdf.Panels[0]; !cmp.Equal(names(p), []string{"a, h1", "a, h2", "b, h1", "b, h2"}) || !near(p.Series[1].X[:1], 20e-6) {
+	if p := &cdf.Panels[0]; p.Y.Label != "share of flows" || cdf.Names != "system, from" || !cmp.Equal(names(p), []string{"a, h1", "a, h2", "b, h1", "b, h2"}) || !near(p.Series[1].X[:1], 20e-6) {
 		t.Errorf("cdf: %v %+v", names(p), p.Series[1])
 	}
 	time := draw(experiment.Plot{Kind: experiment.Time, Of: "flows", Column: "fct_us", Where: table.Filter{{Column: "from", Any: []string{"h2"}}}})
@@ -119,6 +122,28 @@ func TestFigures_DrawTheirKind(t *testing.T) {
 	gap := draw(experiment.Plot{Kind: experiment.Time, Of: "flows", Column: "time_s", LogY: true})
 	if y := gap.Panels[0].Series[0].Y; len(y) != 2 || !math.IsNaN(y[0]) || y[1] != 1 {
 		t.Errorf("0 on a logarithmic axis: %v", y)
+	}
+}
+
+// TestCaptions_SayWhatIsSeen: a caption says what is on the axes, what the lines are, and what the
+// marks around points mean.
+func TestCaptions_SayWhatIsSeen(t *testing.T) {
+	e, r, jobs, store := example(t)
+	d := &drawer{e, r, jobs, store}
+	for _, c := range []struct {
+		p    experiment.Plot
+		want string
+	}{
+		{experiment.Plot{Kind: experiment.Line, Measure: "fct", X: "load", Title: "Load"}, "Load. FCT (mean of fct_us of flows) over load, mean of 2 seeds; a line for each system. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis. Hollow: values for comparison, from the sources in the tables."},
+		{experiment.Plot{Kind: experiment.Bars, Measure: "hosts", X: "system", Panels: "load"}, "by host (mean of fct_us of flows by from) over system, mean of 2 seeds; a panel for each load. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis."},
+		{experiment.Plot{Kind: experiment.Bins, Measure: "sizes"}, "by size (mean of fct_us of flows by size_bytes) by size, mean of 2 seeds; a line for each system, load. Error bars are 95% confidence intervals; an arrow means that one goes on beyond the axis."},
+		{experiment.Plot{Kind: experiment.Heat, Measure: "fct", X: "load", Y: "system"}, "FCT (mean of fct_us of flows) for each load and system, mean of 2 seeds."},
+		{experiment.Plot{Kind: experiment.CDF, Of: "flows", Column: "fct_us", Split: "from"}, "Cumulative distribution of fct over the flows of 2 seeds; a line for each system, load, from."},
+		{experiment.Plot{Kind: experiment.Time, Of: "queue-series", Column: "tx_bps"}, "rate sent over time, seed 1; a line for each system, load."},
+	} {
+		if got := d.caption(&c.p); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.p.Kind, got, c.want)
+		}
 	}
 }
 

@@ -75,6 +75,8 @@ func reference(p *experiment.PaperValue) string {
 		return figure.ReadOff
 	case experiment.Remembered:
 		return "paper: remembered"
+	case experiment.Computed:
+		return "computed"
 	}
 	return "paper"
 }

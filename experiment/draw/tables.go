@@ -21,6 +21,12 @@ func label(column string) string {
 			}
 		}
 	}
+	switch column {
+	case "tx":
+		return "rate sent"
+	case "rx":
+		return "rate received"
+	}
 	return strings.ReplaceAll(column, "_", " ")
 }
 
@@ -113,12 +119,23 @@ func sorted(all []group) []group {
 	return all
 }
 
+// rowsOf returns what the rows of a table are, in the plural.
+func rowsOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, "-series"):
+		return "samples"
+	case strings.HasSuffix(name, "s"):
+		return name // flows, transfers, pauses
+	}
+	return "rows of " + name
+}
+
 // maxSteps bounds the points of a distribution.
 const maxSteps = 2000
 
 // distribution draws the cumulative distribution of a column, all seeds together.
 func (d *drawer) distribution(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
-	panel := &figure.Panel{Kind: figure.CDF}
+	panel := &figure.Panel{Kind: figure.CDF, Y: figure.Axis{Label: "share of " + rowsOf(p.Of)}}
 	x, scale := axis(label(p.Column), p.Column, p.LogX)
 	panel.X = x
 	err := d.lines(p, fixed, func(mine map[int]int, name string) error {

@@ -94,18 +94,20 @@ type quickFile struct {
 
 // measureFile is one measure.
 type measureFile struct {
-	Title  *string                                            `yaml:"title,omitempty" jsonschema_description:"title in tables and pictures; default its name"`
-	Of     *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run to measure"`
-	Column *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
-	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, a percentile such as p99, or settled, the time until it stays near a value; default mean"`
-	Within *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"for settled: share of the target by which the column may differ from it, default 10%"`
-	Target *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"for settled: the value that the column must stay near; default its mean in the last quarter of the time"`
-	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to count, as column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list, any may match"`
-	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins to measure separately: a column of texts, or {column: [edges]} of numbers"`
-	Seeds  *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds are combined: mean or median; default mean"`
-	Per    *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts: the statistic is computed for each of its values, and over combines the results"`
-	Over   *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic that combines the values of per"`
-	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of a statistic, an expression of the measures above it"`
+	Title   *string                                            `yaml:"title,omitempty" jsonschema_description:"title in tables and pictures; default its name"`
+	Of      *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run to measure"`
+	Column  *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
+	Stat    *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, deviation, jain, a percentile such as p99; or, over time, settled, the time until it stays near a value, or reached, the time until it first meets a condition; default mean"`
+	Average *units.Time                                        `yaml:"average,omitempty" jsonschema_description:"for tables over time: average the column over intervals of this length first; default none"`
+	Until   *yamlfile.Scalar                                   `yaml:"until,omitempty" jsonschema_description:"for reached: the condition, such as <100KB"`
+	Within  *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"for settled: share of the target by which the column may differ from it, default 10%"`
+	Target  *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"for settled: the value that the column must stay near; default its mean in the last quarter of the time"`
+	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows to count, as column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list, any may match"`
+	By      *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins to measure separately: a column of texts, or {column: [edges]} of numbers"`
+	Seeds   *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds are combined: mean or median; default mean"`
+	Per     *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts, or time_s: the statistic is computed for each of its values, and over combines the results"`
+	Over    *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic that combines the values of per; with time_s also settled and reached"`
+	Expr    *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of a statistic, an expression of the measures above it"`
 }
 
 // Noun names the type in messages.
@@ -136,7 +138,7 @@ type paperFile struct {
 	At      yamlfile.Dict[yamlfile.Scalar] `yaml:"at,omitempty" jsonschema_description:"levels of the value, as factor: level; and bin: for a measure with bins"`
 	Value   yamlfile.Scalar                `yaml:"value" jsonschema_description:"the value, in the unit of the measure or with its own unit"`
 	Source  string                         `yaml:"source" jsonschema_description:"where the paper gives it, such as Fig. 11"`
-	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, remembered if it is from memory, which no expectation may use"`
+	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, computed if it follows from the paper's algorithm, remembered if it is from memory, which no expectation may use"`
 }
 
 // Noun names the type in messages.

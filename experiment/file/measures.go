@@ -18,7 +18,7 @@ func (v *resolver) measures() {
 	var names []string
 	for i := range v.file.Measure {
 		name, f := &v.file.Measure[i].Name, &v.file.Measure[i].Value
-		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "min", "max", "sum", "mean", "median"}, *name) {
+		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "bins", "min", "max", "sum", "mean", "median"}, *name) {
 			v.Fail(name, "letters, digits and _, but not a word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
 		}
 		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
@@ -39,7 +39,7 @@ func (v *resolver) measures() {
 
 // expression resolves a measure that is computed from others.
 func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
-	for _, p := range []any{f.Of, f.Column, f.Stat, f.Within, f.Target, f.By, f.Per, f.Over} {
+	for _, p := range []any{f.Of, f.Column, f.Stat, f.Average, f.Within, f.Target, f.Until, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
 			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect with expr")
 		}
@@ -64,15 +64,14 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	}
 	v.adoptColumns(f.Column, f.Where)
 	m.Of, m.Column = *f.Of, *f.Column
-	if f.Stat != nil && *f.Stat == table.Settled {
-		m.Settling = v.settling(f)
-	} else {
+	if m.Timed = v.timed(f.Stat, f); m.Timed == nil {
 		m.Stat = v.statistic(f.Stat, "mean")
-		for _, p := range []*yamlfile.Scalar{f.Within, f.Target} {
-			if p != nil {
-				v.Fail(p, "write stat: "+table.Settled, "this has no effect without stat: %s", table.Settled)
-			}
+	}
+	if f.Average != nil {
+		if *f.Average <= 0 {
+			v.Fail(f.Average, "write for example average: 10ms", "the length of an interval must be above 0")
 		}
+		m.Average = f.Average.Seconds()
 	}
 	m.Where = filter(f.Where)
 	if f.By != nil {
@@ -86,8 +85,12 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	case f.Per == nil && f.Over != nil:
 		v.Fail(f.Over, "write per: with the column whose values are measured one by one", "over has no effect without per")
 	case f.Per != nil:
-		m.Per, m.Over = *f.Per, v.statistic(f.Over, "")
+		m.Per = *f.Per
+		if m.OverTimed = v.timed(f.Over, f); m.OverTimed == nil {
+			m.Over = v.statistic(f.Over, "")
+		}
 	}
+	v.checkTimed(m, f)
 	v.checkTable(f.Of, f.Column, f.Where)
 	if err := v.try(m); err != nil {
 		v.Fail(f, "", "%v", err)
@@ -175,9 +178,63 @@ func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
 	return s
 }
 
+// timed resolves a statistic of tables over time; nil if the name is not that of one.
+func (v *resolver) timed(name *string, f *measureFile) table.Timed {
+	switch {
+	case name == nil:
+		return nil
+	case *name == table.Settled:
+		return v.settling(f)
+	case *name == table.Reached:
+		return v.reaching(name, f)
+	}
+	return nil
+}
+
+// checkTimed checks the keys that only statistics of tables over time have.
+func (v *resolver) checkTimed(m *experiment.Measure, f *measureFile) {
+	switch {
+	case m.OverTimed == nil:
+	case m.Timed != nil:
+		v.Fail(f.Over, "", "stat is a time already: over cannot be %s", *f.Over)
+	case m.Per != table.TimeColumn:
+		v.Fail(f.Over, "write per: "+table.TimeColumn, "over: %s is for the times of a table, but per is %s", *f.Over, m.Per)
+	}
+	has := func(name string) bool {
+		return f.Stat != nil && *f.Stat == name || f.Over != nil && *f.Over == name
+	}
+	for _, k := range []struct {
+		place *yamlfile.Scalar
+		name  string
+	}{{f.Within, table.Settled}, {f.Target, table.Settled}, {f.Until, table.Reached}} {
+		if k.place != nil && !has(k.name) {
+			v.Fail(k.place, "write stat: "+k.name, "this has no effect without stat: %s", k.name)
+		}
+	}
+}
+
+// reaching resolves a condition on the column, or on the statistic that over combines.
+func (v *resolver) reaching(name *string, f *measureFile) table.Timed {
+	if f.Until == nil {
+		v.Fail(name, "write for example until: <100KB", "%s needs until: the condition that ends the time", *name)
+		return table.Reaching{}
+	}
+	column := *f.Column
+	if name == f.Over && f.Stat != nil {
+		if s, err := table.ParseStatistic(*f.Stat); err == nil && !s.KeepsUnit() {
+			column = ""
+		}
+	}
+	b, err := table.ParseBounds(column, string(*f.Until))
+	if err != nil {
+		v.Fail(f.Until, "write for example <100KB, >=10us or 10KB..1MB", "%v", err)
+	}
+	return table.Reaching{Until: b, Text: string(*f.Until)}
+}
+
 // settling resolves the tolerance and the target of a settling time.
-func (v *resolver) settling(f *measureFile) *table.Settling {
-	s := &table.Settling{Within: 0.1, Target: table.Unknown}
+func (v *resolver) settling(f *measureFile) table.Timed {
+	s := table.Settling{Within: 0.1, Target: table.Unknown}
 	parse := func(to *float64, column string, text *yamlfile.Scalar, ok func(x float64) bool, hint string) {
 		if text == nil {
 			return

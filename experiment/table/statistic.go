@@ -47,11 +47,12 @@ var statistics = []Statistic{
 	{"max", func(x []float64) float64 { return x[len(x)-1] }, true},
 	{"median", func(x []float64) float64 { return Quantile(x, 0.5) }, true},
 	{"stddev", deviation, true},
+	{"deviation", meanDeviation, true},
 	{"jain", jain, false},
 }
 
 // ParseStatistic reads the name of a statistic: count, sum, mean, min, max, median,
-// stddev (of the sample), jain (Jain's fairness index, 1/n to 1), or a percentile such as
+// stddev (of the sample), deviation (the mean of the distances from the mean), jain (Jain's fairness index, 1/n to 1), or a percentile such as
 // p50, p99 or p99.9.
 func ParseStatistic(name string) (Statistic, error) {
 	i := slices.IndexFunc(statistics, func(s Statistic) bool { return s.name == name })
@@ -90,6 +91,14 @@ func deviation(x []float64) float64 {
 		return Unknown
 	}
 	return stat.StdDev(x, nil)
+}
+
+func meanDeviation(x []float64) float64 {
+	mean, sum := stat.Mean(x, nil), 0.0
+	for _, v := range x {
+		sum += math.Abs(v - mean)
+	}
+	return sum / float64(len(x))
 }
 
 func jain(x []float64) float64 {

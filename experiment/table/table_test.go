@@ -113,7 +113,7 @@ func TestRows_EachFormOfCondition(t *testing.T) {
 // TestStatistics_AreThoseOfNumpy checks examples; the quantiles are numpy's.
 func TestStatistics_AreThoseOfNumpy(t *testing.T) {
 	for name, want := range map[string]float64{
-		"count": 4, "sum": 100, "mean": 25, "min": 10, "max": 40, "median": 25, "stddev": 12.909944487358056,
+		"count": 4, "sum": 100, "mean": 25, "min": 10, "max": 40, "median": 25, "stddev": 12.909944487358056, "deviation": 10,
 		"jain": 100. * 100 / (4 * 3000), "p25": 17.5, "p50": 25, "p99": 39.7, "p99.9": 39.97,
 	} {
 		s, err := ParseStatistic(name)
@@ -155,7 +155,34 @@ func TestSettling_IsTheTimeToTheBounds(t *testing.T) {
 		{"never", Settling{0.1, 100}, []float64{0, 1, 2}, []float64{100, 100, 111}, Unknown},
 		{"of nothing", Settling{0.1, 100}, nil, nil, Unknown},
 	} {
-		if got := c.of.Of(c.times, c.numbers); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+		if got := c.of.Of(c.times, nil, c.numbers); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// TestReaching_IsTheTimeToTheFirstSuchRow checks the time from the first row, or from the beginning of
+// its interval, to the first one that meets the condition, for rows in any order.
+func TestReaching_IsTheTimeToTheFirstSuchRow(t *testing.T) {
+	for _, c := range []struct {
+		what                      string
+		until                     string
+		times, intervals, numbers []float64
+		want                      float64
+	}{
+		{"it may leave again", "<10", []float64{10, 11, 12, 13}, nil, []float64{50, 9, 20, 8}, 1},
+		{"in another order", "<10", []float64{13, 11, 10, 12}, nil, []float64{8, 9, 50, 20}, 1},
+		{"from the beginning of an interval", ">=10", []float64{2, 4}, []float64{2, 2}, []float64{1, 10}, 4},
+		{"at once", ">=10", []float64{5, 6}, nil, []float64{10, 10}, 0},
+		{"what is not known does not count", "<10", []float64{0, 1, 2}, nil, []float64{Unknown, Unknown, 1}, 2},
+		{"never", "<10", []float64{0, 1}, nil, []float64{10, 11}, Unknown},
+		{"of nothing", "<10", nil, nil, nil, Unknown},
+	} {
+		b, err := ParseBounds("", c.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Reaching{b, c.until}).Of(c.times, c.intervals, c.numbers); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}

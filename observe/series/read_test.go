@@ -105,7 +105,7 @@ func TestStatistics_OfAKnownQueueAreExact(t *testing.T) {
 	seconds := (100*us + 1).Seconds()
 	want := []Statistics{
 		{Port: "s1:1", Rows: 101, To: 100*us + 1, QueueMean: 50, QueueP50: 50, QueueP99: 99, QueueMax: 100,
-			TxRate: 8 * 7250 / seconds, RxRate: 8 * 12500 / seconds, TxBytes: 7250, RxBytes: 12500, Dropped: 100, Paused: 25 * us, Known: true, Peak: 0.5e9, Floor: 0.5e9, every: us},
+			TxRate: 8 * 7250 / seconds, RxRate: 8 * 12500 / seconds, TxBytes: 7250, RxBytes: 12500, Dropped: 100, Paused: 25 * us, Known: true, Peak: 0.5e9, every: us},
 		{Port: "s1:2", Class: "a", Rows: 1, To: us, every: us},
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) })

@@ -38,8 +38,6 @@ type Statistics struct {
 
 	Known bool       `json:"-"` // a row had the requested quantity
 	Peak  float64    `json:"-"` // its largest value, at least 0
-	Low   float64    `json:"-"` // its smallest value, at most 0
-	Floor float64    `json:"-"` // its smallest value above 0; 0 if there is none
 	every units.Time // the usual interval
 }
 
@@ -111,10 +109,7 @@ func (s *Statistician) Add(r *Row) {
 	}
 	if v, ok := s.quantity.Of(r); ok {
 		t.Known = true
-		t.Peak, t.Low = max(t.Peak, v), min(t.Low, v)
-		if v > 0 && (t.Floor == 0 || v < t.Floor) {
-			t.Floor = v
-		}
+		t.Peak = max(t.Peak, v)
 	}
 }
 

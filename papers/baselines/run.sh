@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# run.sh NAME|all [quick]: runs the figures of baselines in virtual time and prints what
-# is expected beside what comes out. Names are those of the directories here. The full
-# form writes result.json and pictures there, and the tables of README.md.
-set -euo pipefail
-cd "$(dirname "$0")/../.."
-export PATH=$PATH:/usr/local/go/bin
-[ $# -ge 1 ] && [ $# -le 2 ] && [ "${2:-quick}" = quick ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
-scripts/install.sh go
-go build -o bin/weft . && go build -o bin/baselines ./papers/baselines
-exec bin/baselines -weft bin/weft ${2:+-quick} "$1"
+# run.sh [--quick] [FIGURE...]: runs the figures and claims that the baselines must meet, in
+# virtual time, and prints what is expected beside what comes out. The full form also leaves
+# result.json and the pictures in results/.
+PAPER=baselines
+. "$(dirname "$0")/../figures.sh"
+quick=""
+[ "${1:-}" = --quick ] && { quick=--quick; shift; }
+all=(convergence hpcc-incast timely dctcp qcn)
+[ $# -eq 0 ] || all=("$@")
+for name in "${all[@]}"; do
+	figure "$quick" "$name"
+done
+exit $failed

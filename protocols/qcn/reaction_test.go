@@ -39,6 +39,71 @@ func TestRecoveryTakesFiveCycles(t *testing.T) {
 	})
 }
 
+// TestRecovery_TakesAsLongAsComputedApart: a flow that is told to slow down to a rate, and then gets
+// no more messages, is back at 95% of its link when the standard's counters and stages say so.
+// They are computed here without the reaction point.
+func TestRecovery_TakesAsLongAsComputedApart(t *testing.T) {
+	const line, frame, beyond = 10 * units.Gbps, 1082, 24
+	c := Preset("standard", line)
+	c.Jitter = 0
+	for _, from := range []units.Rate{500 * units.Mbps, 2 * units.Gbps} {
+		r := New(&c, line, seeded())
+		now := units.Time(0)
+		r.Message(now, &CNM{Fb: 1})
+		// As after a hot spot that lasts: the target is the rate.
+		r.current, r.target = from, from
+		start := now
+		for r.Rate() < line*95/100 {
+			now += units.Time(float64(units.Second) * (frame + beyond) * 8 / float64(r.Rate()))
+			r.Sent(now, frame)
+			r.Tick(now)
+		}
+		got, want := (now - start).Seconds(), recovery(float64(from), float64(line), frame, beyond)
+		if math.Abs(got/want-1) > 0.02 {
+			t.Errorf("from %v it takes %.4gs, computed %.4gs", from, got, want)
+		}
+	}
+}
+
+// recovery returns how many seconds a flow takes from one rate to 95% of another when the last
+// message has just arrived, with the standard's parameters and timers that do not vary. An
+// increase happens whenever 150 KB are sent or 15 ms have passed, or half of that beyond the
+// fifth of its kind, and goes half of the way to the target. The target grows by 5 Mb/s when
+// one of the two is beyond five, and by 50 Mb/s times the smaller excess when both are.
+func recovery(from, to, frame, beyond float64) float64 {
+	const bytes, period, threshold = 150e3, 15e-3, 5
+	stage := func(n int, full float64) float64 {
+		if n >= threshold {
+			return full / 2
+		}
+		return full
+	}
+	rate, target, now := from, from, 0.0
+	left, timer := bytes, period
+	counted, timed := 0, 0
+	for rate < 0.95*to {
+		sending := left * (1 + beyond/frame) * 8 / rate
+		step := min(sending, timer)
+		now, left, timer = now+step, left-left*step/sending, timer-step
+		if step == sending {
+			counted++
+			left = stage(counted, bytes)
+		} else {
+			timed++
+			timer = stage(timed, period)
+		}
+		switch {
+		case min(counted, timed) > threshold:
+			target += 50e6 * float64(min(counted, timed)-threshold)
+		case max(counted, timed) > threshold:
+			target += 5e6
+		}
+		target = min(target, to)
+		rate += (target - rate) / 2
+	}
+	return now
+}
+
 // TestLazyIsPunctual: a reaction point behaves the same if Tick is called late, or if
 // its gauges are read in between. Rates stay within their bounds.
 func TestLazyIsPunctual(t *testing.T) {

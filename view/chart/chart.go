@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // Options say what to show.
@@ -27,8 +28,8 @@ type Options struct {
 type Review interface {
 	// Write prints it as text.
 	Write(w io.Writer)
-	// Picture draws it. The note, if any, says what was left out.
-	Picture() (p *Picture, note string, err error)
+	// Figure draws it. The note, if any, says what was left out.
+	Figure() (f *figure.Figure, note string, err error)
 }
 
 // Open reads files written by weft sim and weft up, which must be of one kind: series
@@ -55,6 +56,14 @@ func Open(files []string, o Options) (Review, error) {
 		return openTransfers(files, o)
 	}
 	return openSeries(files, o)
+}
+
+// timeRange returns the range that a picture shows of samples between two instants.
+func (o *Options) timeRange(from, to units.Time) (units.Time, units.Time) {
+	if o.To != units.Never {
+		to = o.To
+	}
+	return max(from, o.From), to
 }
 
 // read calls f to read a file, and adds the file's name to errors.

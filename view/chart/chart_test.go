@@ -18,13 +18,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
+	"github.com/weftlab/weft/view/figure"
 	"github.com/weftlab/weft/view/figure/canvas"
 )
 
@@ -95,19 +95,31 @@ func open(t *testing.T, o Options, files ...string) Review {
 	return r
 }
 
-func picture(t *testing.T, r Review) (*Picture, string) {
+// figureIn returns the figure of a review, its panel and the note.
+func figureIn(t *testing.T, r Review) (*figure.Figure, *figure.Panel, string) {
 	t.Helper()
-	p, note, err := r.Picture()
+	f, note, err := r.Figure()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, note
+	if len(f.Panels) != 1 {
+		t.Fatalf("%d panels", len(f.Panels))
+	}
+	return f, &f.Panels[0], note
 }
 
-func drawPNG(t *testing.T, p *Picture) image.Image {
+// lineNames returns the names of a panel's lines.
+func lineNames(p *figure.Panel) (all []string) {
+	for _, s := range p.Series {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+func drawPNG(t *testing.T, f *figure.Figure) image.Image {
 	t.Helper()
 	var b bytes.Buffer
-	if err := p.Write(&b, "png"); err != nil {
+	if err := f.Write(&b, "png"); err != nil {
 		t.Fatal(err)
 	}
 	i, err := png.Decode(&b)
@@ -144,12 +156,12 @@ func TestPNG(t *testing.T) {
 		if width > 0 {
 			o.Width, o.Height = width, height
 		}
-		p, note := picture(t, open(t, o, file))
-		i := drawPNG(t, p)
-		if got := i.Bounds().Size(); got != (image.Point{o.Width, o.Height}) || note != "" || len(p.Lines) != 3 {
-			t.Errorf("%+v: %v, %d lines, %s", o, got, len(p.Lines), note)
+		f, p, note := figureIn(t, open(t, o, file))
+		i := drawPNG(t, f)
+		if got := i.Bounds().Size(); got != (image.Point{o.Width, o.Height}) || note != "" || len(p.Series) != 3 {
+			t.Errorf("%+v: %v, %d lines, %s", o, got, len(p.Series), note)
 		}
-		for k := range p.Lines {
+		for k := range p.Series {
 			if n := near(i, canvas.Colours[k]); n < 20 {
 				t.Errorf("%+v: %d pixels of line %d", o, n, k)
 			}
@@ -157,30 +169,12 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// TestLinesOnEachOther checks that lines with the same values are all visible.
-func TestLinesOnEachOther(t *testing.T) {
-	points := plotter.XYs{{X: 0, Y: 1}, {X: 5, Y: 4}, {X: 10, Y: 2}}
-	p := &Picture{Width: 800, Height: 500, Title: "three lines on each other", X: Axis{Label: "time [ms]", Max: 10}, Y: Axis{Label: "queue [KB]", Max: 5}}
-	for _, n := range []string{"one", "two", "three"} {
-		p.Lines = append(p.Lines, Line{Name: n, Points: points})
-	}
-	i := drawPNG(t, p)
-	if p.below(1) != 1 || p.below(2) != 2 {
-		t.Errorf("lines lie on %d and %d others", p.below(1), p.below(2))
-	}
-	for k := range p.Lines {
-		if n := near(i, canvas.Colours[k]); n < 100 {
-			t.Errorf("%d pixels of line %d", n, k)
-		}
-	}
-}
-
 // TestSVG checks that the picture is well-formed, names its lines and axes with
 // units, and has a path in the colour of each line.
 func TestSVG(t *testing.T) {
-	p, _ := picture(t, open(t, Options{}, waves(t, "waves.csv", 4)))
+	f, p, _ := figureIn(t, open(t, Options{}, waves(t, "waves.csv", 4)))
 	var b bytes.Buffer
-	if err := p.Write(&b, "svg"); err != nil {
+	if err := f.Write(&b, "svg"); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -202,13 +196,13 @@ func TestSVG(t *testing.T) {
 			}
 		}
 	}
-	for k := range p.Lines {
+	for k := range p.Series {
 		c := canvas.Colours[k]
 		if paths[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] < 2 { // in the plot and in the legend
 			t.Errorf("line %d has no path: %v", k, paths)
 		}
 	}
-	for _, want := range []string{">p:1<", ">p:4<", "emulated time [ms]", "queue [KB]"} {
+	for _, want := range []string{">p:1<", ">p:4<", "emulated time (ms)", "queue (KB)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture does not say %q", want)
 		}
@@ -220,16 +214,12 @@ func TestSVG(t *testing.T) {
 func TestPeaksStay(t *testing.T) {
 	o := all(Options{Ports: []string{"p:1"}})
 	o.Width = 200
-	p, _ := picture(t, open(t, o, waves(t, "waves.csv", 2)))
-	if len(p.Lines) != 1 || len(p.Lines[0].Points) > 4*201 {
-		t.Fatalf("%d lines of %d points", len(p.Lines), len(p.Lines[0].Points))
+	_, p, _ := figureIn(t, open(t, o, waves(t, "waves.csv", 2)))
+	if len(p.Series) != 1 || len(p.Series[0].X) > 4*201 {
+		t.Fatalf("%d lines of %d points", len(p.Series), len(p.Series[0].X))
 	}
-	most := 0.0
-	for _, q := range p.Lines[0].Points {
-		most = max(most, q.Y)
-	}
-	if most != 10 || p.Y.Max < 10 {
-		t.Errorf("the peak is %v of 10 KB on an axis up to %v", most, p.Y.Max)
+	if most := slices.Max(p.Series[0].Y); most != 10e3 || p.Y.Max != nil {
+		t.Errorf("the peak is %v of 10 KB", most)
 	}
 }
 
@@ -237,15 +227,11 @@ func TestPeaksStay(t *testing.T) {
 // the greatest values are drawn, with a note.
 func TestManyQueues(t *testing.T) {
 	file := waves(t, "waves.csv", 12)
-	p, note := picture(t, open(t, Options{}, file))
-	var names []string
-	for _, l := range p.Lines {
-		names = append(names, l.Name)
-	}
-	if got := strings.Join(names, " "); got != "p:1 p:6 p:7 p:8 p:9 p:10 p:11 p:12" || !strings.Contains(note, "8 of 12") {
+	f, p, note := figureIn(t, open(t, Options{}, file))
+	if got := strings.Join(lineNames(p), " "); got != "p:1 p:6 p:7 p:8 p:9 p:10 p:11 p:12" || !strings.Contains(note, "8 of 12") {
 		t.Errorf("%s; %s", got, note)
 	}
-	if i := drawPNG(t, p); near(i, canvas.Colours[7]) < 20 {
+	if i := drawPNG(t, f); near(i, canvas.Colours[7]) < 20 {
 		t.Error("the last line cannot be seen")
 	}
 	var text bytes.Buffer
@@ -258,8 +244,8 @@ func TestManyQueues(t *testing.T) {
 // TestSeveralFiles checks that lines from several files carry the files' names.
 func TestSeveralFiles(t *testing.T) {
 	r := open(t, Options{Ports: []string{"p:1"}, From: ms, To: 2 * ms, Width: 800, Height: 500}, waves(t, "before.csv", 1), waves(t, "after.csv", 1))
-	p, _ := picture(t, r)
-	if p.Lines[0].Name != "before p:1" || p.Lines[1].Name != "after p:1" || p.X.Min != 1000 || p.X.Max != 2000 || p.X.Label != "emulated time [µs]" {
+	_, p, _ := figureIn(t, r)
+	if got := lineNames(p); !slices.Equal(got, []string{"before p:1", "after p:1"}) || *p.X.Min != 0.001 || *p.X.Max != 0.002 || p.X.Label != "emulated time" || p.X.Unit != figure.Seconds {
 		t.Errorf("%+v", p)
 	}
 }
@@ -331,23 +317,22 @@ func TestFlows(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	p, _ := picture(t, r)
-	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 5 {
-		t.Errorf("%d lines, %q, %+v", len(p.Lines), p.Lines[0].Name, p.X)
+	f, p, _ := figureIn(t, r)
+	if got := lineNames(p); len(got) != 6 || got[0] != "a p50" || got[5] != "b max" || p.X.Label != "one-way delay" || p.X.Unit != figure.Seconds || p.X.Scale != figure.Log || math.Abs(*p.X.Min-1e-6) > 1e-15 || math.Abs(*p.X.Max-5e-3) > 1e-12 {
+		t.Errorf("%q, %+v", got, p.X)
 	}
-	i := drawPNG(t, p)
-	for k := range p.Lines {
+	i := drawPNG(t, f)
+	for k := range p.Series {
 		if near(i, canvas.Colours[k]) < 20 {
 			t.Errorf("line %d cannot be seen", k)
 		}
 	}
 	for _, what := range FlowPictures() {
-		p, _ := picture(t, open(t, Options{What: what}, a))
-		last := p.Lines[0].Points[len(p.Lines[0].Points)-1]
-		if last.Y != 1 || p.Lines[0].Points[0].Y != 0 {
-			t.Errorf("%s does not go from 0 to 1: %v", what, p.Lines[0].Points)
+		f, p, _ := figureIn(t, open(t, Options{What: what}, a))
+		if y := p.Series[0].Y; y[0] != 0 || y[len(y)-1] != 1 {
+			t.Errorf("%s does not go from 0 to 1: %v", what, y)
 		}
-		drawPNG(t, p)
+		drawPNG(t, f)
 	}
 	j, err := json.Marshal(r)
 	if err != nil || !strings.Contains(string(j), `"completion":{"unit":"s","mean":0.05`) || !strings.Contains(string(j), `"loss":{"unit":"share"`) || !strings.Contains(string(j), `"goodput":{"unit":"b/s"`) {
@@ -415,7 +400,7 @@ func TestErrors(t *testing.T) {
 		{[]string{nothing}, Options{What: "slowdown-by-size"}, "no slowdown to show"},
 		{slices.Repeat([]string{transfers}, 9), Options{What: "slowdown-by-size"}, "9 lines are more than the 8"},
 	} {
-		if _, _, err := open(t, c.o, c.files...).Picture(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := open(t, c.o, c.files...).Figure(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)
 		}
 	}
@@ -431,17 +416,18 @@ func TestEventsAreDrawn(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	p, _ := picture(t, open(t, Options{}, file))
-	if diff := cmp.Diff([]Mark{{2, "link-down s1:1 - s2:1", true}, {4, "rerouted", false}}, p.Marks); diff != "" {
+	f, p, _ := figureIn(t, open(t, Options{}, file))
+	if diff := cmp.Diff([]figure.Mark{{X: 0.002, Name: "link-down s1:1 - s2:1", Bad: true}, {X: 0.004, Name: "rerouted"}}, p.Marks); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if p.Dots = false; drawPNG(t, p) == nil {
-		t.Error("nothing is drawn")
+	var svg bytes.Buffer
+	if err := f.Write(&svg, "svg"); err != nil || !strings.Contains(svg.String(), "stroke:#C0392B") {
+		t.Errorf("the link that is down is not red: %v", err)
 	}
 	if err := os.WriteFile(report.EventsFile(file), []byte("something else\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, Options{}, file).Picture(); err == nil || !strings.Contains(err.Error(), "q.events.csv: its first line") {
+	if _, _, err := open(t, Options{}, file).Figure(); err == nil || !strings.Contains(err.Error(), "q.events.csv: its first line") {
 		t.Errorf("error %v", err)
 	}
 }

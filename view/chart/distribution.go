@@ -8,16 +8,14 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"gonum.org/v1/plot/plotter"
-
+	"github.com/weftlab/weft/view/figure"
 	"github.com/weftlab/weft/view/figure/axis"
 )
 
 // measure is a quantity of flows, messages or transfers.
 type measure struct {
 	name, label string
-	unit        string // of its values: s, b/s, share; "" for a ratio
-	scales      []axis.Unit
+	unit        figure.Unit // of its values
 	text        func(float64) string
 }
 
@@ -26,14 +24,14 @@ type weighted struct{ value, weight float64 }
 
 // Distribution is a measure over the flows, messages or transfers of a file.
 type Distribution struct {
-	Unit string  `json:"unit"` // s, b/s, share, or "" for a ratio
-	Mean float64 `json:"mean"`
-	Min  float64 `json:"min"`
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P95  float64 `json:"p95"`
-	P99  float64 `json:"p99"`
-	Max  float64 `json:"max"`
+	Unit figure.Unit `json:"unit"` // s, b/s, share, or "" for a ratio
+	Mean float64     `json:"mean"`
+	Min  float64     `json:"min"`
+	P50  float64     `json:"p50"`
+	P90  float64     `json:"p90"`
+	P95  float64     `json:"p95"`
+	P99  float64     `json:"p99"`
+	Max  float64     `json:"max"`
 
 	values []weighted // sorted
 	total  float64    // of the weights
@@ -41,7 +39,7 @@ type Distribution struct {
 
 // distribute returns the distribution of values, which it sorts; nil if there
 // are none.
-func distribute(unit string, values []weighted) *Distribution {
+func distribute(unit figure.Unit, values []weighted) *Distribution {
 	if len(values) == 0 {
 		return nil
 	}
@@ -92,24 +90,25 @@ func (d *Distribution) positive() float64 {
 	return 0
 }
 
-// cdf returns the steps of the distribution, no more than a picture can show.
-func (d *Distribution) cdf(from, per, to float64) plotter.XYs {
+// cdf returns the steps of the distribution, no more than a picture can show, from 0 to the
+// end of the axis.
+func (d *Distribution) cdf(end float64) (x, y figure.Values) {
 	const most = 4000
-	points := plotter.XYs{{X: from, Y: 0}}
+	x, y = figure.Values{0}, figure.Values{0}
 	sum, shown := 0.0, 0.0
 	for i, v := range d.values {
 		sum += v.weight
 		last := i == len(d.values)-1
 		if last || v.value != d.values[i+1].value && (len(d.values) <= most || sum-shown >= d.total/most) {
 			shown = sum
-			y := sum / d.total
+			share := min(sum/d.total, 1)
 			if last {
-				y = 1
+				share = 1
 			}
-			points = append(points, plotter.XY{X: v.value / per, Y: y})
+			x, y = append(x, v.value), append(y, share)
 		}
 	}
-	return append(points, plotter.XY{X: to, Y: 1})
+	return append(x, end), append(y, 1)
 }
 
 // tableRow is a row of a table of distributions.
@@ -146,9 +145,8 @@ type curve struct {
 	d    *Distribution
 }
 
-// cumulative draws distributions of a measure over flows, messages or
-// transfers.
-func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, error) {
+// cumulative draws distributions of a measure over flows, messages or transfers.
+func cumulative(o *Options, title string, m *measure, over string, curves []curve) (*figure.Figure, error) {
 	low, high := 0.0, 0.0
 	for _, c := range curves {
 		high = max(high, c.d.Max)
@@ -157,26 +155,25 @@ func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, 
 		}
 	}
 	switch {
-	case len(curves) > MaxLines:
-		return nil, fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(curves), MaxLines)
+	case len(curves) > maxLines:
+		return nil, fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(curves), maxLines)
 	case o.LogX && high == 0:
 		return nil, errors.New("all values are 0: there is nothing to show on a logarithmic axis")
 	}
-	x := axis.Fit(m.scales, high)
-	p := &Picture{
-		Width: o.Width, Height: o.Height, Steps: plotter.PostStep,
-		X: Axis{Label: label(m.label, x), Max: max(high/x.Per*1.02, 1e-9)},
-		Y: Axis{Label: "share of " + over, Max: 1.02},
+	p := figure.Panel{Kind: figure.CDF, Steps: figure.After, X: figure.Axis{Label: m.label, Unit: m.unit}, Y: figure.Axis{Label: "share of " + over}}
+	// The lines reach the end of the axis.
+	first, last := 0.0, high*1.02
+	switch {
+	case o.LogX:
+		p.X.Scale = figure.Log
+		first, last = axis.LogRange(low, high)
+	case high == 0:
+		last = 1
 	}
-	if high == 0 {
-		p.X.Max = 1
-	}
-	if o.LogX {
-		p.X.Log = true
-		p.X.Min, p.X.Max = axis.LogRange(low/x.Per, high/x.Per)
-	}
+	p.X.Min, p.X.Max = &first, &last
 	for _, c := range curves {
-		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.Per, p.X.Max)})
+		x, y := c.d.cdf(last)
+		p.Series = append(p.Series, figure.Series{Name: c.name, X: x, Y: y})
 	}
-	return p, nil
+	return figureOf(o, title, p), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
-	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // flowMeasure is a quantity with one value per flow.
@@ -31,13 +31,13 @@ func duration(start, end float64) float64 { return math.Round((end-start)*1e12) 
 func formatShare(v float64) string { return units.Percent(v, 3) }
 
 var flowMeasures = []flowMeasure{
-	{measure{"completion", "completion time", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
-	{measure{"goodput", "goodput", "b/s", axis.Rates, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
-	{measure{"delay-mean", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
-	{measure{"delay-p50", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
-	{measure{"delay-p99", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
-	{measure{"delay-max", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
-	{measure{"loss", "packets lost", "share", axis.Percent, formatShare}, func(x *workload.Result) float64 { return x.LossShare }, true},
+	{measure{"completion", "completion time", figure.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
+	{measure{"goodput", "goodput", figure.BitsPerSecond, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
+	{measure{"delay-mean", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
+	{measure{"delay-p50", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
+	{measure{"delay-p99", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
+	{measure{"delay-max", "one-way delay", figure.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
+	{measure{"loss", "packets lost", figure.Ratio, formatShare}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
 // flowPictures lists the values of What and the measures that each shows.
@@ -147,9 +147,9 @@ func (r *flowReview) Write(w io.Writer) {
 	}
 }
 
-// Picture draws the cumulative distribution over the flows, with one line for
+// Figure draws the cumulative distribution over the flows, with one line for
 // each file and measure.
-func (r *flowReview) Picture() (*Picture, string, error) {
+func (r *flowReview) Figure() (*figure.Figure, string, error) {
 	var curves []curve
 	for _, f := range r.Files {
 		for _, m := range r.drawn {
@@ -170,15 +170,12 @@ func (r *flowReview) Picture() (*Picture, string, error) {
 	if len(curves) == 0 {
 		return nil, "", errors.New("no packet of any flow arrived")
 	}
-	m := &r.drawn[0].measure
-	p, err := cumulative(&r.options, m, "flows", curves)
-	if err != nil {
-		return nil, "", err
-	}
+	m, title := &r.drawn[0].measure, ""
 	if len(r.drawn) > 1 {
-		p.Title = m.label + " of each flow"
+		title = m.label + " of each flow"
 	}
-	return p, "", nil
+	f, err := cumulative(&r.options, title, m, "flows", curves)
+	return f, "", err
 }
 
 // shortName returns a file's name for a legend.

@@ -12,14 +12,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // Flow is one queue pair, or one flow of an edge service, in one file.
@@ -39,8 +37,8 @@ type Flow struct {
 
 // spread is the range of a line's values.
 type spread struct {
-	known             bool
-	least, most, tiny float64 // tiny is the least above 0, or 0 if there is none
+	known       bool
+	least, most float64
 }
 
 func (s *spread) add(v float64) {
@@ -48,9 +46,6 @@ func (s *spread) add(v float64) {
 		s.known, s.least, s.most = true, v, v
 	}
 	s.least, s.most = min(s.least, v), max(s.most, v)
-	if v > 0 && (s.tiny == 0 || v < s.tiny) {
-		s.tiny = v
-	}
 }
 
 func (f *Flow) key() series.Flow {
@@ -256,60 +251,42 @@ func measuredText(m *series.Measured, v float64) string {
 	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
 }
 
-// gaugeScales are the units of an axis, by the unit of a gauge.
-var gaugeScales = map[gauge.Unit][]axis.Unit{
-	gauge.Bytes: axis.Sizes, gauge.BitsPerSecond: axis.Rates, gauge.Seconds: axis.Seconds, gauge.Share: axis.Ratios, gauge.YesNo: axis.Ratios, gauge.Number: axis.Ratios,
-}
-
-// Picture draws the quantity of each flow over time; if there are many flows, only those with
+// Figure draws the quantity of each flow over time; if there are many flows, only those with
 // the greatest values. It reads the files again, so that memory does not grow with their
 // length.
-func (r *flowSeriesReview) Picture() (*Picture, string, error) {
+func (r *flowSeriesReview) Figure() (*figure.Figure, string, error) {
 	drawn, note, err := r.drawn()
 	if err != nil {
 		return nil, "", err
 	}
-	all, from, to := spread{}, units.Never, units.Time(0)
+	from, to := units.Never, units.Time(0)
 	for _, f := range drawn {
 		from, to = min(from, f.From), max(to, f.To)
-		all.add(f.lines.least)
-		all.add(f.lines.most)
-		if f.lines.tiny > 0 {
-			all.add(f.lines.tiny)
-		}
 	}
-	from = max(from, r.options.From)
-	if r.options.To != units.Never {
-		to = r.options.To
-	}
-	p, x, y, err := overTime(&r.options, from, to, r.what.String(), gaugeScales[r.what.Unit], max(all.most, 0), all.tiny)
-	if err != nil {
-		return nil, "", err
-	}
-	if all.least < 0 && !p.Y.Log {
-		p.Y.Min = all.least / y.Per * 1.04
-	}
-	if r.what.PerInterval {
-		p.Steps = plotter.PreStep
-	}
-	if p.Marks, err = marksOf(r.files, from, to, x); err != nil {
-		return nil, "", err
-	}
+	from, to = r.options.timeRange(from, to)
 	lines, err := r.lines(drawn, from, to)
 	if err != nil {
 		return nil, "", err
 	}
-	for i, f := range drawn {
-		l := Line{Name: r.nameOf(f, drawn)}
-		for _, point := range lines[i].Points() {
-			l.Points = append(l.Points, plotter.XY{X: timeIn(point.At, x), Y: point.Value / y.Per})
-		}
-		p.Lines = append(p.Lines, l)
+	var names []string
+	for _, f := range drawn {
+		names = append(names, r.nameOf(f, drawn))
 	}
-	if len(drawn) == 1 {
-		p.Title = p.Lines[0].Name
+	p, err := overTime(&r.options, from, to, figure.Axis{Label: r.what.String(), Unit: unitOf(r.what.Unit)}, names, lines)
+	if err != nil {
+		return nil, "", err
 	}
-	return p, note, nil
+	if r.what.PerInterval {
+		p.Steps = figure.Before
+	}
+	if p.Marks, err = marksOf(r.files, from, to); err != nil {
+		return nil, "", err
+	}
+	title := ""
+	if len(names) == 1 {
+		title = names[0]
+	}
+	return figureOf(&r.options, title, *p), note, nil
 }
 
 // nameOf names a flow after its transfer, or by its own name, if no other drawn flow has that
@@ -351,7 +328,7 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	switch {
 	case len(all) == 0:
 		return nil, "", fmt.Errorf("%s of these flows is not known", r.what)
-	case len(all) <= MaxLines:
+	case len(all) <= maxLines:
 		return all, "", nil
 	}
 	byMost := slices.Clone(all)
@@ -364,9 +341,9 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 		}
 		return 0
 	})
-	byMost = byMost[:MaxLines]
+	byMost = byMost[:maxLines]
 	drawn := slices.DeleteFunc(slices.Clone(all), func(f *Flow) bool { return !slices.Contains(byMost, f) })
-	return drawn, fmt.Sprintf("only the %d of %d flows with the largest values are drawn; choose others with --flow", MaxLines, len(all)), nil
+	return drawn, fmt.Sprintf("only the %d of %d flows with the largest values are drawn; choose others with --flow", maxLines, len(all)), nil
 }
 
 // lines reads the files again to collect the points of the flows.

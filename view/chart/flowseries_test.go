@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,20 +83,20 @@ func TestFlowSeries(t *testing.T) {
 		t.Errorf("%v: %s", err, b)
 	}
 	for what, lines := range map[string]int{"": 3, "rate": 3, "goodput": 3, "window": 3, "rtt": 3, "alpha": 2, "gradient": 2, "cc_alpha_share": 2} {
-		p, note := picture(t, open(t, all(Options{What: what}), file))
-		if len(p.Lines) != lines || note != "" || p.Lines[0].Name != "f1" {
-			t.Errorf("%s: %d lines, %q, the first is %s", what, len(p.Lines), note, p.Lines[0].Name)
+		f, p, note := figureIn(t, open(t, all(Options{What: what}), file))
+		if len(p.Series) != lines || note != "" || p.Series[0].Name != "f1" {
+			t.Errorf("%s: %d lines, %q, the first is %s", what, len(p.Series), note, p.Series[0].Name)
 		}
 		if what == "gradient" {
-			i := drawPNG(t, p)
-			for k := range p.Lines {
+			i := drawPNG(t, f)
+			for k := range p.Series {
 				if n := near(i, canvas.Colours[k]); n < 20 {
 					t.Errorf("%d pixels of line %d", n, k)
 				}
 			}
 		}
-		if low := what == "gradient"; low != (p.Y.Min < 0) {
-			t.Errorf("%s: the axis begins at %v", what, p.Y.Min)
+		if low := what == "gradient"; low != (slices.Min(p.Series[0].Y) < 0) {
+			t.Errorf("%s: the least value is %v", what, slices.Min(p.Series[0].Y))
 		}
 	}
 }
@@ -104,13 +105,13 @@ func TestFlowSeries(t *testing.T) {
 // the first step begins with its interval.
 func TestFlowAverage(t *testing.T) {
 	file := pairs(t, "f.csv", 2)
-	p, _ := picture(t, open(t, all(Options{What: "goodput", Average: 20 * us, Flows: []string{"f2"}}), file))
-	if len(p.Lines) != 1 || p.Title != "f2" || p.Lines[0].Points[0].X != 0 {
+	f, p, _ := figureIn(t, open(t, all(Options{What: "goodput", Average: 20 * us, Flows: []string{"f2"}}), file))
+	if len(p.Series) != 1 || f.Title != "f2" || p.Series[0].X[0] != 0 {
 		t.Fatalf("%+v", p)
 	}
-	for _, q := range p.Lines[0].Points {
-		if math.Abs(q.Y-2) > 1e-9 {
-			t.Fatalf("%+v, want 2 Gb/s", q)
+	for _, y := range p.Series[0].Y {
+		if math.Abs(y-2e9) > 1 {
+			t.Fatalf("%v, want 2 Gb/s", y)
 		}
 	}
 }
@@ -119,23 +120,23 @@ func TestFlowAverage(t *testing.T) {
 // drawn, that flows of one transfer have different names, and that flows can be selected.
 func TestManyFlows(t *testing.T) {
 	file := pairs(t, "f.csv", 12)
-	p, note := picture(t, open(t, Options{}, file))
-	if len(p.Lines) != MaxLines || p.Lines[0].Name != "f5" || !strings.Contains(note, "8 of 12 flows") {
-		t.Errorf("%d lines from %s on, %s", len(p.Lines), p.Lines[0].Name, note)
+	_, p, note := figureIn(t, open(t, Options{}, file))
+	if len(p.Series) != maxLines || p.Series[0].Name != "f5" || !strings.Contains(note, "8 of 12 flows") {
+		t.Errorf("%d lines from %s on, %s", len(p.Series), p.Series[0].Name, note)
 	}
 	for pattern, want := range map[string]int{"f1*": 4, "h[12]": 2, "h3:eth0": 1, "h4:eth0#17": 1, "h?:*#17": 9} {
 		if r := open(t, all(Options{Flows: []string{pattern}}), file).(*flowSeriesReview); len(r.Flows) != want {
 			t.Errorf("%s chooses %d flows, want %d", pattern, len(r.Flows), want)
 		}
 	}
-	two, _ := picture(t, open(t, all(Options{Flows: []string{"f1"}}), file, pairs(t, "other.csv", 2)))
-	if len(two.Lines) != 2 || two.Lines[1].Name != "other f1" {
-		t.Errorf("two files: %+v", two.Lines)
+	_, two, _ := figureIn(t, open(t, all(Options{Flows: []string{"f1"}}), file, pairs(t, "other.csv", 2)))
+	if got := lineNames(two); len(got) != 2 || got[1] != "other f1" {
+		t.Errorf("two files: %q", got)
 	}
 	text := strings.NewReplacer("f2", "f1").Replace(mustRead(t, pairs(t, "f.csv", 2)))
-	same, _ := picture(t, open(t, Options{}, write(t, "same.csv", text)))
-	if same.Lines[1].Name != "f1 h2:eth0#17" {
-		t.Errorf("two flows of one transfer: %s", same.Lines[1].Name)
+	_, same, _ := figureIn(t, open(t, Options{}, write(t, "same.csv", text)))
+	if got := lineNames(same)[1]; got != "f1 h2:eth0#17" {
+		t.Errorf("two flows of one transfer: %s", got)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestFlowSeriesBad(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}
 	}
-	if _, _, err := open(t, all(Options{What: "alpha", Flows: []string{"f2"}}), file).Picture(); err == nil || !strings.Contains(err.Error(), "alpha of these flows is not known") {
+	if _, _, err := open(t, all(Options{What: "alpha", Flows: []string{"f2"}}), file).Figure(); err == nil || !strings.Contains(err.Error(), "alpha of these flows is not known") {
 		t.Errorf("a gauge that the flow does not have: %v", err)
 	}
 }
@@ -212,12 +213,8 @@ func TestEdgeFlows(t *testing.T) {
 		if c.flow != "" {
 			o.Flows = []string{c.flow}
 		}
-		p, _ := picture(t, open(t, all(o), file))
-		var names []string
-		for _, l := range p.Lines {
-			names = append(names, l.Name)
-		}
-		if got := strings.Join(names, ","); got != c.want {
+		_, p, _ := figureIn(t, open(t, all(o), file))
+		if got := strings.Join(lineNames(p), ","); got != c.want {
 			t.Errorf("%+v draws %s", c, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,20 +59,20 @@ func TestGauges(t *testing.T) {
 	for what, want := range map[string]struct {
 		label string
 		low   bool
-	}{"gradient": {"gradient", true}, "mark-probability": {"mark probability", false}, "edge_waiting_bytes": {"edge waiting [", false}} {
-		p, _ := picture(t, open(t, all(Options{What: what}), file))
-		if len(p.Lines) != 1 || p.Title != "p:1" || !strings.HasPrefix(p.Y.Label, want.label) || p.Y.Min < 0 != want.low {
-			t.Errorf("%s: %d lines, %q, %+v", what, len(p.Lines), p.Title, p.Y)
+	}{"gradient": {"gradient", true}, "mark-probability": {"mark probability", false}, "edge_waiting_bytes": {"edge waiting", false}} {
+		f, p, _ := figureIn(t, open(t, all(Options{What: what}), file))
+		if len(p.Series) != 1 || f.Title != "p:1" || p.Y.Label != want.label || slices.Min(p.Series[0].Y) < 0 != want.low {
+			t.Errorf("%s: %d lines, %q, %+v", what, len(p.Series), f.Title, p.Y)
 		}
-		if n := near(drawPNG(t, p), canvas.Colours[0]); n < 20 {
+		if n := near(drawPNG(t, f), canvas.Colours[0]); n < 20 {
 			t.Errorf("%s: %d pixels of the line", what, n)
 		}
 		// Samples are instants: no line begins before the first of them.
-		if first := p.Lines[0].Points[0].X; first == 0 {
+		if first := p.Series[0].X[0]; first == 0 {
 			t.Errorf("%s: the line begins at %v", what, first)
 		}
 	}
-	if _, _, err := open(t, all(Options{What: "gradient", Ports: []string{"p:2"}}), file).Picture(); err == nil || !strings.Contains(err.Error(), "gradient of these queues is not known") {
+	if _, _, err := open(t, all(Options{What: "gradient", Ports: []string{"p:2"}}), file).Figure(); err == nil || !strings.Contains(err.Error(), "gradient of these queues is not known") {
 		t.Errorf("a port without the gauge: %v", err)
 	}
 	for what, want := range map[string]string{"alpha": `"alpha" must be one of queue, queue-max`, "gradient": "--average is for rates"} {

@@ -5,23 +5,24 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/weftlab/weft/view/figure"
 	"github.com/weftlab/weft/view/page"
 )
 
-// Section is one part of a page: a text, as printed, and a picture.
+// Section is one part of a page: a text, as printed, and a figure.
 type Section struct {
-	Title   string
-	Text    string
-	Picture *Picture // nil if there is none
+	Title  string
+	Text   string
+	Figure *figure.Figure // nil if there is none
 }
 
 var run = page.New(`<h1>{{.Title}}</h1>
 {{range .Sections}}<h2>{{.Title}}</h2>
-{{if .Picture}}{{svg (draw .Picture)}}
+{{if .Figure}}{{svg (draw .Figure)}}
 {{end}}{{if .Text}}<pre>{{.Text}}</pre>
-{{end}}{{end}}`, template.FuncMap{"draw": func(p *Picture) ([]byte, error) {
+{{end}}{{end}}`, template.FuncMap{"draw": func(f *figure.Figure) ([]byte, error) {
 	var b bytes.Buffer
-	err := p.Write(&b, "svg")
+	err := f.Write(&b, "svg")
 	return b.Bytes(), err
 }})
 

@@ -10,13 +10,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/observe/series"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure"
 )
 
 // Queue is one queue in one file.
@@ -244,107 +242,70 @@ func gaugeHead(m *series.Measured) string {
 	return name
 }
 
-// axis returns the label and the units of the quantity.
-func (r *seriesReview) axis() (label string, scales []axis.Unit) {
+// axis returns the axis of the quantity.
+func (r *seriesReview) axis() figure.Axis {
 	if unit, is := r.quantity.IsGauge(); is {
-		return r.quantity.String(), gaugeScales[unit]
+		return figure.Axis{Label: r.quantity.String(), Unit: unitOf(unit)}
 	}
-	a := quantityAxes[r.quantity]
-	return a.label, a.scales
+	return quantityAxes[r.quantity]
 }
 
-// quantityAxes holds the labels and units of the quantities that all files have.
-var quantityAxes = map[series.Quantity]struct {
-	label  string
-	scales []axis.Unit
-}{
-	series.Queue: {"queue", axis.Sizes}, series.QueueMax: {"longest queue in the interval", axis.Sizes},
-	series.Rate: {"rate sent", axis.Rates}, series.RxRate: {"rate received", axis.Rates},
-	series.Drops: {"drops", axis.Packets}, series.Marks: {"marks", axis.Packets}, series.Trims: {"trims", axis.Packets},
-	series.Paused: {"paused share of time", axis.Percent},
+// packetsPerSecond is the unit of rates of packets.
+const packetsPerSecond figure.Unit = "packets/s"
+
+// quantityAxes holds the axes of the quantities that all files have.
+var quantityAxes = map[series.Quantity]figure.Axis{
+	series.Queue: {Label: "queue", Unit: figure.Bytes}, series.QueueMax: {Label: "longest queue in the interval", Unit: figure.Bytes},
+	series.Rate: {Label: "rate sent", Unit: figure.BitsPerSecond}, series.RxRate: {Label: "rate received", Unit: figure.BitsPerSecond},
+	series.Drops: {Label: "drops", Unit: packetsPerSecond}, series.Marks: {Label: "marks", Unit: packetsPerSecond}, series.Trims: {Label: "trims", Unit: packetsPerSecond},
+	series.Paused: {Label: "paused share of time", Unit: figure.Ratio},
 }
 
-// Picture draws the quantity of each queue over time; if there are many queues, only those
+// Figure draws the quantity of each queue over time; if there are many queues, only those
 // with the greatest values. It reads the files again, so that memory does not grow with
 // their length.
-func (r *seriesReview) Picture() (*Picture, string, error) {
+func (r *seriesReview) Figure() (*figure.Figure, string, error) {
 	drawn, note := r.drawn()
 	if len(drawn) == 0 {
 		return nil, "", fmt.Errorf("%s of these queues is not known; --class chooses those of classes", r.quantity)
 	}
-	label, scales := r.axis()
 	_, momentary := r.quantity.IsGauge()
 	momentary = momentary || r.quantity == series.Queue
-	from, to, peak, low, floor := units.Never, units.Time(0), 0.0, 0.0, 0.0
+	from, to := units.Never, units.Time(0)
 	for _, q := range drawn {
-		from, to, peak, low = min(from, q.From), max(to, q.To), max(peak, q.Peak), min(low, q.Low)
-		if q.Floor > 0 && (floor == 0 || q.Floor < floor) {
-			floor = q.Floor
-		}
+		from, to = min(from, q.From), max(to, q.To)
 	}
-	from = max(from, r.options.From)
-	if r.options.To != units.Never {
-		to = r.options.To
-	}
-	p, x, y, err := overTime(&r.options, from, to, label, scales, peak, floor)
-	if err != nil {
-		return nil, "", err
-	}
-	if low < 0 && !p.Y.Log {
-		p.Y.Min = low / y.Per * 1.04
-	}
-	if !momentary {
-		p.Steps = plotter.PreStep
-	}
-	if p.Marks, err = marksOf(r.files, from, to, x); err != nil {
-		return nil, "", err
-	}
+	from, to = r.options.timeRange(from, to)
 	lines, err := r.lines(drawn, from, to, momentary)
 	if err != nil {
 		return nil, "", err
 	}
+	var names []string
 	for i, q := range drawn {
-		l := Line{Name: q.name()}
+		name := q.name()
 		if len(r.files) > 1 {
-			l.Name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + l.Name
+			name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + name
 		}
-		for _, point := range lines[i].Points() {
-			l.Points = append(l.Points, plotter.XY{X: timeIn(point.At, x), Y: point.Value / y.Per})
-		}
-		if len(l.Points) == 0 {
+		if lines[i].Empty() {
 			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
 		}
-		p.Lines = append(p.Lines, l)
+		names = append(names, name)
 	}
-	if len(drawn) == 1 && p.Title == "" {
-		p.Title = p.Lines[0].Name
+	p, err := overTime(&r.options, from, to, r.axis(), names, lines)
+	if err != nil {
+		return nil, "", err
 	}
-	return p, note, nil
-}
-
-// overTime returns a picture without lines, for values up to peak between two instants,
-// and the units of its axes. Floor is the smallest value that is not 0.
-func overTime(o *Options, from, to units.Time, what string, scales []axis.Unit, peak, floor float64) (p *Picture, x, y axis.Unit, err error) {
-	y, x = axis.Fit(scales, peak), axis.Fit(axis.Seconds, (to-from).Seconds())
-	p = &Picture{
-		Width: o.Width, Height: o.Height,
-		X: Axis{Label: "emulated time [" + x.Name + "]", Min: timeIn(from, x), Max: timeIn(to, x)},
-		Y: Axis{Label: label(what, y), Max: max(peak/y.Per*1.04, 1e-9)},
+	if !momentary {
+		p.Steps = figure.Before
 	}
-	if p.X.Max <= p.X.Min {
-		p.X.Max = p.X.Min + 1
+	if p.Marks, err = marksOf(r.files, from, to); err != nil {
+		return nil, "", err
 	}
-	if peak == 0 {
-		p.Y.Max = 1
+	title := ""
+	if len(names) == 1 {
+		title = names[0]
 	}
-	if o.LogY {
-		if peak == 0 {
-			return nil, x, y, fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
-		}
-		p.Y.Log = true
-		p.Y.Min, p.Y.Max = axis.LogRange(floor/y.Per, peak/y.Per)
-	}
-	return p, x, y, nil
+	return figureOf(&r.options, title, *p), note, nil
 }
 
 // drawn returns the queues that a picture shows: for a gauge only those that have it.
@@ -356,7 +317,7 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 			all = append(all, q)
 		}
 	}
-	if len(all) <= MaxLines {
+	if len(all) <= maxLines {
 		return all, ""
 	}
 	byPeak := slices.Clone(all)
@@ -369,9 +330,9 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 		}
 		return 0
 	})
-	byPeak = byPeak[:MaxLines]
+	byPeak = byPeak[:maxLines]
 	drawn := slices.DeleteFunc(slices.Clone(all), func(q *Queue) bool { return !slices.Contains(byPeak, q) })
-	return drawn, fmt.Sprintf("only the %d of %d queues with the largest values are drawn; choose others with --port", MaxLines, len(all))
+	return drawn, fmt.Sprintf("only the %d of %d queues with the largest values are drawn; choose others with --port", maxLines, len(all))
 }
 
 // lines reads the files again to collect the points of the queues, at instants or over

@@ -9,17 +9,15 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/traffic/workload"
-	"github.com/weftlab/weft/view/figure/axis"
+	"github.com/weftlab/weft/view/figure"
 )
 
 var (
-	messageCompletion = measure{"completion", "completion time", "s", axis.Seconds, span}
-	messageSlowdown   = measure{"slowdown", "slowdown", "", axis.Ratios, report.Slowdown}
-	transferGoodput   = measure{"goodput", "goodput", "b/s", axis.Rates, report.Rate}
+	messageCompletion = measure{"completion", "completion time", figure.Seconds, span}
+	messageSlowdown   = measure{"slowdown", "slowdown", figure.Number, report.Slowdown}
+	transferGoodput   = measure{"goodput", "goodput", figure.BitsPerSecond, report.Rate}
 )
 
 // bySize is the picture of slowdown by message size.
@@ -121,7 +119,7 @@ func slowdowns(results []workload.TransferResult) *Distribution {
 
 // overMessages returns the distribution of completion times in units of per,
 // which is in microseconds. Transfers for which per returns 0 are skipped.
-func overMessages(unit string, results []workload.TransferResult, per func(*workload.TransferResult) float64) *Distribution {
+func overMessages(unit figure.Unit, results []workload.TransferResult, per func(*workload.TransferResult) float64) *Distribution {
 	var values []weighted
 	sum, n := 0.0, 0.0
 	for i := range results {
@@ -271,11 +269,11 @@ func (f *Transfers) writeSizes(w io.Writer) {
 	t.Flush()
 }
 
-// Picture draws the cumulative distribution over messages or transfers, with a
+// Figure draws the cumulative distribution over messages or transfers, with a
 // line for each file, or slowdown by message size.
-func (r *transferReview) Picture() (*Picture, string, error) {
+func (r *transferReview) Figure() (*figure.Figure, string, error) {
 	if r.options.What == bySize {
-		return r.sizePicture()
+		return r.sizeFigure()
 	}
 	m, over, of := &messageCompletion, "messages", func(t *Transfers) *Distribution { return t.Completion }
 	switch r.options.What {
@@ -293,35 +291,34 @@ func (r *transferReview) Picture() (*Picture, string, error) {
 	if len(curves) == 0 {
 		return nil, "", fmt.Errorf("no message completed: there is no %s to show", m.label)
 	}
-	p, err := cumulative(&r.options, m, over, curves)
-	return p, "", err
+	f, err := cumulative(&r.options, "", m, over, curves)
+	return f, "", err
 }
 
-// sizePicture draws percentiles of slowdown by message size.
-func (r *transferReview) sizePicture() (*Picture, string, error) {
+// sizeFigure draws percentiles of slowdown by message size.
+func (r *transferReview) sizeFigure() (*figure.Figure, string, error) {
 	if len(r.bins) == 0 {
 		return nil, "", errors.New("no message with a known ideal time completed: there is no slowdown to show")
 	}
 	type shownPercentile struct {
-		name   string
-		of     func(*Distribution) float64
-		dashes int
+		name string
+		of   func(*Distribution) float64
+		dash int
 	}
 	shown, note := []shownPercentile{
 		{"p50", func(d *Distribution) float64 { return d.P50 }, 3},
-		{"p95", func(d *Distribution) float64 { return d.P95 }, 1},
-		{"p99", func(d *Distribution) float64 { return d.P99 }, 0},
+		{"p95", func(d *Distribution) float64 { return d.P95 }, 2},
+		{"p99", func(d *Distribution) float64 { return d.P99 }, 1},
 	}, ""
-	if len(r.Files)*len(shown) > MaxLines {
+	if len(r.Files)*len(shown) > maxLines {
 		shown, note = shown[2:], "of more than two files only p99 is drawn"
 	}
-	if len(r.Files) > MaxLines {
-		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(r.Files), MaxLines)
+	if len(r.Files) > maxLines {
+		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture can have: name fewer files", len(r.Files), maxLines)
 	}
-	p := &Picture{
-		Width: r.options.Width, Height: r.options.Height, Dots: true,
-		X: Axis{Label: "message size", Min: 0.5, Max: float64(len(r.bins)) + 0.5},
-		Y: Axis{Label: messageSlowdown.label},
+	p := figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: "message size"}, Y: figure.Axis{Label: messageSlowdown.label}}
+	if r.options.LogY {
+		p.Y.Scale = figure.Log
 	}
 	for _, b := range r.bins {
 		p.X.Names = append(p.X.Names, report.MessageSize(b.to))
@@ -329,29 +326,21 @@ func (r *transferReview) sizePicture() (*Picture, string, error) {
 			p.X.Label = "message size, up to"
 		}
 	}
-	low, high := math.Inf(1), 0.0
 	for i, f := range r.Files {
 		for _, s := range shown {
-			l := Line{Name: s.name}
+			l := figure.Series{Name: s.name}
 			if len(r.Files) > 1 {
 				l.Name = shortName(f.File) + " " + s.name
-				l.Style = &Style{Colour: i, Dashes: s.dashes}
+				l.Style = figure.Style{Colour: i + 1, Dash: s.dash}
 			}
 			for _, b := range f.SlowdownSizes {
-				x := slices.Index(r.bins, sizeRange{b.From, b.To}) + 1
-				y := s.of(b.Slowdown)
-				low, high = min(low, y), max(high, y)
-				l.Points = append(l.Points, plotter.XY{X: float64(x), Y: y})
+				l.X = append(l.X, float64(slices.Index(r.bins, sizeRange{b.From, b.To})+1))
+				l.Y = append(l.Y, s.of(b.Slowdown))
 			}
-			if len(l.Points) > 0 {
-				p.Lines = append(p.Lines, l)
+			if len(l.X) > 0 {
+				p.Series = append(p.Series, l)
 			}
 		}
 	}
-	p.Y.Max = high * 1.04
-	if r.options.LogY {
-		p.Y.Log = true
-		p.Y.Min, p.Y.Max = axis.LogRange(low, high)
-	}
-	return p, note, nil
+	return figureOf(&r.options, "", p), note, nil
 }

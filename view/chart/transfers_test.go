@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftlab/weft/traffic/workload"
 
+	"github.com/weftlab/weft/view/figure"
 	"github.com/weftlab/weft/view/figure/canvas"
 )
 
@@ -122,48 +123,36 @@ func TestTransfers(t *testing.T) {
 func TestTransferPictures(t *testing.T) {
 	a, b := transferFile(t, "a.csv", mice(1)), transferFile(t, "b.json", mice(4))
 	for _, c := range []struct {
-		o             Options
-		files         []string
-		lines         string
-		x, y          string
-		logX, logY    bool
-		names         string
-		bottom, upper float64 // of the Y axis
+		o          Options
+		files      []string
+		lines      string
+		x          string
+		unit       figure.Unit
+		y          string
+		logX, logY figure.Scale
+		names      string
 	}{
-		{Options{}, []string{a}, "a", "completion time [ms]", "share of messages", false, false, "", 0, 1.02},
-		{Options{What: "slowdown", LogX: true}, []string{a, b}, "a b", "slowdown", "share of messages", true, false, "", 0, 1.02},
-		{Options{What: "goodput"}, []string{a, b}, "a b", "goodput [Gb/s]", "share of transfers", false, false, "", 0, 1.02},
-		{Options{What: "slowdown-by-size"}, []string{a}, "p50 p95 p99", "message size, up to", "slowdown", false, false, "1KB 4KB 8KB 32KB 64KB 128KB 512KB 1.02MB 4.1MB 8.19MB", 0, -1},
-		{Options{What: "slowdown-by-size", LogY: true}, []string{a, b}, "a p50 a p95 a p99 b p50 b p95 b p99", "message size, up to", "slowdown", false, true, "*", 1, 100},
-		{Options{What: "slowdown-by-size"}, []string{a, b, a}, "a p99 b p99 a p99", "message size, up to", "slowdown", false, false, "*", 0, -1},
+		{Options{}, []string{a}, "a", "completion time", figure.Seconds, "share of messages", "", "", ""},
+		{Options{What: "slowdown", LogX: true}, []string{a, b}, "a b", "slowdown", "", "share of messages", figure.Log, "", ""},
+		{Options{What: "goodput"}, []string{a, b}, "a b", "goodput", figure.BitsPerSecond, "share of transfers", "", "", ""},
+		{Options{What: "slowdown-by-size"}, []string{a}, "p50 p95 p99", "message size, up to", "", "slowdown", "", "", "1KB 4KB 8KB 32KB 64KB 128KB 512KB 1.02MB 4.1MB 8.19MB"},
+		{Options{What: "slowdown-by-size", LogY: true}, []string{a, b}, "a p50 a p95 a p99 b p50 b p95 b p99", "message size, up to", "", "slowdown", "", figure.Log, "*"},
+		{Options{What: "slowdown-by-size"}, []string{a, b, transferFile(t, "c.csv", mice(1))}, "a p99 b p99 c p99", "message size, up to", "", "slowdown", "", "", "*"},
 	} {
-		p, note := picture(t, open(t, all(c.o), c.files...))
-		var lines []string
-		for _, l := range p.Lines {
-			lines = append(lines, l.Name)
-		}
-		if strings.Join(lines, " ") != c.lines || p.X.Label != c.x || p.Y.Label != c.y || p.X.Log != c.logX || p.Y.Log != c.logY || (note != "") != (len(c.files) > 2) {
-			t.Errorf("%+v: lines %q, %q (log %v) and %q (log %v), note %q", c.o, lines, p.X.Label, p.X.Log, p.Y.Label, p.Y.Log, note)
+		f, p, note := figureIn(t, open(t, all(c.o), c.files...))
+		if got := strings.Join(lineNames(p), " "); got != c.lines || p.X.Label != c.x || p.X.Unit != c.unit || p.Y.Label != c.y || p.X.Scale != c.logX || p.Y.Scale != c.logY || (note != "") != (len(c.files) > 2) {
+			t.Errorf("%+v: lines %q, x %+v, y %+v, note %q", c.o, got, p.X, p.Y, note)
 		}
 		if got := strings.Join(p.X.Names, " "); c.names != "*" && got != c.names {
 			t.Errorf("%+v: sizes %s, want %s", c.o, got, c.names)
 		}
-		if p.Y.Min != c.bottom || c.upper > 0 && p.Y.Max != c.upper {
-			t.Errorf("%+v: Y from %v to %v", c.o, p.Y.Min, p.Y.Max)
-		}
-		i := drawPNG(t, p)
-		for k := range p.Lines {
-			colour := canvas.Colours[k]
-			if s := p.Lines[k].Style; s != nil {
-				colour = canvas.Colours[s.Colour]
-			}
-			if near(i, colour) < 20 {
+		i := drawPNG(t, f)
+		for k, s := range p.Series {
+			if near(i, canvas.Colours[max(s.Style.Colour, 1)-1]) < 20 {
 				t.Errorf("%+v: line %d cannot be seen", c.o, k)
 			}
-		}
-		for _, l := range p.Lines {
-			if first, last := l.Points[0], l.Points[len(l.Points)-1]; c.o.What != "slowdown-by-size" && (first.Y != 0 || last.Y != 1) {
-				t.Errorf("%+v: %s goes from %v to %v", c.o, l.Name, first, last)
+			if first, last := s.Y[0], s.Y[len(s.Y)-1]; c.o.What != "slowdown-by-size" && (first != 0 || last != 1) {
+				t.Errorf("%+v: %s goes from %v to %v", c.o, s.Name, first, last)
 			}
 		}
 	}
@@ -173,11 +162,11 @@ func TestTransferPictures(t *testing.T) {
 func TestOneSize(t *testing.T) {
 	results := mice(1)[:1]
 	results[0].MessageSize = 0
-	p, _ := picture(t, open(t, all(Options{What: "slowdown-by-size"}), transferFile(t, "one.csv", results)))
-	if got := strings.Join(p.X.Names, " "); got != "0B" || len(p.Lines[2].Points) != 1 {
-		t.Errorf("sizes %s, points %v", got, p.Lines[2].Points)
+	f, p, _ := figureIn(t, open(t, all(Options{What: "slowdown-by-size"}), transferFile(t, "one.csv", results)))
+	if got := strings.Join(p.X.Names, " "); got != "0B" || len(p.Series[2].X) != 1 {
+		t.Errorf("sizes %s, points %v", got, p.Series[2].X)
 	}
-	if i := drawPNG(t, p); near(i, canvas.Colours[2]) < 20 {
+	if i := drawPNG(t, f); near(i, canvas.Colours[2]) < 20 {
 		t.Error("the dot cannot be seen")
 	}
 }

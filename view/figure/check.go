@@ -22,6 +22,8 @@ func (f *Figure) Check() error {
 		return fmt.Errorf("a height of %v in: say 0.5 to 40, or 0 to suit the width", f.Height)
 	case bad(f.FontSize, 5, 20):
 		return fmt.Errorf("a font size of %v pt: say 5 to 20, or 0 for 8", f.FontSize)
+	case bad(float64(f.DPI), 50, 1200):
+		return fmt.Errorf("%d dpi: say 50 to 1200, or 0 for %d", f.DPI, dpi)
 	case f.Columns < 0:
 		return fmt.Errorf("%d columns: say 1 or more, or 0 for as many as fit", f.Columns)
 	case !slices.Contains([]Legend{Above, Right, Hidden}, f.Legend):
@@ -73,8 +75,8 @@ func (p *Panel) check() error {
 	if !slices.Contains([]Steps{Straight, After, Before}, p.Steps) {
 		return fmt.Errorf("steps %q: say \"\", %q or %q", p.Steps, After, Before)
 	}
-	if p.Steps != Straight && p.Kind != Time {
-		return fmt.Errorf("steps are of kind %q, but this is %q", Time, p.Kind)
+	if p.Steps != Straight && p.Kind != Time && p.Kind != CDF && p.Kind != CCDF {
+		return fmt.Errorf("steps are of kinds %q, %q and %q, but this is %q", Time, CDF, CCDF, p.Kind)
 	}
 	if err := p.X.check("x"); err != nil {
 		return err
@@ -84,6 +86,9 @@ func (p *Panel) check() error {
 	}
 	if p.Y.Scale == Share || p.Kind != Lines && p.Kind != Points && p.X.Scale == Share {
 		return fmt.Errorf("scale %q is for x of %q and %q", Share, Lines, Points)
+	}
+	if err := p.checkMarks(); err != nil {
+		return err
 	}
 	if p.Kind == Heat {
 		return p.checkHeat()
@@ -104,6 +109,19 @@ func (p *Panel) check() error {
 		s := &p.Series[i]
 		if err := p.checkSeries(s); err != nil {
 			return fmt.Errorf("series %d (%s): %w", i+1, s.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkMarks checks that the x axis can show the marks.
+func (p *Panel) checkMarks() error {
+	for i, m := range p.Marks {
+		switch {
+		case p.X.Names != nil || p.X.Scale == Share:
+			return errors.New("marks need an x of numbers, but it has names or shares")
+		case math.IsNaN(m.X) || math.IsInf(m.X, 0) || p.X.Scale == Log && m.X <= 0:
+			return fmt.Errorf("mark %d (%s): the axis cannot show %v", i+1, m.Name, m.X)
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/plot/vg"
+
 	"github.com/weftlab/weft/view/figure/axis"
 )
 
@@ -44,6 +46,7 @@ func (f *Figure) prepare() []*data {
 		all = append(all, d)
 	}
 	f.setRanges(all)
+	setTimeLooks(all)
 	return all
 }
 
@@ -63,7 +66,9 @@ func (f *Figure) looks() map[string]look {
 	}
 	looks := map[string]look{}
 	for i, name := range order {
-		looks[name] = newLook(i, styles[name])
+		l := newLook(i, styles[name], vg.Length(f.fontSize()/defaultSize))
+		l.alone = len(order) == 1
+		looks[name] = l
 	}
 	return looks
 }
@@ -170,10 +175,9 @@ func (f *Figure) setRanges(all []*data) {
 		xs[i], ys[i] = nothing, nothing
 		for _, l := range d.lines {
 			xs[i].add(d.drawn(&l), d.x.log)
-			for _, v := range []Values{l.y, l.low, l.high} {
-				ys[i].add(v, d.y.log)
-			}
+			ys[i].add(l.y, d.y.log)
 		}
+		ys[i] = d.withIntervals(ys[i])
 		sharedX.add(Values{xs[i].low, xs[i].high}, false)
 		sharedY.add(Values{ys[i].low, ys[i].high}, false)
 	}
@@ -191,6 +195,28 @@ func (f *Figure) setRanges(all []*data) {
 			d.setZ()
 		}
 	}
+}
+
+// withIntervals returns the extent of values together with their intervals. Where no value is
+// below 0, an interval does not bring the axis below 0: it is cut there. An interval does not
+// make a logarithmic axis longer by more than a decade at its lower end.
+func (d *data) withIntervals(values extent) extent {
+	all := values
+	for _, l := range d.lines {
+		for _, v := range l.low {
+			switch {
+			case math.IsNaN(v):
+				continue
+			case d.y.log:
+				v = max(v, values.low/10)
+			case values.low >= 0:
+				v = max(v, 0)
+			}
+			all.add(Values{v}, d.y.log)
+		}
+		all.add(l.high, d.y.log)
+	}
+	return all
 }
 
 // drawn returns the x of the points of a line that can be shown: a CCDF ends at 0, which a

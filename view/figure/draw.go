@@ -57,6 +57,7 @@ func (p *panel) draw(c draw.Canvas, l *plan) {
 	case p.Kind == Bars:
 		p.drawBars(c)
 	}
+	p.drawMarks(c, l)
 	p.x.drawX(c, l)
 	p.y.drawY(c, l)
 	if p.Kind != Bars {

@@ -23,11 +23,13 @@ type Figure struct {
 	Width    float64 `json:"width,omitempty"`     // in inches; 0 means OneColumn
 	Height   float64 `json:"height,omitempty"`    // in inches, with legend; 0 means to suit the width
 	FontSize float64 `json:"font_size,omitempty"` // of labels in points, 5 to 20; 0 means 8. Numbers on axes are 1 less.
+	DPI      int     `json:"dpi,omitempty"`       // resolution of PNG, 50 to 1200 dots per inch; 0 means 300
 	Columns  int     `json:"columns,omitempty"`   // of panels; 0 means as many as fit
 	ShareX   bool    `json:"share_x,omitempty"`   // all panels share one range of x, labelled at the bottom
 	ShareY   bool    `json:"share_y,omitempty"`   // all panels share one range of y, labelled at the left
 	Legend   Legend  `json:"legend,omitempty"`
-	Panels   []Panel `json:"panels"` // row by row
+	Names    string  `json:"names,omitempty"` // what the names of the series are, for the legend: "system", "load"
+	Panels   []Panel `json:"panels"`          // row by row
 }
 
 // Legend is where the names of the series are shown: never on the data.
@@ -47,7 +49,8 @@ type Panel struct {
 	X      Axis     `json:"x"`
 	Y      Axis     `json:"y"`
 	Series []Series `json:"series,omitempty"`
-	Steps  Steps    `json:"steps,omitempty"`  // for Time
+	Steps  Steps    `json:"steps,omitempty"`  // for Time, and for CDF and CCDF with Y
+	Marks  []Mark   `json:"marks,omitempty"`  // vertical lines, for kinds with numbers along x
 	Matrix []Values `json:"matrix,omitempty"` // for Heat: a row for each of Y.Names, lowest first, with a value for each of X.Names
 	Z      *Axis    `json:"z,omitempty"`      // for Heat: the values' label, unit, scale and range
 }
@@ -86,6 +89,13 @@ const (
 	After    Steps = "after"  // the value of the first
 	Before   Steps = "before" // the value of the second: a mean over the interval before it
 )
+
+// Mark is a value of x, such as an instant, that a vertical line shows.
+type Mark struct {
+	X    float64 `json:"x"`              // in the unit of the axis; outside of its range nothing is drawn
+	Name string  `json:"name,omitempty"` // written along the line, if there is room
+	Bad  bool    `json:"bad,omitempty"`  // in red: something was lost
+}
 
 // Axis is one axis of a panel.
 type Axis struct {

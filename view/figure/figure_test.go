@@ -151,7 +151,7 @@ func TestErrors(t *testing.T) {
 		{&Figure{Panels: []Panel{{Kind: Lines, Series: many}}}, "25 names of series"},
 		{panel(func(p *Panel) { p.Kind = "pie" }), `panel 2 (goodput): unknown kind "pie": must be one of`},
 		{panel(func(p *Panel) { p.Steps = "up" }), `steps "up"`},
-		{panel(func(p *Panel) { p.Steps = After }), `steps are of kind "time"`},
+		{panel(func(p *Panel) { p.Steps = After }), `steps are of kinds "time"`},
 		{panel(func(p *Panel) { p.Series = nil }), "it has no series"},
 		{panel(func(p *Panel) { p.Matrix = []Values{{1}} }), `a matrix and z are of kind "heat"`},
 		{panel(func(p *Panel) { p.Kind = Bars }), "bars need x's names"},
@@ -251,13 +251,13 @@ func TestLooks(t *testing.T) {
 		return dash, marker, slices.Index(canvas.Colours[:], l.colour), hatch
 	}
 	for i := range maxSeries {
-		dash, marker, colour, hatch := index(newLook(i, Style{}))
+		dash, marker, colour, hatch := index(newLook(i, Style{}, 1))
 		grey[[2]int{dash, marker}], coloured[[2]int{colour, marker}], bars[[2]int{colour, hatch}] = true, true, true
 	}
 	if len(grey) != maxSeries || len(coloured) != maxSeries || len(bars) != maxSeries {
 		t.Errorf("%d in grey, %d in colour, %d bars of %d", len(grey), len(coloured), len(bars), maxSeries)
 	}
-	if dash, marker, colour, hatch := index(newLook(5, Style{Dash: 1, Marker: 2, Colour: 3, Hatch: 4})); dash != 0 || marker != 1 || colour != 2 || hatch != 3 {
+	if dash, marker, colour, hatch := index(newLook(5, Style{Dash: 1, Marker: 2, Colour: 3, Hatch: 4}, 1)); dash != 0 || marker != 1 || colour != 2 || hatch != 3 {
 		t.Errorf("%d %d %d %d", dash, marker, colour, hatch)
 	}
 }
@@ -370,5 +370,137 @@ func TestValuesInJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`[]`), &v); err != nil || v == nil {
 		t.Errorf("an empty column is none: %v", err)
+	}
+}
+
+// TestResolution_IsThatOfTheFigure: PNG has the dots per inch that the figure asks for.
+func TestResolution_IsThatOfTheFigure(t *testing.T) {
+	f := &Figure{Width: 4, Height: 3, DPI: 96, Panels: []Panel{{Kind: Lines, Series: []Series{{X: Values{1, 2}, Y: Values{1, 2}}}}}}
+	c, err := png.DecodeConfig(bytes.NewReader(write(t, f, "png")))
+	if err != nil || c.Width != 384 || c.Height != 288 {
+		t.Errorf("%d × %d pixels, %v", c.Width, c.Height, err)
+	}
+	f.DPI = 20
+	if err := f.Check(); err == nil || !strings.Contains(err.Error(), "20 dpi: say 50 to 1200") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestMarks_AreDrawnWithinTheAxis: marks within the axis are drawn, with their names as far as
+// these do not overlap, and an axis of names has none.
+func TestMarks_AreDrawnWithinTheAxis(t *testing.T) {
+	p := Panel{Kind: Time, X: Axis{Min: At(0), Max: At(10)}, Series: []Series{{X: Values{0, 10}, Y: Values{1, 2}}}}
+	p.Marks = []Mark{{X: 7, Name: "late"}, {X: 3, Name: "down", Bad: true}, {X: 3.1, Name: "crowded"}, {X: 12, Name: "beyond"}}
+	text := string(write(t, &Figure{Panels: []Panel{p}}, "svg"))
+	for name, want := range map[string]int{"late": 1, "down": 1, "crowded": 0, "beyond": 0} {
+		if got := strings.Count(text, ">"+name+"<"); got != want {
+			t.Errorf("%q is written %d times, want %d", name, got, want)
+		}
+	}
+	if n := strings.Count(text, "stroke:#C0392B"); n != 1 {
+		t.Errorf("%d red lines", n)
+	}
+	for _, c := range []struct {
+		p    Panel
+		want string
+	}{
+		{Panel{Kind: Bars, X: Axis{Names: []string{"a"}}, Series: []Series{{Y: Values{1}}}, Marks: []Mark{{X: 1}}}, "marks need an x of numbers"},
+		{Panel{Kind: Lines, X: Axis{Scale: Log}, Series: []Series{{X: Values{1}, Y: Values{1}}}, Marks: []Mark{{Name: "zero"}}}, "mark 1 (zero): the axis cannot show 0"},
+	} {
+		if err := (&Figure{Panels: []Panel{c.p}}).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestLinesOverTime_AreDashedWhereTheyCoverOthers: a line over time is solid, unless it lies on
+// earlier lines; what lies on the axis covers nothing. Later lines are thinner.
+func TestLinesOverTime_AreDashedWhereTheyCoverOthers(t *testing.T) {
+	x := Values{0, 5, 10}
+	all := (&Figure{Panels: []Panel{{Kind: Time, Series: []Series{
+		{Name: "one", X: x, Y: Values{1, 4, 2}}, {Name: "zero", X: x, Y: Values{0, 0, 0}}, {Name: "two", X: x, Y: Values{1, 4, 2}},
+		{Name: "other", X: x, Y: Values{3, 3, 3}}, {Name: "short", X: Values{7, 8}, Y: Values{3.2, 2.8}}, {Name: "flat", X: x, Y: Values{0, 0, 0}},
+		{Name: "own", X: x, Y: Values{3, 2, 1}, Style: Style{Dash: 4}},
+	}}}}).prepare()
+	width := vg.Length(10)
+	for i, covered := range []int{0, 0, 1, 0, 2, 0} {
+		l := &all[0].lines[i]
+		if got := all[0].covers(i); got != covered || !slices.Equal(l.look.dashes, overDashes[covered]) {
+			t.Errorf("%s covers %d lines, want %d; dashes %v", l.name, got, covered, l.look.dashes)
+		}
+		if l.look.width >= width {
+			t.Errorf("%s is not thinner than the line before it", l.name)
+		}
+		width = l.look.width
+	}
+	if own := &all[0].lines[6]; !slices.Equal(own.look.dashes, dashes[3]) {
+		t.Errorf("a line that has dashes has others: %v", own.look.dashes)
+	}
+}
+
+// TestSteps_OfADistributionAreDrawn: a distribution that is given with its shares may have
+// steps, which need two corners for each value.
+func TestSteps_OfADistributionAreDrawn(t *testing.T) {
+	p := Panel{Kind: CDF, Steps: After, Series: []Series{{X: Values{0, 1, 2}, Y: Values{0, 0.5, 1}}}}
+	f := &Figure{Panels: []Panel{p}}
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	d, c := f.prepare()[0], unit()
+	if got := d.paths(c, d.lines[0].x, d.lines[0].y); len(got) != 1 || len(got[0]) != 5 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestIntervals_AreCutAtZeroAndOnLogAxes: an interval does not bring an axis of values that are
+// not below 0 there, nor add more than a decade to a logarithmic one.
+func TestIntervals_AreCutAtZeroAndOnLogAxes(t *testing.T) {
+	for _, c := range []struct {
+		y, low, high Values
+		scale        Scale
+		bottom       float64
+	}{
+		{Values{1, 3}, Values{-5, 2}, Values{7, 4}, Linear, 0},
+		{Values{-1, 3}, Values{-5, 2}, Values{7, 4}, Linear, -5 - 0.06*12},
+		{Values{1, 3}, Values{-5, 2}, Values{7, 4}, Log, 0.1},
+		{Values{1, 3}, Values{1e-9, 2}, Values{7, 4}, Log, 0.1},
+		{Values{1, 3}, Values{0.5, 2}, Values{7, 4}, Log, 0.5},
+	} {
+		p := Panel{Kind: Lines, Y: Axis{Scale: c.scale}, Series: []Series{{X: Values{1, 2}, Y: c.y, Low: c.low, High: c.high}}}
+		if got := (&Figure{Panels: []Panel{p}}).prepare()[0].y; math.Abs(got.low-c.bottom) > 1e-9 || got.high < 7 {
+			t.Errorf("%v from %v, %q: the axis is from %v to %v, want from %v", c.y, c.low, c.scale, got.low, got.high, c.bottom)
+		}
+	}
+}
+
+// TestIntervals_OfSeveralSeriesAreBesideEachOther: series with intervals are moved apart, as far as
+// there is room; a series without is not, and neither is a single one.
+func TestIntervals_OfSeveralSeriesAreBesideEachOther(t *testing.T) {
+	s := func(name string, wide float64) Series {
+		return Series{Name: name, X: Values{1, 2, 2.5}, Y: Values{1, 2, 3}, Low: Values{1 - wide, 2, 3}, High: Values{1 + wide, 2, 3}}
+	}
+	paper := Series{Name: "b", X: Values{1}, Y: Values{1}, Reference: ReadOff}
+	d := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0), s("b", 1), paper}}}}).prepare()[0]
+	c := unit()
+	a, exact, b := d.shift(c, 0), d.shift(c, 1), d.shift(c, 2)
+	if a >= 0 || b != -a || exact != 0 || d.shift(c, 3) != b || b-a > 2*capHalf {
+		t.Errorf("shifts %v, %v, %v", a, exact, b)
+	}
+	if one := (&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{s("a", 1), s("exact", 0)}}}}).prepare()[0]; one.shift(c, 0) != 0 {
+		t.Error("a single series is moved")
+	}
+}
+
+// TestLegend_SaysWhatItsNamesAre: what the names are stands before them, or above if there is no
+// room.
+func TestLegend_SaysWhatItsNamesAre(t *testing.T) {
+	entries := []entry{{text: "dcqcn"}, {text: "hpcc"}}
+	beside := titled("system", entries, face{8}, 300, 2)
+	above := titled("system", entries, face{8}, beside.size.X-1, 2)
+	if plain := newKey(entries, face{8}, 300, 2); beside.title != "system:" || beside.size.Y != plain.size.Y || beside.size.X <= plain.size.X || above.size.Y <= plain.size.Y {
+		t.Errorf("%+v\n%+v\n%+v", plain, beside, above)
+	}
+	if k := titled("", entries, face{8}, 300, 2); k.title != "" {
+		t.Errorf("%+v", k)
 	}
 }

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 
 	"gonum.org/v1/plot/vg"
@@ -37,12 +38,14 @@ const (
 	lowest  = 24 // minimum height
 )
 
+// defaultSize is the size of labels in points, to which the sizes of lines are suited.
+const defaultSize = 8
+
+func (f *Figure) fontSize() float64 { return cmp.Or(f.FontSize, defaultSize) }
+
 // layOut lays out the figure, whose data have been checked.
 func (f *Figure) layOut() (*plan, error) {
-	size := f.FontSize
-	if size == 0 {
-		size = 8
-	}
+	size := f.fontSize()
 	l := &plan{label: face{size}, number: face{size - 1}, keyRight: f.Legend == Right}
 	l.size = vg.Point{X: vg.Length(f.Width) * vg.Inch, Y: vg.Length(f.Height) * vg.Inch}
 	if f.Width == 0 {
@@ -57,10 +60,10 @@ func (f *Figure) layOut() (*plan, error) {
 	all := f.prepare()
 	if entries := f.entries(all); f.Legend != Hidden && len(entries) > 1 {
 		if l.keyRight {
-			l.key = newKey(entries, l.number, inner.X*0.38, 1)
+			l.key = titled(f.Names, entries, l.number, inner.X*0.38, 1)
 			inner.X -= l.key.size.X + 2*keyGap
 		} else {
-			l.key = newKey(entries, l.number, inner.X, len(entries))
+			l.key = titled(f.Names, entries, l.number, inner.X, len(entries))
 			above += l.key.size.Y + keyGap
 		}
 	}

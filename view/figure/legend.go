@@ -36,7 +36,7 @@ func (f *Figure) entries(all []*data) (entries []entry) {
 			to := &entries
 			if source := d.Series[i].Reference; source != "" {
 				if own[l.name] {
-					e.text, e.look, to = source, look{reference: true, colour: canvas.Colours[4]}, &last
+					e.text, e.look, to = source, look{reference: true, colour: canvas.Colours[4], scale: l.look.scale}, &last
 				} else {
 					e.text = strings.TrimSpace(l.name + " (" + source + ")")
 				}
@@ -68,10 +68,41 @@ func (e *entry) width(f face) vg.Length { return e.sample() + sampleGap + f.widt
 
 // key is a legend after layout, from its top left corner down.
 type key struct {
+	title   string // before the entries, or above them
+	titleAt vg.Point
 	entries []entry
 	at      []vg.Point // of the left ends of the entries
+	rows    int
 	f       face
 	size    vg.Point
+}
+
+// titled lays out a legend with a title: before the entries if all fit into one row with
+// it, else above them.
+func titled(title string, entries []entry, f face, width vg.Length, most int) key {
+	if title == "" {
+		return newKey(entries, f, width, most)
+	}
+	title = f.wrap(title+":", width)
+	room := f.width(title) + 0.6*entryGap
+	k := newKey(entries, f, width, most)
+	if k.rows == 1 && k.size.X+room <= width {
+		k.titleAt.Y = k.at[0].Y
+		k.size.X += room
+		for i := range k.at {
+			k.at[i].X += room
+		}
+	} else {
+		high := f.height(title)
+		k.titleAt.Y = -high / 2
+		high += f.points() * 0.35
+		k.size.X, k.size.Y = max(k.size.X, f.width(title)), k.size.Y+high
+		for i := range k.at {
+			k.at[i].Y -= high
+		}
+	}
+	k.title = title
+	return k
 }
 
 // newKey lays out entries in rows no wider than width, or in columns if that takes more
@@ -90,6 +121,7 @@ func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
 	if len(rows) > 2 || len(rows) == len(entries) || len(rows[0]) > most {
 		rows = columns(widths, width, most)
 	}
+	k.rows = len(rows)
 	for _, row := range rows {
 		k.size.X = max(k.size.X, rowWidth(row))
 	}
@@ -154,6 +186,7 @@ func columns(widths []vg.Length, width vg.Length, most int) (rows [][]vg.Length)
 
 // draw draws the legend; at is its top left corner.
 func (k *key) draw(c draw.Canvas, at vg.Point) {
+	k.f.draw(c, k.title, k.titleAt.Add(at), place{y: 0.5}, color.Black)
 	for i := range k.entries {
 		e := &k.entries[i]
 		p := k.at[i].Add(at)

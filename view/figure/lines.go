@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -137,6 +138,10 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 	if d.Kind == Points && d.x.names != nil {
 		xs = d.dodge(i)
 	}
+	if shift := d.shift(&c, i); shift != 0 {
+		// The whole series: line, markers and intervals.
+		c.Min.X, c.Max.X = c.Min.X+shift, c.Max.X+shift
+	}
 	if l.low != nil && !ordered {
 		for k := range xs {
 			d.drawInterval(c, xs[k], l.low[k], l.high[k], l.look.line())
@@ -162,6 +167,9 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 		}
 		// Markers at many points would merge, but every reference value must be visible.
 		dense := p[len(p)-1].X-p[0].X < 4*vg.Length(len(p))
+		if len(p) > 1 && ordered && l.look.alone && !l.look.reference {
+			continue
+		}
 		if len(p) > 1 && (dense || ordered && !(l.look.reference && d.Steps == Straight)) {
 			p.markSome(c, &l.look, i, d.Kind == Time)
 		} else {
@@ -182,27 +190,76 @@ func (d *data) dodge(i int) (xs Values) {
 	return xs
 }
 
-// drawInterval draws an error bar.
+// shift returns how far a series of kind Lines is moved to the right, so that intervals of
+// several series at one x are beside each other. Series with one name are moved alike.
+func (d *data) shift(c *draw.Canvas, i int) vg.Length {
+	if d.Kind != Lines {
+		return 0
+	}
+	var names []string
+	nearest := math.Inf(1) // distance of two values of x, as a share of the axis
+	for _, l := range d.lines {
+		wide := false
+		for k := range l.low {
+			wide = wide || l.low[k] < l.high[k]
+		}
+		if wide && !slices.Contains(names, l.name) {
+			names = append(names, l.name)
+		}
+		at := make([]float64, len(l.x))
+		for k, x := range l.x {
+			at[k] = d.x.at(x)
+		}
+		slices.Sort(at)
+		for k := 1; k < len(at); k++ {
+			if apart := at[k] - at[k-1]; apart > 0 {
+				nearest = min(nearest, apart)
+			}
+		}
+	}
+	place := slices.Index(names, d.lines[i].name)
+	if len(names) < 2 || place < 0 {
+		return 0
+	}
+	apart := min(1.6*capHalf, 0.5*vg.Length(nearest)*(c.Max.X-c.Min.X)/vg.Length(len(names)))
+	return apart * (vg.Length(place) - vg.Length(len(names)-1)/2)
+}
+
+// capHalf is half the width of the end of an error bar.
+const capHalf = 1.7
+
+// drawInterval draws an error bar. An end beyond the axis is an arrow.
 func (d *data) drawInterval(c draw.Canvas, x, low, high float64, style draw.LineStyle) {
-	const half = 1.7
 	style.Width, style.Dashes = 0.7, nil
 	if d.y.log && low <= 0 {
 		low = d.y.low / 10 // extends beyond the axis
 	}
 	a, aok := d.place(&c, x, low)
 	b, bok := d.place(&c, x, high)
-	if !aok || !bok || !c.ContainsX(a.X) || a == b {
+	if !aok || !bok || !c.ContainsX(a.X) || a == b || b.Y < c.Min.Y || a.Y > c.Max.Y {
 		return
 	}
 	for _, piece := range c.ClipLinesXY([]vg.Point{a, b}) {
 		c.StrokeLines(style, piece)
 	}
 	for _, end := range []vg.Point{a, b} {
-		if c.Contains(end) {
-			c.StrokeLine2(style, end.X-half, end.Y, end.X+half, end.Y)
+		edge, back := end, vg.Length(0) // of an arrow
+		switch {
+		case end.Y < c.Min.Y-hairline:
+			edge.Y, back = c.Min.Y, 2*capHalf
+		case end.Y > c.Max.Y+hairline:
+			edge.Y, back = c.Max.Y, -2*capHalf
 		}
+		if back != 0 {
+			c.StrokeLines(style, []vg.Point{{X: edge.X - capHalf, Y: edge.Y + back}, edge, {X: edge.X + capHalf, Y: edge.Y + back}})
+			continue
+		}
+		c.StrokeLine2(style, end.X-capHalf, end.Y, end.X+capHalf, end.Y)
 	}
 }
+
+// hairline is a distance that cannot be seen.
+const hairline = 0.05
 
 // markAll draws markers at all points that can be told apart.
 func (l *look) markAll(c draw.Canvas, p path) {

@@ -3,6 +3,7 @@ package figure
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -15,8 +16,11 @@ import (
 type look struct {
 	colour    color.NRGBA
 	dashes    []vg.Length
+	width     vg.Length  // of lines
+	scale     vg.Length  // of lines, dashes and markers; 1 for labels of 8 points
 	marker    []vg.Point // corners for a radius of 1; nil means a circle
 	strokes   bool       // the marker consists of strokes, as pairs of corners
+	alone     bool       // no other has to be told apart from it: it has no markers along lines
 	hatch     []stripes
 	reference bool // hollow and dotted
 }
@@ -78,9 +82,9 @@ var hatches = [][]stripes{
 	{{math.Pi / 4, 1.7}},
 }
 
-// newLook returns the look of the i-th name. Among the first 24, no two have the same
+// newLook returns the look of the i-th name, in a figure with this scale. Among the first 24, no two have the same
 // dashes and marker, or the same colour and marker.
-func newLook(i int, s Style) look {
+func newLook(i int, s Style, scale vg.Length) look {
 	choose := func(chosen, automatic, n int) int {
 		if chosen > 0 {
 			return chosen - 1
@@ -91,17 +95,26 @@ func newLook(i int, s Style) look {
 	return look{
 		colour: canvas.Colours[choose(s.Colour, i, len(canvas.Colours))],
 		dashes: dashes[choose(s.Dash, i+2*(i/8), len(dashes))],
+		width:  lineWidth, scale: scale,
 		marker: m.corners, strokes: m.strokes,
 		hatch: hatches[choose(s.Hatch, i+i/8, len(hatches))],
 	}
 }
 
+// lineWidth is the width of lines that do not vary fast.
+const lineWidth = 1.1
+
 // line returns the style of its lines.
 func (l *look) line() draw.LineStyle {
+	style := draw.LineStyle{Color: l.colour, Width: l.width * l.scale, Dashes: l.dashes}
 	if l.reference {
-		return draw.LineStyle{Color: l.colour, Width: 0.9, Dashes: dots}
+		style.Width, style.Dashes = 0.9*l.scale, dots
 	}
-	return draw.LineStyle{Color: l.colour, Width: 1.1, Dashes: l.dashes}
+	style.Dashes = slices.Clone(style.Dashes)
+	for i := range style.Dashes {
+		style.Dashes[i] *= l.scale
+	}
+	return style
 }
 
 // shade returns its colour for bands.
@@ -116,14 +129,14 @@ const markerRadius = 2.05
 
 // mark draws the marker at a point.
 func (l *look) mark(c draw.Canvas, at vg.Point) {
-	radius := vg.Length(markerRadius)
-	style := draw.LineStyle{Color: l.colour, Width: 0.8}
+	radius := markerRadius * l.scale
+	style := draw.LineStyle{Color: l.colour, Width: 0.8 * l.scale}
 	if l.reference {
 		radius *= 1.35
 	}
 	corner := func(p vg.Point) vg.Point { return vg.Point{X: at.X + p.X*radius, Y: at.Y + p.Y*radius} }
 	if l.strokes {
-		style.Width = 1
+		style.Width = l.scale
 		for i := 0; i+1 < len(l.marker); i += 2 {
 			a, b := corner(l.marker[i]), corner(l.marker[i+1])
 			c.StrokeLine2(style, a.X, a.Y, b.X, b.Y)

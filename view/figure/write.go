@@ -2,6 +2,7 @@ package figure
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,11 +16,11 @@ import (
 	"github.com/weftlab/weft/view/figure/canvas"
 )
 
-// dpi is the resolution of PNGs.
+// dpi is the default resolution of PNGs.
 const dpi = 300
 
-// Write writes the figure in a format: "pdf", "png" (300 dpi) or "svg". It writes nothing
-// if the figure is invalid.
+// Write writes the figure in a format: "pdf", "png" or "svg". It writes nothing if the
+// figure is invalid.
 func (f *Figure) Write(w io.Writer, format string) error {
 	if err := f.Check(); err != nil {
 		return err
@@ -28,7 +29,7 @@ func (f *Figure) Write(w io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	c, err := canvas.New(format, l.size.X, l.size.Y, dpi)
+	c, err := canvas.New(format, l.size.X, l.size.Y, cmp.Or(f.DPI, dpi))
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,6 @@
 package axis
 
-import (
-	"math"
-
-	"gonum.org/v1/plot"
-
-	"github.com/weftlab/weft/sim/units"
-)
+import "math"
 
 // LogRange returns the ends of a logarithmic axis for values from low to high, both
 // above 0: the nearest of 1, 2 and 5 times a power of ten outside them, so that less
@@ -40,29 +34,6 @@ func roundLog(v float64, up bool) float64 {
 		}
 	}
 	return best
-}
-
-// Log returns marks at integer multiples of powers of ten from low, above 0, to high.
-// The powers have labels and, if there are few powers, so do 2 and 5 times them.
-func Log(low, high float64) []plot.Tick {
-	const digits = 3
-	if !(low > 0) || !(high > low) {
-		return nil
-	}
-	decades := math.Log10(high / low)
-	every := int(math.Ceil(decades / 10)) // powers of ten between labels
-	var ticks []plot.Tick
-	for _, d := range Decades(low, high) {
-		if d.Times > 1 && decades > 10 {
-			continue
-		}
-		t := plot.Tick{Value: d.Value()}
-		if d.Times == 1 && d.Exponent%every == 0 || decades < 2.5 && (d.Times == 2 || d.Times == 5) {
-			t.Label = units.Digits(t.Value, digits)
-		}
-		ticks = append(ticks, t)
-	}
-	return ticks
 }
 
 // Decade is an integer multiple of a power of ten.

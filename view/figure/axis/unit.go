@@ -13,9 +13,7 @@ var (
 	Seconds = []Unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
 	Sizes   = []Unit{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
 	Rates   = []Unit{{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
-	Packets = []Unit{{1e6, "million packets/s"}, {1e3, "thousand packets/s"}, {1, "packets/s"}}
 	Percent = []Unit{{0.01, "%"}}
-	Ratios  = []Unit{{1, ""}}
 )
 
 // Fit returns the unit in which v has few digits: the largest in which v is at least 1.5.

@@ -12,9 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
+
+// sansText returns the style of black text, left-aligned and vertically centred at its point.
+func sansText(size float64) text.Style {
+	return text.Style{Color: color.Black, Font: Sans(size), XAlign: text.XLeft, YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
+}
 
 // render draws everything that a canvas can: a red disc at the left, a dashed blue
 // line, horizontal and vertical text, a translucent square, and an image of two pixels.
@@ -39,11 +46,11 @@ func render(t *testing.T, format string) []byte {
 	d.Push()
 	d.StrokeLine2(draw.LineStyle{Color: Colours[0], Width: 2, Dashes: []vg.Length{6, 2}}, 60, 10, 190, 10)
 	d.Pop()
-	d.FillText(Text(10), vg.Point{X: 60, Y: 80}, "α ≤ 1 µs × Größe")
-	up := Text(10)
+	d.FillText(sansText(10), vg.Point{X: 60, Y: 80}, "α ≤ 1 µs × Größe")
+	up := sansText(10)
 	up.Rotation = math.Pi / 2
 	d.FillText(up, vg.Point{X: 150, Y: 30}, "upright")
-	d.FillText(Text(8), vg.Point{X: 60, Y: 60}, "smaller")
+	d.FillText(sansText(8), vg.Point{X: 60, Y: 60}, "smaller")
 	d.SetColor(color.NRGBA{0, 0, 0, 64})
 	d.Fill(vg.Rectangle{Min: vg.Point{X: 30, Y: 50}, Max: vg.Point{X: 55, Y: 75}}.Path())
 	pixels := image.NewNRGBA(image.Rect(0, 0, 1, 2))

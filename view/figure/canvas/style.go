@@ -3,9 +3,7 @@ package canvas
 import (
 	"image/color"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -20,10 +18,4 @@ var Colours = [8]color.NRGBA{
 // in points.
 func Sans(size float64) font.Font {
 	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Points(size))
-}
-
-// Text returns the style of black text in that font, left-aligned and vertically centred
-// at its point.
-func Text(size float64) text.Style {
-	return text.Style{Color: color.Black, Font: Sans(size), XAlign: text.XLeft, YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
 }
