@@ -48,6 +48,10 @@ func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	defer stop()
 	said, _ := io.ReadAll(r)
 	text, isUp := strings.CutSuffix(string(said), readyWord)
+	if interrupted := !stop(); interrupted {
+		_ = c.Wait()
+		return context.Cause(ctx)
+	}
 	if isUp {
 		fmt.Fprint(os.Stderr, text) // warnings
 		printf("lab %s is up (pid %d); end it with: weft down %s\n%s%s", p.Name, c.Process.Pid, p.Name, slowMotion(p), f.metricsAt())

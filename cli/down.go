@@ -23,7 +23,8 @@ func newDown() *cobra.Command {
 		Short: "End a lab, print its report and remove everything it made",
 		Long: `End a lab and print its report. Programs still running in its hosts are ended.
 What a crashed lab left behind is removed as well. Without a name it ends the
-only lab.`,
+only lab, if that was started from this terminal or directory; otherwise it asks,
+or without a terminal wants the name.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeLabs,
 	}
@@ -65,7 +66,7 @@ func labsToEnd(name string, all bool) ([]netnslab.Info, error) {
 	case len(labs) > 1:
 		return nil, badInput(fmt.Errorf("there are %d labs: name one, or use --all", len(labs)))
 	}
-	return labs, nil
+	return labs, mayEnd(labs[0])
 }
 
 // How long a lab may take to end after a request, after SIGTERM and after SIGKILL.

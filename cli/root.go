@@ -183,9 +183,12 @@ func findLab(name string) (netnslab.Info, error) {
 	}
 	switch len(running) {
 	case 0:
+		if len(all) > 0 {
+			return netnslab.Info{}, fmt.Errorf("no lab is running, and %s crashed: remove what is left with: weft down %[1]s", all[0].Name)
+		}
 		return netnslab.Info{}, fmt.Errorf("no lab is running: start one with weft up FILE%s", rootsLabs())
 	case 1:
-		return running[0], nil
+		return running[0], nameChosen(running[0])
 	}
 	names := ""
 	for _, i := range running {

@@ -55,6 +55,9 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 		args = append(args, "--rootless", dir)
 		attr = netnslab.NewNamespaces()
 	}
+	if o := here(); o.Terminal != "" {
+		args = append(args, "--terminal", o.Terminal)
+	}
 	if f.length > 0 {
 		args = append(args, "--for", f.length.String())
 	}

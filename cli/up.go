@@ -30,6 +30,7 @@ type upFlags struct {
 	workers  int
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
+	terminal string // of the process that has started this one: see origin
 	series   seriesFlags
 	flows    flowRecordFlags
 
@@ -117,6 +118,8 @@ namespace; then use weft exec.`,
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
 	f.series.add(c)
 	f.flows.add(c)
+	c.Flags().StringVar(&f.terminal, "terminal", "", "")
+	_ = c.Flags().MarkHidden("terminal")
 	_ = c.Flags().MarkHidden("ready-fd")
 	_ = c.Flags().MarkHidden("metrics-fd")
 	_ = c.Flags().MarkHidden("rootless")
@@ -160,6 +163,9 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 			printText(clearLine) // of the status
 		}
 		fmt.Fprintln(os.Stderr, "weft:", err)
+	}
+	if err := writeOrigin(l.Dir(), f.terminal); err != nil {
+		warn(err)
 	}
 	status := func() {}
 	if f.ready < 0 {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,6 +69,41 @@ func TestCtrlC_LeavesNothing(t *testing.T) {
 		t.Errorf("no report at the end:\n%s", rest)
 	}
 	testlab.CheckNothingLeft(t, name)
+}
+
+// TestCtrlC_WhileADetachedLabStartsIsNoSuccess: weft up -d that is interrupted says so with its
+// exit code, not that the lab is up, and leaves nothing, however far the lab has come.
+func TestCtrlC_WhileADetachedLabStartsIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	weft, dir := testlab.Need(t), t.TempDir()
+	for i, ready := range []string{"ready: {file: " + filepath.Join(dir, "never") + "}", "ready: {file: " + filepath.Join(dir, "started") + "}"} {
+		started := filepath.Join(dir, fmt.Sprint("started", i))
+		l := testlab.New(t, weft, t.TempDir(), testlab.TwoHostsRunning(`{run: "touch `+started+`; exec sleep 1000", `+ready+`}`, ""))
+		c := exec.Command(weft, "up", "-d", l.File)
+		var out, said bytes.Buffer
+		c.Stdout, c.Stderr = &out, &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		l.WaitFor("the host's program runs", func() bool {
+			_, err := os.Stat(started)
+			return err == nil
+		})
+		_ = c.Process.Signal(os.Interrupt)
+		if i == 1 { // the lab comes up while it is told to end
+			if err := os.WriteFile(filepath.Join(dir, "started"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = c.Wait()
+		code, up := c.ProcessState.ExitCode(), strings.Contains(out.String(), "is up")
+		if i == 1 && code == 0 && up { // it was up before the signal was seen, so it stays up
+			l.Must("down", l.Name)
+		} else if code != 130 || up {
+			t.Errorf("exit code %d, want 130; it said %q and %q", code, out.String(), said.String())
+		}
+		l.WaitFor("nothing of the lab is left", func() bool { return len(testlab.Residue(t, l.Name)) == 0 })
+	}
 }
 
 // TestKilledLab_IsReplaced: after kill -9 of the lab's process the next up and
