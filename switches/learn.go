@@ -166,7 +166,7 @@ func (s *Switch) peekByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 // moved, it is back.
 func (s *Switch) learn(now units.Time, p *packet.Packet) {
 	t := s.learning.Table
-	if t == nil || p.BadFCS {
+	if t == nil || p.BadFCS || !p.Dest.IsByMAC() && (!s.moved || !hasMACs(p)) {
 		return
 	}
 	_, src := p.MACs()
@@ -174,11 +174,15 @@ func (s *Switch) learn(now units.Time, p *packet.Packet) {
 	switch foreign, static := s.isForeign(p, src); {
 	case foreign:
 		t.Learn(now, k, p.Origin, static)
-	case s.moved && !p.Returned:
+	case !p.Returned:
 		t.Return(k)
 	}
 	s.moved = t.Moved() > 0
 }
+
+// hasMACs reports whether a packet has Ethernet addresses. One that a congestion point made may
+// have none.
+func hasMACs(p *packet.Packet) bool { return p.Dst != 0 || p.Ethernet() != nil }
 
 // isForeign reports whether a switch learns from a packet with this source, and whether the
 // lab file has the source elsewhere. Groups send nothing, and nobody has the address 0.
@@ -204,6 +208,9 @@ func (s *Switch) decide(now units.Time, in *port.Port, p *packet.Packet) decisio
 		return decision{action: toAll}
 	}
 	to, directed := p.Dest.Target()
+	if !hasMACs(p) {
+		return decision{action: toEndpoint, to: to}
+	}
 	dst, src := p.MACs()
 	if dst.Multicast() {
 		switch {
