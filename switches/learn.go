@@ -254,16 +254,17 @@ func (s *Switch) decide(now units.Time, in *port.Port, p *packet.Packet) decisio
 func (s *Switch) find(now units.Time, p *packet.Packet, dst, src wire.MAC) (at packet.Endpoint, known, learned bool) {
 	static, known := s.byMAC(dst)
 	if t := s.learning.Table; t != nil {
+		if dst == src { // it is where the packet came from, as learn finds out
+			if foreign, _ := s.isForeign(p, src); foreign {
+				return p.Origin, true, true
+			}
+			return static, known, false
+		}
 		if known && !s.moved {
 			return static, true, false
 		}
 		if at, found := t.Find(now, mactable.Key{VLAN: p.VLAN(), MAC: dst}); found {
 			return at, true, true
-		}
-		if dst == src {
-			if foreign, _ := s.isForeign(p, src); foreign {
-				return p.Origin, true, true
-			}
 		}
 		return static, known, false
 	}
