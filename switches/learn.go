@@ -2,6 +2,7 @@ package switches
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -29,7 +30,8 @@ type Learning struct {
 }
 
 // SetLearning sets how the switch finds out where Ethernet addresses are. Without it, it
-// knows none of those that packets with the Dest packet.ByMAC go to.
+// knows none of those that packets with the Dest packet.ByMAC go to. A switch that is not on
+// the tree for flooded packets does not learn.
 func (s *Switch) SetLearning(l Learning) { s.learning = l }
 
 // MACTable returns the table of learned addresses, nil if the switch does not learn.
@@ -161,12 +163,23 @@ func (s *Switch) peekByMAC(now units.Time, in *port.Port, p *packet.Packet) pack
 	return s.peekFlood(in)
 }
 
+// setOnTree notes whether the switch is on the tree. Other switches lie between those with
+// stations, on some of several paths. They do not see what is flooded, so they would know
+// less than the switch that sent the packet: they do not learn.
+func (s *Switch) setOnTree() {
+	s.onTree = slices.Contains(s.table.Tree, true)
+	if t := s.learning.Table; t != nil && !s.onTree {
+		t.Flush(func(packet.Endpoint) bool { return true })
+		s.moved = false
+	}
+}
+
 // learn learns the place of a packet's source. The source of a packet that is not forwarded
 // by Ethernet addresses is the station that has its address in the lab file: if that had
 // moved, it is back.
 func (s *Switch) learn(now units.Time, p *packet.Packet) {
 	t := s.learning.Table
-	if t == nil || p.BadFCS || !p.Dest.IsByMAC() && (!s.moved || !hasMACs(p)) {
+	if t == nil || !s.onTree || p.BadFCS || !p.Dest.IsByMAC() && (!s.moved || !hasMACs(p)) {
 		return
 	}
 	_, src := p.MACs()
@@ -260,8 +273,8 @@ func (s *Switch) find(now units.Time, p *packet.Packet, dst, src wire.MAC) (at p
 			}
 			return static, known, false
 		}
-		if known && !s.moved {
-			return static, true, false
+		if known && !s.moved || !s.onTree {
+			return static, known, false
 		}
 		if at, found := t.Find(now, mactable.Key{VLAN: p.VLAN(), MAC: dst}); found {
 			return at, true, true

@@ -39,6 +39,7 @@ func (s *Switch) SetTable(t Table) {
 		}
 	}
 	s.chooser.SetGroups(len(t.Groups))
+	s.setOnTree()
 }
 
 // IsStatic reports whether group g belongs to a static route.

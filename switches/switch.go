@@ -63,6 +63,7 @@ type Switch struct {
 	chassis *port.Chassis // nil if all ports are plain
 
 	learning Learning // in learn.go
+	onTree   bool
 	unknown  uint64
 
 	seed       uint64 // of ECMP
