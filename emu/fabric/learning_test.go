@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/fabric/fabrictest"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/device/gso"
@@ -290,7 +291,7 @@ func TestLearning_LinkDownForgets(t *testing.T) {
 // TestLearning_EventsOfTheFileForgetToo, with any number of workers.
 func TestLearning_EventsOfTheFileForgetToo(t *testing.T) {
 	for workers := 1; workers <= 3; workers++ {
-		f, err := newParallel(parse(t, `
+		f, err := NewWithWorkers(parse(t, `
 topology: {kinds: {link: {rate: 1Gbps, delay: 10us}}, generate: {dumbbell: {left: 2, right: 2}}}
 events:
   - {at: 1ms, link: "s1:h1", set: {state: down}}
@@ -499,7 +500,7 @@ func TestLearning_SuperPacketsOfUnknownAddresses(t *testing.T) {
 // it once at most, and when nothing else is under way, a frame to an address goes to the interface
 // that announced it last, and only there. Captures foresee what happens.
 func TestLearning_ManyPaths(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	fabrictest.Check(t, 50, func(rt *rapid.T) {
 		topology := rapid.SampledFrom([]string{
 			"generate: {star: {hosts: 5}}", "generate: {parking-lot: {hops: 3}}", "generate: {leaf-spine: {spines: 3, leaves: 3, hosts-per-leaf: 2}}", "generate: {fat-tree: {k: 4}}",
 			"kinds: {switch: {forwarding: random}}, generate: {leaf-spine: {spines: 2, leaves: 4, hosts-per-leaf: 2}}",
@@ -582,7 +583,7 @@ func TestLearning_ManyPaths(t *testing.T) {
 // TestLearning_WorkersDoNotChangeResults: unknown addresses and any number of workers.
 func TestLearning_WorkersDoNotChangeResults(t *testing.T) {
 	run := func(workers int) []any {
-		f, err := newParallel(parse(t, `
+		f, err := NewWithWorkers(parse(t, `
 topology:
   kinds: {link: {rate: 1Gbps, delay: 3us}, switch: {learning: {age: 1ms, size: 3}}}
   generate: {leaf-spine: {spines: 2, leaves: 3, hosts-per-leaf: 2}}
