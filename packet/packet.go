@@ -49,9 +49,9 @@ const ByMAC Endpoint = -3
 // the last switch sent towards e.
 func Toward(e Endpoint) Endpoint { return ByMAC - 1 - e }
 
-// Target returns the endpoint towards which a packet with this Dest is sent; false if it has
+// Heading returns the endpoint towards which a packet with this Dest is sent; false if it has
 // none, because it goes to several or nobody has found it.
-func (e Endpoint) Target() (Endpoint, bool) {
+func (e Endpoint) Heading() (Endpoint, bool) {
 	switch {
 	case e >= 0:
 		return e, true

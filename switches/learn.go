@@ -220,7 +220,7 @@ func (s *Switch) decide(now units.Time, in *port.Port, p *packet.Packet) decisio
 	if p.Dest == packet.Flood {
 		return decision{action: toAll}
 	}
-	to, directed := p.Dest.Target()
+	to, directed := p.Dest.Heading()
 	if !hasMACs(p) {
 		return decision{action: toEndpoint, to: to}
 	}

@@ -119,7 +119,7 @@ func (t *Table) Learn(now units.Time, k Key, at packet.Endpoint, moved bool) {
 		}
 	}
 	e.Seen = now
-	t.mark(e, moved)
+	t.setMoved(e, moved)
 	e.previous, e.next = t.root.previous, &t.root
 	e.previous.next, t.root.previous = e, e
 }
@@ -171,8 +171,8 @@ func (t *Table) expire(now units.Time) {
 	}
 }
 
-// mark sets whether an entry is for an address that the lab file has elsewhere.
-func (t *Table) mark(e *node, moved bool) {
+// setMoved sets whether an entry is for an address that the lab file has elsewhere.
+func (t *Table) setMoved(e *node, moved bool) {
 	if e.Moved != moved {
 		e.Moved = moved
 		if moved {
@@ -193,7 +193,7 @@ func (t *Table) take() *node {
 }
 
 func (t *Table) remove(e *node) {
-	t.mark(e, false)
+	t.setMoved(e, false)
 	t.unlink(e)
 	delete(t.entries, e.Key)
 	*e = node{next: t.free}
