@@ -207,4 +207,28 @@ func printTable(table lab.Table) {
 	}
 	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
 	t.Flush()
+	printLearned(table)
+}
+
+// printLearned shows the Ethernet addresses that a switch has learned.
+func printLearned(table lab.Table) {
+	if len(table.Learned) > 0 {
+		t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "\nLEARNED\tVLAN\tBEHIND\tAGE\tPORTS")
+		for _, l := range table.Learned {
+			vlan, moved := "-", ""
+			if l.VLAN > 0 {
+				vlan = fmt.Sprint(l.VLAN)
+			}
+			if l.Moved {
+				moved = " (moved)"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\n", l.MAC, vlan, l.Host, report.Span(l.Age), join(l.Ports), moved)
+		}
+		t.Flush()
+	}
+	if c := table.Counts; c != nil && !c.Idle() {
+		fmt.Printf("\n%d learned, %d moved, %d aged, %d flushed, %d not learned because the table was full; %d unknown unicast flooded\n",
+			c.Learned, c.Moved, c.Aged, c.Flushed, c.Full, c.Unknown)
+	}
 }

@@ -19,6 +19,8 @@
 package packet
 
 import (
+	"encoding/binary"
+
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/wire"
 )
@@ -30,9 +32,37 @@ type Endpoint int32
 // the other end of the link.
 const MACControl Endpoint = -2
 
-// Flood is the destination of broadcast, multicast and unknown unicast: every
-// endpoint but the one it came from.
+// Flood is the destination of broadcast and multicast: every endpoint but the one it came
+// from.
 const Flood Endpoint = -1
+
+// ByMAC is the destination of a packet that is forwarded by its Ethernet addresses at each
+// switch, because the lab file does not have one of them at this place: the destination, or
+// the source, from which switches learn. It is also that of a packet to one of the group
+// addresses that bridges do not forward (wire.MAC.Reserved).
+//
+// A switch that knows where the destination is sends the packet as one Toward an endpoint.
+// A packet that comes from another switch and still has the Dest ByMAC is being flooded.
+const ByMAC Endpoint = -3
+
+// Toward returns the Dest of a packet that is forwarded by its Ethernet addresses, and that
+// the last switch sent towards e.
+func Toward(e Endpoint) Endpoint { return ByMAC - 1 - e }
+
+// Heading returns the endpoint towards which a packet with this Dest is sent; false if it has
+// none, because it goes to several or nobody has found it.
+func (e Endpoint) Heading() (Endpoint, bool) {
+	switch {
+	case e >= 0:
+		return e, true
+	case e < ByMAC:
+		return ByMAC - 1 - e, true
+	}
+	return 0, false
+}
+
+// IsByMAC reports whether a packet with this Dest is forwarded by its Ethernet addresses.
+func (e Endpoint) IsByMAC() bool { return e <= ByMAC }
 
 // Values of Flow for packets that do not belong to a modelled flow.
 const (
@@ -178,6 +208,24 @@ func (p *Packet) MACs() (dst, src wire.MAC) {
 	}
 	e := p.Ethernet()
 	return wire.ReadMAC(e), wire.ReadMAC(e[6:])
+}
+
+// ToGroup reports whether the packet is broadcast or multicast.
+func (p *Packet) ToGroup() bool {
+	if p.Dest.IsByMAC() {
+		dst, _ := p.MACs()
+		return dst.Multicast()
+	}
+	return p.Dest == Flood
+}
+
+// VLAN returns the number of the VLAN in the outermost tag of the packet, 1 to 4095; 0 if it
+// has none, or one that carries only a priority.
+func (p *Packet) VLAN() uint16 {
+	if p.L3 <= wire.EthernetHeader {
+		return 0
+	}
+	return binary.BigEndian.Uint16(p.Ethernet()[wire.EthernetHeader:]) & 0xfff
 }
 
 // OnWire returns the size of a frame of n bytes on the wire: padded to the minimum,

@@ -52,7 +52,7 @@ func (h *host) Input(now units.Time, _ *port.Port, p *packet.Packet) {
 	h.net.pool.Free(p)
 }
 
-func (h *host) PeekFate(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
+func (h *host) PeekFate(units.Time, *port.Port, *packet.Packet) packet.Fate { return packet.Fine }
 
 const plenty = units.GB
 

@@ -39,6 +39,7 @@ func (s *Switch) SetTable(t Table) {
 		}
 	}
 	s.chooser.SetGroups(len(t.Groups))
+	s.setOnTree()
 }
 
 // IsStatic reports whether group g belongs to a static route.
@@ -58,16 +59,27 @@ func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
 	return ports, weights
 }
 
-// choose returns the port towards p's destination, or nil if there is none except
-// the one that p came in through.
-func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet) *port.Port {
-	number := s.routes[p.Dest]
+// choose returns the port for p towards an endpoint, or nil if there is none except the one
+// that p came in through.
+func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet, to packet.Endpoint) *port.Port {
+	number := s.routes[to]
 	g := &s.groups[number]
 	if g.static {
 		if p.StaticHops == MaxStaticHops {
 			return nil
 		}
 		p.StaticHops++
+	}
+	out, _ := s.pick(now, in, number, p)
+	return out
+}
+
+// chooseTrain is choose for a train; nil also if its packets may leave through different ports.
+func (s *Switch) chooseTrain(now units.Time, in *port.Port, p *packet.Packet, to packet.Endpoint) *port.Port {
+	number := s.routes[to]
+	g := &s.groups[number]
+	if g.static || g.count != 1 && s.chooser.Stateful() {
+		return nil
 	}
 	out, _ := s.pick(now, in, number, p)
 	return out
@@ -126,8 +138,8 @@ func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Por
 }
 
 // hasWay reports whether choose would find a port, without making the choice.
-func (s *Switch) hasWay(in *port.Port, p *packet.Packet) bool {
-	number := s.routes[p.Dest]
+func (s *Switch) hasWay(in *port.Port, p *packet.Packet, to packet.Endpoint) bool {
+	number := s.routes[to]
 	if s.groups[number].static && p.StaticHops == MaxStaticHops {
 		return false
 	}

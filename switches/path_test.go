@@ -100,7 +100,7 @@ func TestNotBack(t *testing.T) {
 		for _, group := range [][]uint16{{1}, {1, 1}, {}} {
 			s := around(4, mode, group, false)
 			in := s.sw.Ports[1]
-			if fate := s.sw.PeekFate(in, s.packet(0, 4, 100)); fate != packet.NoRoute {
+			if fate := s.sw.PeekFate(0, in, s.packet(0, 4, 100)); fate != packet.NoRoute {
 				t.Errorf("%s: foreseen %v with ways %v", name, fate, group)
 			}
 			if got := s.send(10, 1); !cmp.Equal(got, make([]int, 4)) || in.Counters(0).Drops[packet.NoRoute] != 10 {
@@ -118,7 +118,7 @@ func TestPeekFate_ChoosesNothing(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "packets") {
 			in := rapid.IntRange(0, 4).Draw(t, "in")
 			p := seen.packet(0, 5, 100)
-			if fate := seen.sw.PeekFate(seen.sw.Ports[in], p); fate != packet.Fine || p.StaticHops != 0 {
+			if fate := seen.sw.PeekFate(0, seen.sw.Ports[in], p); fate != packet.Fine || p.StaticHops != 0 {
 				t.Fatalf("foreseen %v, hops %d", fate, p.StaticHops)
 			}
 			seen.pool.Free(p)
@@ -160,7 +160,7 @@ func TestCircle(t *testing.T) {
 		}
 		p := n.packet(0, 1, 100)
 		p.StaticHops = switches.MaxStaticHops
-		if fate := s1.PeekFate(s1.Ports[0], p); fate != packet.NoRoute {
+		if fate := s1.PeekFate(0, s1.Ports[0], p); fate != packet.NoRoute {
 			t.Errorf("foreseen %v at the end", fate)
 		}
 		n.pool.Free(p)

@@ -58,7 +58,7 @@ func (s *Switch) Routing() *Routing {
 // Ethernet address of the port that they came in through.
 func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
-	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
+	if !r.isTo(in, p) || p.Version == 0 {
 		s.handleUnrouted(now, in, p)
 		return
 	}
@@ -97,6 +97,16 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 		return
 	}
 	s.dispatch(now, out, hop, p)
+}
+
+// isTo reports whether a packet is to the Ethernet address of the port that it came in
+// through.
+func (r *routing) isTo(in *port.Port, p *packet.Packet) bool {
+	if p.Dest.IsByMAC() {
+		dst, _ := p.MACs()
+		return dst == r.MACs[in.Index]
+	}
+	return p.Dest == r.Ends[in.Index]
 }
 
 // forwardRouted sends a packet back that a port has turned round.
@@ -367,7 +377,7 @@ func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
 // foreseeWay also reports whether p is forwarded.
 func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, sent bool) {
 	r := s.router
-	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
+	if !r.isTo(in, p) || p.Version == 0 {
 		return packet.Fine, false
 	}
 	if p.L3 != wire.EthernetHeader {

@@ -2,7 +2,9 @@
 // packet leaves.
 //
 // A switch looks up the destination of a packet in an array of endpoints. Where several
-// ports lead there, its forward.Chooser picks one (path.go).
+// ports lead there, its forward.Chooser picks one (path.go). The endpoint was found where the
+// packet entered, unless the packet has an Ethernet address that is not in the lab file at
+// that place (packet.ByMAC): then each switch looks at its addresses, and learns (learn.go).
 //
 // A switch with addresses is a router (route.go). Its ports are endpoints after those of
 // stations, so plain switches forward to them as to hosts. Packet.Dest is where the
@@ -35,6 +37,12 @@ type Table struct {
 	// Tree[i] says whether port i belongs to the tree for broadcast, multicast and
 	// unknown unicast.
 	Tree []bool
+	// Branch returns the port of the tree that leads to an endpoint, -1 if none does. May
+	// be nil in a network in which no packet is forwarded by Ethernet addresses.
+	Branch func(packet.Endpoint) int
+	// Trunk[i] says whether port i leads to another plain switch; ports beyond its end do
+	// not.
+	Trunk []bool
 }
 
 // Switch forwards without delay: only reception of the whole packet, the queue and
@@ -49,9 +57,14 @@ type Switch struct {
 	groups  []group
 	ways    []*port.Port
 	chooser forward.Chooser
+	moved   bool     // an address of the lab file is elsewhere
 	router  *routing // in route.go; nil for a plain switch
 
 	chassis *port.Chassis // nil if all ports are plain
+
+	learning Learning // in learn.go
+	onTree   bool
+	unknown  uint64
 
 	seed       uint64 // of ECMP
 	table      Table
@@ -109,13 +122,13 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		s.route(now, in, p)
 		return
 	}
-	if p.Dest == packet.Flood {
-		if !s.flood(now, in, p) {
-			in.Discard(now, p, packet.NoRoute)
+	if p.Dest < 0 || s.moved {
+		if fate := s.sendByMAC(now, in, p); fate != packet.Fine {
+			in.Discard(now, p, fate)
 		}
 		return
 	}
-	out := s.choose(now, in, p)
+	out := s.choose(now, in, p, p.Dest)
 	if out == nil {
 		in.Discard(now, p, packet.NoRoute)
 		return
@@ -126,14 +139,14 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // inputTrain forwards a train whole if all of its packets leave through the same port and nothing
 // more happens to them.
 func (s *Switch) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
-	if s.chassis == nil && s.router == nil && p.Dest != packet.Flood {
-		number := s.routes[p.Dest]
-		g := &s.groups[number]
-		if !g.static && (g.count == 1 || !s.chooser.Stateful()) {
-			if out, _ := s.pick(now, in, number, p); out != nil {
-				out.Send(now, p)
+	if s.chassis == nil && s.router == nil {
+		if p.Dest < 0 || s.moved {
+			if s.trainByMAC(now, in, p) {
 				return
 			}
+		} else if out := s.chooseTrain(now, in, p, p.Dest); out != nil {
+			out.Send(now, p)
+			return
 		}
 	}
 	s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
@@ -148,11 +161,11 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 		return
 	}
 	s.originated++
-	if p.Dest == packet.Flood {
-		if s.flood(now, nil, p) {
+	if p.Dest < 0 || s.moved {
+		if s.sendByMAC(now, nil, p) == packet.Fine {
 			return
 		}
-	} else if out := s.choose(now, nil, p); out != nil {
+	} else if out := s.choose(now, nil, p, p.Dest); out != nil {
 		out.Send(now, p)
 		return
 	}
@@ -182,7 +195,7 @@ func (s *Switch) forward(now units.Time, p *packet.Packet) {
 		s.forwardRouted(now, p)
 		return
 	}
-	out := s.choose(now, nil, p)
+	out := s.choose(now, nil, p, p.Dest)
 	if out == nil {
 		s.discardTurned(now, p)
 		return
@@ -201,22 +214,27 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 }
 
 // PeekFate returns Fine if there is a path for p, or the reason why there is none.
-func (s *Switch) PeekFate(in *port.Port, p *packet.Packet) packet.Fate {
+func (s *Switch) PeekFate(now units.Time, in *port.Port, p *packet.Packet) packet.Fate {
 	if s.router != nil {
 		return s.foreseeRoute(in, p)
 	}
-	if p.Dest == packet.Flood {
-		for i, q := range s.Ports {
-			if s.floods(i, q, in) {
-				return packet.Fine
-			}
-		}
-		return packet.NoRoute
+	if p.Dest < 0 || s.moved {
+		return s.peekByMAC(now, in, p)
 	}
-	if !s.hasWay(in, p) {
+	if !s.hasWay(in, p, p.Dest) {
 		return packet.NoRoute
 	}
 	return packet.Fine
+}
+
+// peekFlood returns Fine if a flooded packet that came in through in leaves through any port.
+func (s *Switch) peekFlood(in *port.Port) packet.Fate {
+	for i, q := range s.Ports {
+		if s.floods(i, q, in) {
+			return packet.Fine
+		}
+	}
+	return packet.NoRoute
 }
 
 // floods reports whether a flooded packet that came in through in leaves through q,

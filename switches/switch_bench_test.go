@@ -48,7 +48,7 @@ func (s sink) Input(_ units.Time, _ *port.Port, p *packet.Packet) {
 	s.c.pool.Free(p)
 }
 
-func (s sink) PeekFate(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
+func (s sink) PeekFate(units.Time, *port.Port, *packet.Packet) packet.Fate { return packet.Fine }
 
 // chainConfig has the parameters of the benchmarks.
 type chainConfig struct {

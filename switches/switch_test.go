@@ -96,7 +96,7 @@ func TestNoWay(t *testing.T) {
 	}{{"a route", 1, packet.Fine}, {"no route", 2, packet.NoRoute}, {"the way it came", 0, packet.NoRoute}} {
 		before := in.Counters(0)
 		p := s.packet(0, c.dest, 100)
-		if got := s.sw.PeekFate(in, p); got != c.want {
+		if got := s.sw.PeekFate(0, in, p); got != c.want {
 			t.Errorf("%s: foreseen %v, want %v", c.name, got, c.want)
 		}
 		s.sw.Input(0, in, p)
@@ -148,7 +148,7 @@ func TestFlood(t *testing.T) {
 		if copies == 0 {
 			fate = packet.NoRoute
 		}
-		if got := s.sw.PeekFate(s.sw.Ports[in], p); got != fate {
+		if got := s.sw.PeekFate(0, s.sw.Ports[in], p); got != fate {
 			t.Fatalf("foreseen %v, want %v", got, fate)
 		}
 		s.sw.Input(0, s.sw.Ports[in], p)

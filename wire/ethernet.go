@@ -47,5 +47,10 @@ func (m MAC) Put(b []byte) {
 // Multicast reports whether m addresses a group. Broadcast is one.
 func (m MAC) Multicast() bool { return m>>40&1 != 0 }
 
+// Reserved reports whether m is one of the group addresses that bridges do not forward, from
+// 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, such as those of spanning trees, pauses, LACP and
+// LLDP (IEEE 802.1Q-2022 §8.6.3, table 8-1).
+func (m MAC) Reserved() bool { return m&^0xf == 0x0180c2000000 }
+
 // Broadcast addresses every station.
 const Broadcast MAC = 0xffffffffffff

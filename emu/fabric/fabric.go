@@ -15,6 +15,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/mactable"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -182,6 +183,11 @@ func (f *Fabric) addNode(n int) {
 	if node.Kind == plan.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, pool)
 		sw.SetForwarding(node.Forwarding.Settings, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
+		l := switches.Learning{Stations: f.topology.Stations(n)}
+		if node.Learning != nil {
+			l.Table = mactable.New(*node.Learning)
+		}
+		sw.SetLearning(l)
 		f.Switches[n] = sw
 	}
 	for i := range node.Ports {
@@ -384,6 +390,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 			if patch.State != nil {
 				for _, s := range f.Shards {
 					s.recordLinkChange(now, link, d, next[d].Up)
+					f.flushMACs(s, link, next[d].Up)
 				}
 				for _, r := range f.rerouting {
 					r.recordLinkState(now, link, d, next[d].Up)
@@ -393,6 +400,19 @@ func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 	}
 	f.Exchange()
 	return nil
+}
+
+// flushMACs makes the switches of a shard forget the addresses behind a link of which a
+// direction goes down.
+func (f *Fabric) flushMACs(shard *Shard, link int, up bool) {
+	if up {
+		return
+	}
+	for _, end := range f.Plan.Links[link].Ends {
+		if sw := f.Switches[end.Node]; sw != nil && f.ShardOf(end.Node) == shard {
+			sw.FlushMACs(f.ports[end.Node][end.Port])
+		}
+	}
 }
 
 // hasCredits reports whether a class of a link has credits, in either direction.

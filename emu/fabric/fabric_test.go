@@ -173,7 +173,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, 0)
+		real.Dest = f.topology.Directory.Resolve(real.Frame, &real, p.Origin, f.Stations[p.Origin].MAC)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {

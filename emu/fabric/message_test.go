@@ -9,6 +9,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/routing"
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -112,12 +113,11 @@ func checkMessages(t *testing.T, lab string, workers, protocol int, version uint
 		}
 		p.SrcPort = 40000
 		p.Seal()
-		mac, _ := f.Neighbours(from).MAC(m.To)
+		hop, _ := f.Neighbours(from).FirstHop(m.To)
 		if remarks[protocol].Ether != 0 {
-			mac = to.MAC
+			hop = routing.FirstHop{Dest: to.ID, MAC: to.MAC}
 		}
-		p.Src, p.Dst, p.To = from.MAC, mac, f.topology.Number(m.To)
-		p.Dest, _ = f.topology.Directory.Find(mac, m.To, from.ID)
+		p.Src, p.Dst, p.To, p.Dest = from.MAC, hop.MAC, hop.To, hop.Dest
 		from.Originate(0, p)
 	}
 	if err := f.Run(context.Background(), units.Never); err != nil {

@@ -43,7 +43,7 @@ func addressOf(s *Station, v6 bool) netip.Addr {
 func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
 	t.Helper()
 	f := s.fabric
-	mac, ok := f.Neighbours(s).MAC(dst)
+	hop, ok := f.Neighbours(s).FirstHop(dst)
 	if !ok {
 		t.Fatalf("%s has no way to %v", s.Port.Name, dst)
 	}
@@ -52,7 +52,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
 	r.BTH = roce.BTH{Opcode: roce.UC.With(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
 	r.Length = n
-	p.Dest, p.To = f.topology.Directory.Find(mac, dst, s.ID)
+	p.Dest, p.To = hop.Dest, hop.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
 	header := wire.IPv4Header
 	if dst.Is6() {
@@ -62,7 +62,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	}
 	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + r.BTH.Opcode.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
 	p.TOS, p.TTL, p.Proto, p.SrcPort, p.DstPort = tos, 64, wire.ProtoUDP, 0xc123, roce.Port
-	p.Src, p.Dst = s.MAC, mac
+	p.Src, p.Dst = s.MAC, hop.MAC
 	p.Hash = packet.FlowHash(hashWord(r.From), hashWord(r.To), p.Proto, p.SrcPort, p.DstPort)
 	return p
 }
@@ -186,7 +186,7 @@ func TestRoCEFrame_AgreesWithItsFields(t *testing.T) {
 		}
 		real := packet.Packet{Frame: frame}
 		real.Parse()
-		real.Dest = f.topology.Directory.Resolve(frame, &real, s.ID)
+		real.Dest = f.topology.Directory.Resolve(frame, &real, s.ID, s.MAC)
 		got := [...]any{real.Size, real.Dest, real.To, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.L3, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.To, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.L3, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if got != want {
@@ -432,7 +432,7 @@ func TestCapture_PredictsPacketsWithoutAReceiver(t *testing.T) {
 	roceFrame := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
 	nic := &packet.Packet{Flow: packet.NIC}
 	other := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
-	see := func(p *packet.Packet) packet.Fate { return s.PeekFate(s.Port, p) }
+	see := func(p *packet.Packet) packet.Fate { return s.PeekFate(0, s.Port, p) }
 	for _, p := range []*packet.Packet{roceFrame, nic, other} {
 		if see(p) != packet.NoReceiver {
 			t.Errorf("nobody is there: %v", see(p))

@@ -95,7 +95,7 @@ func (s *Station) SetReceiver(m *packet.MessageProtocol, t Taker) {
 
 // Enter takes a parsed frame that a real host sent.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
-	p.Dest = s.fabric.topology.Directory.Resolve(p.Frame, p, s.ID)
+	p.Dest = s.fabric.topology.Directory.Resolve(p.Frame, p, s.ID, s.MAC)
 	s.send(now, p)
 }
 
@@ -124,7 +124,7 @@ func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
 // EnterSuper splits a super-packet that a real host sent. head has the fields
 // that its pieces share. If the port lets them pass at once, all but the last are a train.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
-	head.Dest = s.fabric.topology.Directory.Resolve(super.Data, head, s.ID)
+	head.Dest = s.fabric.topology.Directory.Resolve(super.Data, head, s.ID, s.MAC)
 	split := gso.Split(s.pool, super, head)
 	if s.edge == nil && s.chassis == nil && s.pool.Supers() <= maxSupers {
 		head.Size = units.Bytes(super.Payload) + units.Bytes(super.Segment)
@@ -263,7 +263,7 @@ func (s *Station) takes(p *packet.Packet) bool {
 
 // PeekFate returns Fine if anything at the station receives p, else NoReceiver.
 // A refusal by the device shows only when it happens.
-func (s *Station) PeekFate(_ *port.Port, p *packet.Packet) packet.Fate {
+func (s *Station) PeekFate(_ units.Time, _ *port.Port, p *packet.Packet) packet.Fate {
 	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver

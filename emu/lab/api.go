@@ -73,6 +73,9 @@ type Table struct {
 	Routes []Route  `json:"routes"`
 	Tree   []string `json:"tree"`
 
+	Learned []Learned      `json:"learned,omitempty"` // Ethernet addresses, the newest first
+	Counts  *status.Switch `json:"counts,omitempty"`  // of learning and flooding; of a switch that is not a router
+
 	Router   bool     `json:"router,omitempty"` // Prefixes replaces Routes and Tree
 	Prefixes []Prefix `json:"prefixes,omitempty"`
 }
@@ -95,6 +98,16 @@ type Route struct {
 	Ports     []string `json:"ports"`             // ports to choose from; empty if there is none
 	Weights   []int    `json:"weights,omitempty"` // of Ports, if they are not all equal
 	Static    bool     `json:"static,omitempty"`  // set by a static route
+}
+
+// Learned is an Ethernet address that a switch has learned.
+type Learned struct {
+	MAC   string     `json:"mac"`
+	VLAN  uint16     `json:"vlan"`            // of the tag of its frames; 0 for frames without one
+	Host  string     `json:"host"`            // "h1:eth0": the interface behind which it is
+	Ports []string   `json:"ports"`           // that lead there, to choose from; empty if there is none
+	Age   units.Time `json:"age"`             // since its last frame
+	Moved bool       `json:"moved,omitempty"` // the lab file has it elsewhere
 }
 
 // errorBody is the body of every answer that reports an error.

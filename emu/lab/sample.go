@@ -15,7 +15,7 @@ func (l *Lab) Sample() (*report.Sample, error) {
 	s := &report.Sample{Lab: l.plan.Name, Clock: report.Wall, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
 	err := l.do(func() {
 		f := l.fabric
-		s.Emulated, s.Events, s.Accounts, s.Ports, s.NICs, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), f.NICs(), l.timing()
+		s.Emulated, s.Events, s.Accounts, s.Ports, s.Switches, s.NICs, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), f.SwitchStatus(), f.NICs(), l.timing()
 		s.CPUTime = units.FromDuration(processCPU() - l.startCPU)
 		for _, e := range l.engines {
 			s.EngineCPUTime += units.FromDuration(e.cpu)

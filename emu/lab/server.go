@@ -22,7 +22,10 @@ import (
 	"github.com/weftlab/weft/emu/status"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/observe/capture"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/mactable"
+	"github.com/weftlab/weft/wire"
 )
 
 // server answers on the control socket.
@@ -227,8 +230,13 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	}
 	var table switches.Table
 	var routes []routing.Route
+	var learned []mactable.Entry
+	var now units.Time
+	var counts status.Switch
 	if !s.do(w, func() {
 		table = s.lab.fabric.Switches[n].Table()
+		learned, now = s.lab.fabric.MACs(n)
+		counts = s.lab.fabric.SwitchStatusOf(n)
 		if lab.Nodes[n].Router != nil {
 			routes = s.lab.fabric.Routes(n)
 		}
@@ -261,6 +269,19 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 			out.Tree = append(out.Tree, lab.Nodes[n].Ports[i].Name)
 		}
 	}
+	for _, e := range learned {
+		at := s.lab.fabric.MACPlace(e)
+		l := Learned{VLAN: e.VLAN, Host: lab.PortName(at.Node, at.Port), Ports: []string{}, Age: now - e.Seen, Moved: e.Moved}
+		mac := make(net.HardwareAddr, wire.MACLen)
+		e.MAC.Put(mac)
+		l.MAC = mac.String()
+		ports, _ := table.Weights(table.Route[e.At])
+		for _, p := range ports {
+			l.Ports = append(l.Ports, lab.Nodes[n].Ports[p].Name)
+		}
+		out.Learned = append(out.Learned, l)
+	}
+	out.Counts = &counts
 	reply(w, out)
 }
 

@@ -95,6 +95,7 @@ type SwitchKind struct {
 	Classes    yamlfile.Dict[Class] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	Switch     `yaml:",inline"`
 	Forwarding *Forwarding `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several paths to a destination; default ecmp"`
+	Learning   *Learning   `yaml:"learning,omitempty" jsonschema_description:"how a switch learns which Ethernet addresses are behind which port, on or off; default on"`
 }
 
 // HostKind holds the defaults of hosts.
@@ -136,6 +137,7 @@ type Node struct {
 	Ports    yamlfile.Dict[Port] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
 
 	Forwarding *Forwarding `yaml:"forwarding,omitempty" jsonschema_description:"switch: how it chooses among several paths to a destination; default that of the kind"`
+	Learning   *Learning   `yaml:"learning,omitempty" jsonschema_description:"switch: how it learns which Ethernet addresses are behind which port, on or off; default that of the kind"`
 
 	Queue Queue `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 

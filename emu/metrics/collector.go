@@ -60,6 +60,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	describeAll(out, portMetrics)
 	describeAll(out, linkMetrics)
 	describeAll(out, classMetrics)
+	describeAll(out, switchMetrics)
 	describeAll(out, nicMetrics)
 	describeUnits(out, pointGauges)
 	describeUnits(out, flowGauges)
@@ -84,6 +85,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for i := range s.Ports {
 		collectPort(out, s.Lab, &s.Ports[i])
+	}
+	for i := range s.Switches {
+		emit(out, switchMetrics, &s.Switches[i], s.Lab, s.Switches[i].Name)
 	}
 	for i := range s.NICs {
 		collectNIC(out, s.Lab, &s.NICs[i])

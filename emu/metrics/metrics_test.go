@@ -66,7 +66,8 @@ func sample() *report.Sample {
 			}},
 			{Name: "h2:eth0", Node: "h2", Kind: "host", Edge: edgeStatus()},
 		},
-		NICs: []status.NIC{nic()},
+		Switches: []status.Switch{{Name: "s1", Entries: 901, Limit: 902, Learned: 903, Moved: 904, Aged: 905, Flushed: 906, Full: 907, Unknown: 908}},
+		NICs:     []status.NIC{nic()},
 	}
 }
 

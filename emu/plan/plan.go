@@ -23,6 +23,7 @@ import (
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
+	"github.com/weftlab/weft/switches/mactable"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -137,6 +138,9 @@ type Node struct {
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
 	// Forwarding is how a switch chooses among several paths.
 	Forwarding registry.Choice[forward.Settings]
+	// Learning holds the settings of a plain switch's table of learned Ethernet addresses;
+	// nil if it does not learn, and for any other node.
+	Learning *mactable.Config
 	// Static are the static routes of a switch. If several are for the same
 	// station or address, the last one applies.
 	Static  []StaticRoute

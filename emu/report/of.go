@@ -22,6 +22,7 @@ type Network interface {
 	Trace() uint64
 	Accounts() status.Accounts
 	Status() []status.Port
+	BusySwitches() []status.Switch
 	NICs() []status.NIC
 	Results() []workload.Result
 	Transfers() []workload.TransferResult
@@ -36,7 +37,7 @@ type Network interface {
 func Of(clock string, p *plan.Plan, n Network, timeline []status.Moment) *Report {
 	r := &Report{
 		Lab: p.Name, File: p.File, Clock: clock, Seed: p.Seed, Emulated: n.Now(), Events: n.Events(),
-		Accounts: n.Accounts(), Ports: n.Status(), NICs: n.NICs(), Flows: n.Results(),
+		Accounts: n.Accounts(), Ports: n.Status(), Switches: n.BusySwitches(), NICs: n.NICs(), Flows: n.Results(),
 		Timeline: timeline, Outages: n.Outages(), Deadlocks: n.Deadlocks(),
 	}
 	if clock == Wall {

@@ -24,6 +24,7 @@ type Report struct {
 
 	Accounts status.Accounts   `json:"accounts"`
 	Ports    []status.Port     `json:"ports"`
+	Switches []status.Switch   `json:"switches,omitempty"` // that learned Ethernet addresses or flooded
 	Flows    []workload.Result `json:"flows,omitempty"`
 
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`

@@ -18,7 +18,8 @@ type Sample struct {
 	Trouble  string     `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
 
 	Accounts status.Accounts `json:"accounts"`
-	Ports    []status.Port   `json:"ports"` // in the order of the plan
+	Ports    []status.Port   `json:"ports"`              // in the order of the plan
+	Switches []status.Switch `json:"switches,omitempty"` // all that are not routers
 	NICs     []status.NIC    `json:"nics,omitempty"`
 	Timing   Timing          `json:"timing"`
 

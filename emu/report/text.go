@@ -20,6 +20,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writeAccounts(w)
 	r.writeTimeline(w)
 	r.writePorts(w)
+	r.writeSwitches(w)
 	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeTransfers(w)

@@ -165,6 +165,7 @@ func (v *nodes) checkKeys(n *plan.Node, file *labfile.Node) {
 		{"pause", labfile.SwitchNode, labfile.SwitchNode, file.Pause != nil, file.Pause},
 		{"cut-through", labfile.SwitchNode, labfile.SwitchNode, file.CutThrough != nil, file.CutThrough},
 		{"forwarding", labfile.SwitchNode, labfile.SwitchNode, file.Forwarding != nil, file.Forwarding},
+		{"learning", labfile.SwitchNode, labfile.SwitchNode, file.Learning != nil, file.Learning},
 		{"image", labfile.VMNode, labfile.VMNode, file.Image != nil, file.Image},
 		{"kernel", labfile.VMNode, labfile.VMNode, file.Kernel != nil, file.Kernel},
 		{"initrd", labfile.VMNode, labfile.VMNode, file.Initrd != nil, file.Initrd},

@@ -35,6 +35,7 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 
 	(&addressing{base: b, file: &lab.Addressing, auto: kinds.Switch.Address}).resolve()
 	(&hostNames{base: b, file: &lab.Topology}).check()
+	learning(b, kinds.Switch.Learning)
 	q.checkRoutedMarks()
 	domain := b.plan.Domains()
 	(&hostRoutes{base: b, domain: domain}).resolve()

@@ -56,9 +56,6 @@ func (t *Topology) addRouters() {
 	}
 	r.addSubnets(p)
 	t.Directory.numbers = r.numbers
-	for _, e := range t.Endpoints {
-		t.Directory.domain = append(t.Directory.domain, r.reach.Domain[e.Node][e.Port])
-	}
 }
 
 // addSubnets numbers the prefixes of the plan.

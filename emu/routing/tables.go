@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/switches"
 )
 
@@ -78,7 +79,7 @@ type tableBuilder struct {
 
 func newTableBuilder(ports, endpoints int) *tableBuilder {
 	return &tableBuilder{
-		table:  switches.Table{Route: make([]uint16, endpoints), Groups: [][]uint16{nil}, Static: []bool{false}, Tree: make([]bool, ports)},
+		table:  switches.Table{Route: make([]uint16, endpoints), Groups: [][]uint16{nil}, Static: []bool{false}, Tree: make([]bool, ports), Trunk: make([]bool, ports)},
 		groups: map[string]uint16{},
 	}
 }
@@ -217,10 +218,62 @@ func gcd(a, b int) int {
 	return a
 }
 
-// tree spans the switches of each connected part with a tree, breadth first
-// from its first switch, and adds the ports of hosts and routers. Branches that
-// lead to neither are cut: packets on them would only be discarded.
+// tree sets the tree for flooded packets, and the way along it to every endpoint.
 func (t *tables) tree() {
+	parent := t.spanningTree()
+	attached := make([]neighbour, len(t.Endpoints)) // the port of a plain switch, in far
+	for id, e := range t.Endpoints {
+		attached[id].node = -1
+		for _, a := range t.adjacent[e.Node] {
+			if a.port == e.Port && t.isPlain(a.node) {
+				attached[id] = a
+			}
+		}
+	}
+	for n, b := range t.of {
+		if b == nil {
+			continue
+		}
+		for _, a := range t.adjacent[n] {
+			b.table.Trunk[a.port] = t.isPlain(a.node)
+		}
+		b.table.Branch = func(e packet.Endpoint) int {
+			return branch(parent, n, attached[e])
+		}
+	}
+}
+
+// branch returns the port of a switch that leads along the tree to where an endpoint is
+// attached; -1 if none does. parent is the link of each switch to its parent.
+func branch(parent []*neighbour, sw int, at neighbour) int {
+	if at.node == sw {
+		return at.far
+	}
+	if at.node < 0 {
+		return -1
+	}
+	root := at.node
+	for up := parent[root]; up != nil; up = parent[root] {
+		if up.node == sw {
+			return up.far
+		}
+		root = up.node
+	}
+	top := sw
+	for up := parent[top]; up != nil; up = parent[top] {
+		top = up.node
+	}
+	if top != root || parent[sw] == nil {
+		return -1
+	}
+	return parent[sw].port
+}
+
+// spanningTree spans the switches of each connected part with a tree, breadth first
+// from its first switch, and adds the ports of hosts and routers. Branches that
+// lead to neither are cut: packets on them would only be discarded. It returns the link of
+// each switch to its parent, nil for the first of a part.
+func (t *tables) spanningTree() []*neighbour {
 	parent := make([]*neighbour, len(t.plan.Nodes)) // link to the parent in the tree
 	wanted := make([]bool, len(t.plan.Nodes))       // hosts or routers are at it or behind it
 	seen := make([]bool, len(t.plan.Nodes))
@@ -260,4 +313,5 @@ func (t *tables) tree() {
 			wanted[up.node] = true
 		}
 	}
+	return parent
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/emu/fabric/fabrictest"
+	"github.com/weftlab/weft/packet"
 )
 
 // TestFatTree_UsesAllShortestPaths: in a fat-tree every host reaches every other, over a
@@ -142,5 +143,53 @@ func BenchmarkTables(b *testing.B) {
 	l := newLab(b, "topology: {generate: {fat-tree: {k: 16}}}\n")
 	for b.Loop() {
 		l.Tables(everyNode, nil)
+	}
+}
+
+// TestTables_BranchFollowsTheTree: from every switch, the branch to a station leads there. It
+// begins outside the tree at a switch with no stations behind it; once on the tree, it stays.
+func TestTables_BranchFollowsTheTree(t *testing.T) {
+	for _, text := range []string{
+		"topology: {generate: {parking-lot: {hops: 3}}}\n",
+		"topology: {generate: {leaf-spine: {spines: 3, leaves: 3, hosts-per-leaf: 2}}}\n",
+		"topology: {generate: {fat-tree: {k: 4}}}\n",
+	} {
+		l := newLab(t, text)
+		all := map[int]Table{}
+		for _, table := range l.Tables(everyNode, nil) {
+			all[table.Node] = table
+		}
+		for start := range all {
+			for e, end := range l.Endpoints {
+				at, came, on := start, -1, false
+				for hop := 0; at != end.Node; hop++ {
+					out := all[at].Forwarding.Branch(packet.Endpoint(e))
+					if out < 0 || out == came || hop > len(all) {
+						t.Fatalf("from %s to %s: port %d after %d hops at %s", l.plan.Nodes[start].Name, l.plan.Nodes[end.Node].Name, out, hop, l.plan.Nodes[at].Name)
+					}
+					if on && !all[at].Forwarding.Tree[out] {
+						t.Fatalf("from %s: port %d of %s is not in the tree", l.plan.Nodes[start].Name, out, l.plan.Nodes[at].Name)
+					}
+					on = all[at].Forwarding.Tree[out]
+					p := l.plan.Nodes[at].Ports[out]
+					far := l.plan.Links[p.Link].Ends[1-p.End]
+					_, plain := all[far.Node]
+					if all[at].Forwarding.Trunk[out] != plain {
+						t.Fatalf("port %d of %s: trunk %v", out, l.plan.Nodes[at].Name, !plain)
+					}
+					at, came = far.Node, far.Port
+				}
+			}
+		}
+	}
+}
+
+// TestTables_BranchEndsAtACut: there is no branch to a station that is cut off.
+func TestTables_BranchEndsAtACut(t *testing.T) {
+	l := newLab(t, "topology: {generate: {dumbbell: {left: 1, right: 2}}, reroute: {after: 1ms}}\n")
+	l.cut(t, "s1:s2")
+	s1 := l.table(t, "s1").Forwarding
+	if a, b := s1.Branch(0), s1.Branch(1); a < 0 || b >= 0 {
+		t.Errorf("ports %d and %d to a station at the switch and to one that is cut off", a, b)
 	}
 }

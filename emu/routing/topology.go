@@ -20,6 +20,7 @@ type Topology struct {
 	Directory *Directory
 
 	plan    *plan.Plan
+	domains [][]int             // plan.Plan.Domains
 	hosts   int                 // how many of Endpoints are ports of hosts
 	ends    [][]packet.Endpoint // by node and port; not set for plain switches
 	routers *routers            // nil without routers
@@ -27,7 +28,7 @@ type Topology struct {
 
 // NewTopology returns the topology of a plan.
 func NewTopology(p *plan.Plan) *Topology {
-	t := &Topology{Directory: newDirectory(), plan: p, ends: make([][]packet.Endpoint, len(p.Nodes))}
+	t := &Topology{Directory: newDirectory(), plan: p, domains: p.Domains(), ends: make([][]packet.Endpoint, len(p.Nodes))}
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		t.ends[n] = make([]packet.Endpoint, len(node.Ports))
@@ -50,6 +51,7 @@ func (t *Topology) addEndpoint(e plan.End) {
 	id := packet.Endpoint(len(t.Endpoints))
 	t.ends[e.Node][e.Port] = id
 	t.Endpoints = append(t.Endpoints, e)
+	t.Directory.domain = append(t.Directory.domain, t.domains[e.Node][e.Port])
 	t.Directory.add(id, t.MAC(e), t.plan.Nodes[e.Node].Ports[e.Port].Addresses)
 }
 

@@ -68,7 +68,7 @@ func (r *fedRig) Input(_ units.Time, _ *Port, p *packet.Packet) {
 	r.pool.Free(p)
 }
 
-func (r *fedRig) PeekFate(*Port, *packet.Packet) packet.Fate { return packet.Fine }
+func (r *fedRig) PeekFate(units.Time, *Port, *packet.Packet) packet.Fate { return packet.Fine }
 
 func (r *fedRig) Observe(now units.Time, at *Port, dir Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
 	if r.quiet || dir == In {

@@ -53,7 +53,7 @@ type Owner interface {
 	Input(now units.Time, in *Port, p *packet.Packet)
 	// PeekFate returns what Input would do with p: Fine, or the reason why it would Discard
 	// it. Only observed ports call it.
-	PeekFate(in *Port, p *packet.Packet) packet.Fate
+	PeekFate(now units.Time, in *Port, p *packet.Packet) packet.Fate
 }
 
 // Direction distinguishes packets that come in from those that go out.
@@ -344,7 +344,7 @@ func (p *Port) Receive(now units.Time, pkt *packet.Packet) {
 		case pkt.Dest == packet.MACControl:
 			fate = pkt.Fate
 		default:
-			fate = p.owner.PeekFate(p, pkt)
+			fate = p.owner.PeekFate(now, p, pkt)
 		}
 		p.observer.Observe(now, p, In, pkt, fate, 0)
 	}

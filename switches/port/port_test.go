@@ -55,7 +55,7 @@ func (r *rig) Input(now units.Time, in *Port, p *packet.Packet) {
 	r.pool.Free(p)
 }
 
-func (r *rig) PeekFate(*Port, *packet.Packet) packet.Fate { return r.refuse }
+func (r *rig) PeekFate(units.Time, *Port, *packet.Packet) packet.Fate { return r.refuse }
 
 func (r *rig) Observe(now units.Time, _ *Port, dir Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
 	if dir == In {

@@ -74,7 +74,7 @@ func nextOf(version uint8) uint8 {
 
 // senderOf returns the tunnel for a packet, nil if the packet bypasses tunnels.
 func (s *service) senderOf(p *packet.Packet) *sender {
-	if p.Version == 0 || p.L3 > wire.EthernetHeader || p.Dest == packet.Flood || p.IsMessage() || isDiscovery(p) {
+	if p.Version == 0 || p.L3 > wire.EthernetHeader || p.ToGroup() || p.IsMessage() || isDiscovery(p) {
 		return nil
 	}
 	var k address

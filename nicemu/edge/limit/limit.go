@@ -115,7 +115,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 // passes reports whether a packet must not wait: neighbour discovery and group traffic, and
 // messages between the protocols of systems.
 func passes(p *packet.Packet) bool {
-	if p.Version == 0 || p.IsMessage() || p.Dest == packet.Flood {
+	if p.Version == 0 || p.IsMessage() || p.ToGroup() {
 		return true
 	}
 	if p.Proto != wire.ProtoICMPv6 {
