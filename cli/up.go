@@ -212,7 +212,7 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	}
 }
 
-// finish prints a final report. It returns an error if strict fidelity was not kept.
+// finish prints a final report and returns its verdict.
 func finish(r *report.Report, asJSON bool) error {
 	if asJSON {
 		if err := r.WriteJSON(stdout); err != nil {
@@ -221,6 +221,12 @@ func finish(r *report.Report, asJSON bool) error {
 	} else {
 		r.Write(stdout)
 	}
+	return runVerdict(r)
+}
+
+// runVerdict returns an error if what a run recorded is incomplete, if strict fidelity was not
+// kept, or if modelled traffic failed.
+func runVerdict(r *report.Report) error {
 	for _, s := range []*report.Series{r.Series, r.FlowSeries} {
 		if s != nil && s.Error != "" {
 			return fmt.Errorf("the series is incomplete: %s: %s", s.File, s.Error)
@@ -228,6 +234,9 @@ func finish(r *report.Report, asJSON bool) error {
 	}
 	if r.Failed() {
 		return &exitError{exitStrict, errors.New("the strict run failed: " + r.Timing.Reason())}
+	}
+	if failed := r.TrafficFailures(); failed != "" {
+		return &exitError{exitTraffic, errors.New("modelled traffic failed: " + failed)}
 	}
 	return nil
 }
