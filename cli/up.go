@@ -67,6 +67,11 @@ namespace; then use weft exec.`,
 				p.Dilation = int(f.dilation)
 			}
 			first := f.ready < 0 && f.rootless == "" // else another process started this one
+			if first {
+				for _, note := range p.Unreached() {
+					fmt.Fprintln(os.Stderr, "weft:", note)
+				}
+			}
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
 					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send while real programs run: add --workload\n", n)

@@ -208,3 +208,33 @@ func TestPaths_GroupsOfHostsChangeNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestUnreached_NamesAddressesWithoutARoute: only an address to which no neighbour has a route is
+// named, not one that a gateway or a router leads to, nor that of a host without neighbours.
+func TestUnreached_NamesAddressesWithoutARoute(t *testing.T) {
+	const two = "  links:\n    - {endpoints: [\"h1:eth0\", \"s1:1\"]}\n    - {endpoints: [\"h2:eth0\", \"s1:2\"]}\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string // the ports that are named
+	}{
+		"apart":   {"topology:\n  nodes: {h1: {kind: host, address: 10.0.1.1/24}, h2: {kind: host, address: 192.168.7.1/24}, s1: {kind: switch}}\n" + two, []string{"h1:eth0", "h2:eth0"}},
+		"one way": {"topology:\n  nodes: {h1: {kind: host, address: 10.0.0.1/8}, h2: {kind: host, address: 10.9.0.1/24}, s1: {kind: switch}}\n" + two, []string{"h1:eth0"}},
+		"route": {"topology:\n  nodes: {h1: {kind: host, address: 10.0.1.1/24, routes: [{to: default, via: 10.0.1.2}]}, h2: {kind: host, address: [10.0.2.1/24, 10.0.1.2/24]}, s1: {kind: switch}}\n" + two,
+			nil},
+		"router": {"topology:\n  nodes: {h1: {kind: host, address: 10.0.1.1/24}, h2: {kind: host, address: 192.168.7.1/24}, s1: {kind: switch, address: auto, ports: {\"1\": {address: 10.0.1.9/24}, \"2\": {address: 192.168.7.9/24}}}}\n" + two,
+			nil},
+		"alone":      {"topology:\n  nodes: {h1: {kind: host}, s1: {kind: switch}}\n  links:\n    - {endpoints: [\"h1:eth0\", \"s1:1\"]}\n", nil},
+		"two to one": {"topology:\n  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}\n" + two + "    - {endpoints: [\"h1:eth1\", \"s1:3\"]}\n", []string{"h1:eth1"}},
+	} {
+		got := parsePlan(t, "addressing: {ipv6: none}\n"+c.text).Unreached()
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want notes of %v", name, got, c.want)
+			continue
+		}
+		for i, port := range c.want {
+			if !strings.Contains(got[i], "on the links of "+port+" has") {
+				t.Errorf("%s: %q, want a note of %s", name, got[i], port)
+			}
+		}
+	}
+}
