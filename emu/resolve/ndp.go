@@ -17,7 +17,7 @@ func (e *patternEntry) byNDP(p pattern.Pattern) *carrier.NDP {
 	f := e.file.By.Value.NDP
 	c := &carrier.NDP{Config: ndp.Default(), DSCP: uint8(f.DSCP), ControlDSCP: defaultControlDSCP}
 	set((*labfile.DSCP)(&c.ControlDSCP), f.ControlDSCP)
-	ipv6, used := e.paths(p, f.IP, true)
+	ipv6, used := e.checkPaths(p, f.IP, true)
 	c.IPv6 = ipv6
 	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)
 	if f.Window != nil && *f.Window < 1 {

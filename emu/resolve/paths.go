@@ -33,10 +33,10 @@ func (v *traffic) failPath(place any, p hostPair, why error) {
 	}
 }
 
-// paths resolves the version of IP of the flows of a pattern, and checks that they arrive and
+// checkPaths resolves the version of IP of the flows of a pattern, and checks that they arrive and
 // that answers come back, if flows are answered. It returns the interfaces that they use, none
 // after a fault.
-func (e *patternEntry) paths(p pattern.Pattern, file *labfile.IPVersion, answered bool) (ipv6 bool, used []plan.End) {
+func (e *patternEntry) checkPaths(p pattern.Pattern, file *labfile.IPVersion, answered bool) (ipv6 bool, used []plan.End) {
 	before := e.Faults()
 	ipv6 = e.version(p.Hosts(), file)
 	if e.Faults() > before {

@@ -16,7 +16,7 @@ func (e *patternEntry) byRDMA(p pattern.Pattern) *carrier.RDMA {
 	if by := e.file.By; by != nil {
 		f, place = by.Value.RDMA, by
 	}
-	ipv6, used := e.paths(p, f.IP, true)
+	ipv6, used := e.checkPaths(p, f.IP, true)
 	c := &carrier.RDMA{Verb: f.Verb, IPv6: ipv6}
 	if f.Verb == workload.Read {
 		e.Fail(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")

@@ -16,7 +16,7 @@ func (e *patternEntry) byTCP(p pattern.Pattern) *carrier.TCP {
 	hosts := p.Hosts()
 	f := e.file.By.Value.TCP
 	c := &carrier.TCP{Config: tcp.Default(), DSCP: uint8(f.DSCP), Control: e.tcpControl(f, hosts)}
-	ipv6, used := e.paths(p, f.IP, true)
+	ipv6, used := e.checkPaths(p, f.IP, true)
 	c.IPv6 = ipv6
 	c.ECN = carrier.ECNOf(c.Control)
 	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)

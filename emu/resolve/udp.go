@@ -11,7 +11,7 @@ import (
 // byUDP resolves the settings of flows that use UDP.
 func (e *patternEntry) byUDP(p pattern.Pattern) *carrier.UDP {
 	f := e.file.By.Value.UDP
-	ipv6, used := e.paths(p, f.IP, false)
+	ipv6, used := e.checkPaths(p, f.IP, false)
 	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: ipv6}
 	set(&c.Rate, f.Rate)
 	if f.Rate != nil && *f.Rate == 0 {

@@ -137,8 +137,8 @@ func (i *cmID) bind(a netip.AddrPort) error {
 	return nil
 }
 
-// settle chooses one address, and the device that has it, for an ID that is bound to any.
-func (i *cmID) settle(a netip.Addr) error {
+// settleAddress chooses one address, and the device that has it, for an ID that is bound to any.
+func (i *cmID) settleAddress(a netip.Addr) error {
 	device := i.session.server.deviceOf(a)
 	if device == nil {
 		return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.EADDRNOTAVAIL, a)
@@ -186,7 +186,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	case !i.bound:
 		err = i.bind(local)
 	case anyAddress(i.local.Addr()) && !anyAddress(local.Addr()):
-		err = i.settle(local.Addr())
+		err = i.settleAddress(local.Addr())
 	}
 	if err != nil {
 		return failed(err)
