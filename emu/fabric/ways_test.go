@@ -51,7 +51,7 @@ func TestPatterns_InAMeshUseTheLinkBetweenTheTwo(t *testing.T) {
 	for _, by := range []string{"rdma: {}", "rdma: {verb: send, ip: 6}", "tcp: {}", "tcp: {ip: 6}", "ndp: {}", "udp: {rate: 1Gbps}"} {
 		var traces [2]uint64
 		for i := range traces {
-			f, err := newParallel(parse(t, meshOf("{flow-all-to-all: {sizes: 1MB, window: 1, by: {"+by+"}}}")), 1+2*i)
+			f, err := NewWithWorkers(parse(t, meshOf("{flow-all-to-all: {sizes: 1MB, window: 1, by: {"+by+"}}}")), 1+2*i)
 			if err != nil {
 				t.Fatal(by, err)
 			}
@@ -162,7 +162,7 @@ workload:
   - {requests: {aggregators: [gw], workers: [h1, h2], request: 1KB, response: 20KB, count: 20, by: {%s: {}}}}
 `
 	for _, by := range []string{"rdma", "tcp", "ndp"} {
-		f, err := newParallel(parse(t, fmt.Sprintf(stick, by)), 1)
+		f, err := NewWithWorkers(parse(t, fmt.Sprintf(stick, by)), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

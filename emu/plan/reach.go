@@ -107,6 +107,29 @@ func (r *Reach) Leads(from int, to netip.Addr) bool {
 	return bad == nil || bad.reason == throughHost
 }
 
+// RoutedPart returns the number of what links, switches and routers join to a host, if its one
+// route of an IP version, beside that to the prefix of one of its interfaces, is a default route
+// to a router on that interface's links. Paths lead between all hosts of a part, as long as no
+// prefix of one domain lies in that of another.
+func (r *Reach) RoutedPart(host, port int, ipv6 bool) (part int, ok bool) {
+	var only *Route
+	for i := range r.plan.Nodes[host].Routes {
+		if route := &r.plan.Nodes[host].Routes[i]; route.Via.Is6() == ipv6 {
+			if only != nil || route.To.Bits() > 0 {
+				return 0, false
+			}
+			only = route
+		}
+	}
+	if only == nil {
+		return 0, false
+	}
+	out, bits := r.connected(host, AnyPort, only.Via)
+	via, known := r.owner[only.Via]
+	ok = known && bits >= 0 && out == port && r.Domain[via.Node][via.Port] == r.Domain[host][port] && r.plan.Nodes[via.Node].Router != nil
+	return r.joined[host][port], ok
+}
+
 // Pair is two hosts between which modelled packets go. A port is an interface that the
 // packets have to leave or arrive by, or AnyPort: then the sender's routes choose among
 // all addresses of the receiver, in the order of its interfaces, and the first one wins

@@ -34,10 +34,13 @@ func (p *Plan) Unreached() (notes []string) {
 			for _, a := range p.Nodes[n].Ports[i].Addresses {
 				other, found := -1, false
 				for _, h := range hosts[d] {
-					if found || h == n {
+					if h == n {
 						continue
 					}
-					if _, _, found = r.Lookup(h, AnyPort, a.Addr()); other < 0 {
+					if _, _, found = r.Lookup(h, AnyPort, a.Addr()); found {
+						break
+					}
+					if other < 0 {
 						other = h
 					}
 				}

@@ -74,6 +74,7 @@ func (e *patternEntry) checkPaths(p pattern.Pattern, file *labfile.IPVersion, an
 // if a path leads from one of a group to one of another, paths lead between all of these.
 // Patterns may have millions of pairs.
 type pathKinds struct {
+	part  []int // by node: what routers join to it (plan.Reach.RoutedPart); 0 for a host with other routes, and for a switch
 	of    []int // by node: the number of a group; -1 for a host with several addresses, and for a switch
 	port  []int // by node: the interface of a host in a group
 	count int
@@ -85,7 +86,7 @@ type pathKinds struct {
 const maxDense = 2048
 
 func newPathKinds(p *plan.Plan, r *plan.Reach, ipv6 bool) *pathKinds {
-	k := &pathKinds{of: make([]int, len(p.Nodes)), port: make([]int, len(p.Nodes)), known: map[[2]int]bool{}}
+	k := &pathKinds{part: make([]int, len(p.Nodes)), of: make([]int, len(p.Nodes)), port: make([]int, len(p.Nodes)), known: map[[2]int]bool{}}
 	only := make([]netip.Prefix, len(p.Nodes)) // of hosts with one address
 	var routes []netip.Prefix
 	for n := range p.Nodes {
@@ -108,6 +109,8 @@ func newPathKinds(p *plan.Plan, r *plan.Reach, ipv6 bool) *pathKinds {
 		}
 		if found != 1 {
 			only[n] = netip.Prefix{}
+		} else if part, ok := r.RoutedPart(n, k.port[n], ipv6); ok {
+			k.part[n] = part
 		}
 	}
 	// If a longer prefix lies in the prefix of a host, routes to it differ from address to
@@ -148,6 +151,8 @@ func newPathKinds(p *plan.Plan, r *plan.Reach, ipv6 bool) *pathKinds {
 func (k *pathKinds) isKnown(from, to int) bool {
 	a, b := k.of[from], k.of[to]
 	switch {
+	case k.part[from] > 0 && k.part[from] == k.part[to]:
+		return true
 	case a < 0 || b < 0:
 		return false
 	case k.dense != nil:

@@ -80,6 +80,7 @@ func TestRoutedLabs(t *testing.T) {
 				}
 			}
 		}
+		kinds := map[bool]*pathKinds{false: newPathKinds(p, w, false), true: newPathKinds(p, w, true)}
 		for i, from := range p.Nodes {
 			for j, to := range p.Nodes {
 				if from.Kind != plan.Host || to.Kind != plan.Host || i == j {
@@ -88,6 +89,9 @@ func TestRoutedLabs(t *testing.T) {
 				for _, ipv6 := range []bool{false, true} {
 					path, err := w.Path(plan.Pair{From: i, To: j, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: ipv6})
 					first := path.First
+					if !kinds[ipv6].isKnown(i, j) {
+						t.Errorf("the path from %s to %s is not known to exist", from.Name, to.Name)
+					}
 					if err != nil || path.NoReturn != nil || w.Domain[first.Node][first.Port] != w.Domain[i][0] || (first.Node == j) != (w.Domain[i][0] == w.Domain[j][0]) {
 						t.Errorf("%s to %s: first to %v, %v, %v", from.Name, to.Name, first, err, path.NoReturn)
 					}
