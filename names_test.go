@@ -26,7 +26,7 @@ drop empty enqueue err error event fail find first flow flush free gauges get he
 header init interval key len less limit lines link list listen load message name names
 new next now open parse path payload peer poll pop port prefetch probe progress push
 queue rate read ready receive received record register release remove report request
-reset resize resolve resume route run send serve service set show size sleep start state
+reset resize resolve resume run send serve service set show size sleep start state
 status stop string swap table time timeout timer traits unwrap validate value waiting
 wake window write
 `)
@@ -35,7 +35,7 @@ wake window write
 var vague = strings.Fields(`
 acked adjust advance after agent all answered apply arm arrived at await before begin
 choose collect completed cut do down draw due each emit end ended ends expire failed fill
-finish fire full grow has held host hosts join known left line locate look lose lost
+finish fire full grow has held hosts join known left line locate look lose lost
 measure most move notify number of over own part phase place posted put queued raise
 reach refuse refused restart room sample sent shrink spend takes text tick wait
 waits watch work

@@ -396,6 +396,9 @@ func verdict(r *experiment.Report) error {
 	if broken > 0 && r.Partial == "" {
 		faults = append(faults, fmt.Sprintf("%d of %d expectations do not hold", broken, len(r.Verdicts)))
 	}
+	if n := r.CountTraffic(); n > 0 && faults == nil {
+		return &exitError{exitTraffic, fmt.Errorf("modelled traffic failed in %d of %d cells", n, len(r.Cells))}
+	}
 	if faults == nil {
 		return nil
 	}

@@ -38,6 +38,9 @@ func newValidate() *cobra.Command {
 				}
 				printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
 					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers), len(p.Traffic))
+				for _, note := range p.Unreached() {
+					fmt.Fprintf(os.Stderr, "%s: note: %s\n", p.File, note)
+				}
 			}
 			if bad > 0 {
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))

@@ -23,6 +23,7 @@ const (
 	exitFailed   = 1
 	exitBadInput = 2 // of a file or of the command line; nothing was done
 	exitStrict   = 3 // the run is over, but fidelity: {mode: strict} was not kept
+	exitTraffic  = 4 // the run is over, but flows or transfers of modelled traffic failed
 )
 
 // exitError is an error with an exit code. An empty text means it is already printed.

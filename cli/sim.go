@@ -142,7 +142,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if interrupted != nil {
 		return interrupted.exit("%s: the report and the files cover the run so far", r.Partial.Place(r.Emulated))
 	}
-	return nil
+	return runVerdict(r)
 }
 
 // warnUnused warns about what a lab file says and virtual time does not have.
@@ -221,9 +221,10 @@ func (f *simFlags) writeFiles(x *run.Run, r *report.Report) error {
 
 // print prints the report and the further output that the flags ask for.
 func (f *simFlags) print(r *report.Report) error {
-	if err := finish(r, f.json); err != nil || f.json {
-		return err
+	if f.json {
+		return r.WriteJSON(os.Stdout)
 	}
+	r.Write(os.Stdout)
 	for i := range r.Pauses {
 		printLine()
 		report.WritePause(stdout, &r.Pauses[i])

@@ -68,6 +68,11 @@ namespace; then use weft exec.`,
 				p.Dilation = int(f.dilation)
 			}
 			first := f.ready < 0 && f.rootless == "" // else another process started this one
+			if first {
+				for _, note := range p.Unreached() {
+					fmt.Fprintln(os.Stderr, "weft:", note)
+				}
+			}
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
 					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) does not send while real programs run: add --workload\n", n)
@@ -218,7 +223,7 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	}
 }
 
-// finish prints a final report. It returns an error if strict fidelity was not kept.
+// finish prints a final report and returns its verdict.
 func finish(r *report.Report, asJSON bool) error {
 	if asJSON {
 		if err := r.WriteJSON(stdout); err != nil {
@@ -227,6 +232,12 @@ func finish(r *report.Report, asJSON bool) error {
 	} else {
 		r.Write(stdout)
 	}
+	return runVerdict(r)
+}
+
+// runVerdict returns an error if what a run recorded is incomplete, if strict fidelity was not
+// kept, or if modelled traffic failed.
+func runVerdict(r *report.Report) error {
 	for _, s := range []*report.Series{r.Series, r.FlowSeries} {
 		if s != nil && s.Error != "" {
 			return fmt.Errorf("the series is incomplete: %s: %s", s.File, s.Error)
@@ -234,6 +245,9 @@ func finish(r *report.Report, asJSON bool) error {
 	}
 	if r.Failed() {
 		return &exitError{exitStrict, errors.New("the strict run failed: " + r.Timing.Reason())}
+	}
+	if failed := r.TrafficFailures(); failed != "" {
+		return &exitError{exitTraffic, errors.New("modelled traffic failed: " + failed)}
 	}
 	return nil
 }

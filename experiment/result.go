@@ -82,6 +82,16 @@ func (r *Report) CountLate() (n int) {
 	return n
 }
 
+// CountTraffic counts the cells in which modelled traffic failed.
+func (r *Report) CountTraffic() (n int) {
+	for i := range r.Cells {
+		if r.Cells[i].Traffic != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Report summarizes an experiment.
 func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command string) *Report {
 	r := &Report{

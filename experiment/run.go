@@ -3,8 +3,10 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/weftlab/weft/experiment/table"
+	"github.com/weftlab/weft/observe/records"
 )
 
 // Run runs the jobs of an experiment that are not in the store, stores their tables, and
@@ -43,7 +45,47 @@ func (e *Experiment) outcome(b table.Bundle) Outcome {
 	if err != nil {
 		return Outcome{State: Failed, Error: err.Error()}
 	}
-	return Outcome{State: Done, Values: values, Late: late(b)}
+	return Outcome{State: Done, Values: values, Late: late(b), Traffic: trafficFailures(b)}
+}
+
+// The tables and columns in which a cell says what became of its flows and transfers.
+const (
+	FlowsTable     = "flows"
+	FlowState      = "state"
+	FlowFailure    = "failure"
+	TransfersTable = "transfers"
+	TransferFailed = "failed_messages"
+)
+
+// trafficFailures says which of the modelled traffic of a cell failed; "" if nothing failed.
+func trafficFailures(b table.Bundle) string {
+	var all []string
+	if t := b.Table(FlowsTable); t != nil && t.Column(FlowState) != nil && t.Column(FlowFailure) != nil {
+		n, first := 0, ""
+		for i, s := range t.Column(FlowState).Texts {
+			if s != records.Failed.String() {
+				continue
+			}
+			if n++; first == "" {
+				first = t.Column(FlowFailure).Texts[i]
+			}
+		}
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%d of %d flows (%s)", n, t.Len(), first))
+		}
+	}
+	if t := b.Table(TransfersTable); t != nil && t.Column(TransferFailed) != nil {
+		n := 0
+		for _, x := range t.Column(TransferFailed).Numbers {
+			if x > 0 {
+				n++
+			}
+		}
+		if n > 0 {
+			all = append(all, fmt.Sprintf("messages of %d of %d transfers", n, t.Len()))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // late returns why the machine did not keep up with a run; "" if it did.

@@ -75,11 +75,13 @@ func medianRank(n int) int {
 
 // Outcome is the outcome of a cell.
 type Outcome struct {
-	State  State              `json:"state"`
-	Error  string             `json:"error,omitempty"` // why it failed
-	Log    string             `json:"log,omitempty"`   // the end of its log
-	Late   string             `json:"late,omitempty"`  // why the machine did not keep up with it; "" if it did
-	Values map[string][]Value `json:"values,omitempty"`
+	State State  `json:"state"`
+	Error string `json:"error,omitempty"` // why it failed
+	Log   string `json:"log,omitempty"`   // the end of its log
+	Late  string `json:"late,omitempty"`  // why the machine did not keep up with it; "" if it did
+	// Traffic says which of its modelled flows and transfers failed; "" if none did.
+	Traffic string             `json:"traffic_failures,omitempty"`
+	Values  map[string][]Value `json:"values,omitempty"`
 }
 
 // State is the state of a cell.

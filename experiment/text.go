@@ -58,6 +58,9 @@ func (r *Report) WriteText(w io.Writer) {
 	if r.Partial != "" {
 		fmt.Fprintln(w, "PARTIAL ", r.Partial)
 	}
+	if n := r.CountTraffic(); n > 0 {
+		fmt.Fprintf(w, "FAILED   modelled traffic of %d of %d cells, see below\n", n, len(r.Cells))
+	}
 	together := r.together()
 	if len(together) > 1 {
 		fmt.Fprintln(w)
@@ -217,6 +220,14 @@ func (r *Report) writeFailures(w io.Writer) {
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Late != "" {
 			fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Late)
+		}
+	}
+	if n := r.CountTraffic(); n > 0 {
+		fmt.Fprintf(w, "\nmodelled traffic FAILED in %d of %d cells\n", n, len(r.Cells))
+	}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Traffic != "" {
+			fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Traffic)
 		}
 	}
 	if n := r.Count(Failed); n > 0 {

@@ -94,7 +94,7 @@ func (ns *namespace) setUp(name string) error {
 	return nil
 }
 
-// connect gives d its addresses, brings it up and adds its on-link routes.
+// connect brings d up and gives it its addresses, with which come the routes to their prefixes.
 func (ns *namespace) connect(d *Device, i Interface) error {
 	link := d.link()
 	if err := ns.links.LinkSetUp(link); err != nil {
@@ -107,13 +107,6 @@ func (ns *namespace) connect(d *Device, i Interface) error {
 		}
 		if err := ns.links.AddrAdd(link, addr); err != nil {
 			return fmt.Errorf("address %s: %w%s", p, err, addressHint(p, err))
-		}
-	}
-	for _, p := range i.OnLink {
-		route := &netlink.Route{LinkIndex: d.index, Dst: ipNet(p.Masked()), Scope: netlink.SCOPE_LINK}
-		// The device's own prefix already has such a route.
-		if err := ns.links.RouteAdd(route); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("on-link route to %s: %w", p, err)
 		}
 	}
 	return nil

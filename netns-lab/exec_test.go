@@ -15,7 +15,7 @@ func TestExec_RunsAProgramInItsHost(t *testing.T) {
 
 	for _, c := range []struct{ command, want string }{
 		{"ls /sys/class/net", "eth0\nlo\n"},
-		{"cat /etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.1\th1\nfd00::1\th1\n10.0.0.2\th2\nfd00::2\th2\n"},
+		{"cat /etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.1\th1 h1-eth0\nfd00::1\th1 h1-eth0\n10.0.0.2\th2 h2-eth0\nfd00::2\th2 h2-eth0\n"},
 		{"ip netns identify", Namespace(lab, "h1") + "\n"},
 		{"ping -c1 -w2 -q h1 | grep -c '1 received'", "1\n"},
 		{"echo $GREETING", "hello\n"},

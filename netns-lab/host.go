@@ -18,6 +18,10 @@ type Host struct {
 	Sysctls    []Sysctl // in this order, after the package's own settings
 	Routes     []Route
 
+	// Prefer are addresses of other hosts of the lab that their names stand for in this
+	// host's /etc/hosts, in place of their first ones.
+	Prefer []Name
+
 	// Private are the host's private directories, initially empty and in memory,
 	// such as /tmp or /run. They must exist on the machine.
 	Private []string
@@ -42,10 +46,6 @@ type Interface struct {
 	// Addresses of either family. IPv6 addresses can be used at once: there is no
 	// duplicate address detection.
 	Addresses []netip.Prefix
-
-	// OnLink are prefixes of other stations in the same broadcast domain, reached
-	// through the device without a gateway.
-	OnLink []netip.Prefix
 
 	// Rate of the link behind the device, in emulated time (Host.Dilation), wire
 	// overhead included. The host sends no faster, and excess packets wait in its
@@ -154,9 +154,9 @@ func (i Interface) validate() error {
 			return err
 		}
 	}
-	for _, p := range append(i.Addresses[:len(i.Addresses):len(i.Addresses)], i.OnLink...) {
+	for _, p := range i.Addresses {
 		if !p.IsValid() {
-			return fmt.Errorf("an address or on-link prefix is empty or has more bits than its family")
+			return fmt.Errorf("an address is empty or has more bits than its family")
 		}
 		if p.Addr().Is6() && i.mtu() < ipv6MinMTU {
 			return fmt.Errorf("MTU %d is too small for %s: IPv6 needs %d (RFC 8200, section 5)", i.mtu(), p, ipv6MinMTU)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,17 +26,44 @@ func ownDir(dir, host string) string { return filepath.Join(dir, "hosts", host) 
 
 func hostsPath(nsName string) string { return filepath.Join(etcDir(), nsName, "hosts") }
 
-// hostsFile returns the /etc/hosts of every host of a lab: each host's name with its
-// first IPv4 and its first IPv6 address, and likewise the names in others.
-func hostsFile(hosts []HostInfo, others []Name) []byte {
+// hostsFile returns the /etc/hosts of a host of a lab: each host's name with an IPv4 and an
+// IPv6 address, the first ones unless prefer has others, the names in others, and for each
+// interface a name such as h1-eth1 with all its addresses. That name is left out if it is
+// the name of another node.
+func hostsFile(hosts []HostInfo, others, prefer []Name) []byte {
 	var b bytes.Buffer
 	b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	nodes := map[string]bool{}
 	for _, h := range hosts {
-		for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
-			if a, ok := h.first(family); ok {
-				fmt.Fprintf(&b, "%s\t%s\n", a, h.Name)
+		nodes[h.Name] = true
+	}
+	for _, o := range others {
+		nodes[o.Name] = true
+	}
+	preferred := map[string][]netip.Addr{}
+	for _, p := range prefer {
+		preferred[p.Name] = p.Addresses
+	}
+	for _, h := range hosts {
+		named := h.named(preferred[h.Name])
+		var more bytes.Buffer // addresses that do not have the host's own name
+		for _, i := range h.Interfaces {
+			alias := h.Name + "-" + i.Name
+			for _, p := range i.Addresses {
+				a := p.Addr()
+				switch {
+				case a == named[0] || a == named[1]:
+					fmt.Fprintf(&b, "%s\t%s", a, h.Name)
+					if !nodes[alias] {
+						fmt.Fprintf(&b, " %s", alias)
+					}
+					b.WriteByte('\n')
+				case !nodes[alias]:
+					fmt.Fprintf(&more, "%s\t%s\n", a, alias)
+				}
 			}
 		}
+		b.Write(more.Bytes())
 	}
 	for _, o := range others {
 		for _, a := range o.Addresses {
@@ -43,6 +71,19 @@ func hostsFile(hosts []HostInfo, others []Name) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// named returns the IPv4 and the IPv6 address that a host's name stands for: those among the
+// preferred ones, else the first ones; the zero Addr if there is none.
+func (h HostInfo) named(preferred []netip.Addr) (a [2]netip.Addr) {
+	for v, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+		if i := slices.IndexFunc(preferred, family); i >= 0 {
+			a[v] = preferred[i]
+			continue
+		}
+		a[v], _ = h.first(family)
+	}
+	return a
 }
 
 func (h HostInfo) first(family func(netip.Addr) bool) (netip.Addr, bool) {

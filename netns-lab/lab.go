@@ -133,7 +133,7 @@ func (l *Lab) build(hosts []Host) error {
 		return err
 	}
 	l.life = life
-	names := hostsFile(l.info.Hosts, l.info.Names)
+	common := hostsFile(l.info.Hosts, l.info.Names, nil)
 	l.hosts = make([]*namespace, len(hosts))
 	devices := make([][]*Device, len(hosts))
 
@@ -143,6 +143,10 @@ func (l *Lab) build(hosts []Host) error {
 		work.Go(func() (err error) {
 			if ctx.Err() != nil {
 				return nil // another host failed, and its error is the one to report
+			}
+			names := common
+			if len(h.Prefer) > 0 {
+				names = hostsFile(l.info.Hosts, l.info.Names, h.Prefer)
 			}
 			l.hosts[i], devices[i], err = l.buildHost(l.info.Hosts[i], h, names)
 			return err

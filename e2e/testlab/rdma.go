@@ -26,15 +26,21 @@ func StartRDMA(t *testing.T, text string, programs ...string) *Lab {
 	return Start(t, text, programs...)
 }
 
-// NIC returns the NIC of a host.
+// NIC returns the NIC of a host that has one.
 func (l *Lab) NIC(host string) status.NIC {
 	l.T.Helper()
-	api := func(ctx context.Context) ([]status.NIC, error) { return l.Client().NICs(ctx, host) }
-	list := askLab(l, api, "nic", "-l", l.Name, "--json", host)
+	list := l.NICs(host)
 	if len(list) != 1 {
 		l.T.Fatalf("%s: %d NICs", host, len(list))
 	}
 	return list[0]
+}
+
+// NICs returns the NICs of a host.
+func (l *Lab) NICs(host string) []status.NIC {
+	l.T.Helper()
+	api := func(ctx context.Context) ([]status.NIC, error) { return l.Client().NICs(ctx, host) }
+	return askLab(l, api, "nic", "-l", l.Name, "--json", host)
 }
 
 // NICFile reads a file of a host's NIC.
@@ -46,7 +52,9 @@ func (l *Lab) NICFile(host, file string) string {
 // ListensRDMA reports whether a program in a host listens on a port with rdma_cm.
 func (l *Lab) ListensRDMA(host, port string) bool {
 	l.T.Helper()
-	return slices.ContainsFunc(l.NIC(host).Listeners, func(x status.Listener) bool { return strconv.Itoa(int(x.Port)) == port })
+	return slices.ContainsFunc(l.NICs(host), func(n status.NIC) bool {
+		return slices.ContainsFunc(n.Listeners, func(x status.Listener) bool { return strconv.Itoa(int(x.Port)) == port })
+	})
 }
 
 // ListensTCP reports whether a program in a host listens on a TCP port.

@@ -20,6 +20,7 @@ const (
 	ExitFailed   = 1
 	ExitBadInput = 2
 	ExitStrict   = 3
+	ExitTraffic  = 4
 	ExitSignal   = 128 // plus the number of the signal
 )
 

@@ -172,8 +172,7 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 		if !ok {
 			return false
 		}
-		port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
-		from, ok := plan.AddressOf(port, m.To.Is6())
+		from, ok := s.fabric.topology.Source(s.end(), m.To)
 		if !ok {
 			return false
 		}
@@ -192,7 +191,7 @@ func (h *edgeHost) Ends(flow int32) (from, to netip.Addr) {
 
 func (h *edgeHost) Trip(key packet.FlowKey, size, answer units.Bytes) cc.Path {
 	if key.Flow >= 0 {
-		return h.station.trip(h.station.fabric.flowEnds[key.Flow][1], size, answer)
+		return h.station.trip(h.station.fabric.flowEnds[key.Flow][1].station, size, answer)
 	}
 	return h.station.tripTo(key.To, size, answer)
 }

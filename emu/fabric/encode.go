@@ -32,7 +32,7 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	if p.Returned {
 		from, to = to, from
 	}
-	src, dst := e.address(from, p.Version), e.address(to, p.Version)
+	src, dst := asIP(from.address), asIP(to.address)
 	udp := &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
 	var ip gopacket.SerializableLayer
 	header := wire.IPv4Header
@@ -59,16 +59,6 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	// The packet was built to be valid, so serialisation cannot fail.
 	_ = gopacket.SerializeLayers(e.buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp, gopacket.Payload(payload))
 	return e.buf.Bytes()[:p.Size]
-}
-
-// address returns the first address of one family that a station has.
-func (e *encoder) address(s *Station, version uint8) net.IP {
-	for _, a := range e.fabric.Plan.Nodes[s.Node].Ports[s.Index].Addresses {
-		if a.Addr().Is4() == (version == 4) {
-			return asIP(a.Addr())
-		}
-	}
-	return nil
 }
 
 func asIP(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }

@@ -38,7 +38,7 @@ type Fabric struct {
 	stations  [][]*Station   // by node and port; nil for switches
 	lookahead units.Time     // between shards
 	topology  *routing.Topology
-	flowEnds  [][2]*Station
+	flowEnds  [][2]flowEnd
 	nics      []*nic     // in the order of nodes and ports
 	transfers []transfer // by transfer of the plan
 	watches   map[*port.Port]*watch

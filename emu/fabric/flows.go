@@ -21,13 +21,17 @@ const (
 	modelledTTL       = 64
 )
 
-// addFlow makes the source and the record of one modelled flow. The flow runs
-// between the hosts' first connected interfaces with an address of its family.
+// flowEnd is one end of a modelled flow.
+type flowEnd struct {
+	station *Station
+	address netip.Addr
+}
+
+// addFlow makes the source and the record of one modelled flow.
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
-	from, to, first := f.path(flow.From, flow.To, flow.IPv6)
-	src, _ := plan.AddressOf(&f.Plan.Nodes[from.Node].Ports[from.Index], flow.IPv6)
-	dst, _ := plan.AddressOf(&f.Plan.Nodes[to.Node].Ports[to.Index], flow.IPv6)
+	path := f.topology.Path(plan.Pair{From: flow.From, To: flow.To, FromPort: flow.FromPort.Port(), ToPort: flow.ToPort.Port(), IPv6: flow.IPv6})
+	from, to, src, dst := f.stationAt(path.From), f.stationAt(path.To), path.Source, path.Destination
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	version, ether := uint8(4), uint16(wire.EtherTypeIPv4)
 	if flow.IPv6 {
@@ -35,7 +39,7 @@ func (f *Fabric) addFlow(i int) {
 		version, ether = 6, wire.EtherTypeIPv6
 	}
 	t := packet.Packet{
-		Size: header + flow.Size, Dest: f.topology.Endpoint(first), To: f.topology.Number(dst), Flow: int32(i), Src: from.MAC, Dst: f.topology.MAC(first),
+		Size: header + flow.Size, Dest: f.topology.Endpoint(path.First), To: f.topology.Number(dst), Flow: int32(i), Src: from.MAC, Dst: f.topology.MAC(path.First),
 		SrcPort: firstModelledPort + uint16(i%(1<<16-firstModelledPort)), DstPort: modelledPort,
 		L3: wire.EthernetHeader, Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
 	}
@@ -51,17 +55,12 @@ func (f *Fabric) addFlow(i int) {
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
 	r.Watch(&f.ShardOf(to.Node).links)
 	f.Records = append(f.Records, r)
-	f.flowEnds = append(f.flowEnds, [2]*Station{from, to})
+	f.flowEnds = append(f.flowEnds, [2]flowEnd{{from, src}, {to, dst}})
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
-// path returns the stations at the ends of modelled traffic between two hosts,
-// and the port that its packets go to first. The plan has been checked to have
-// a path.
-func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
-	x, y, first := f.topology.Path(a, b, v6)
-	return f.stations[x.Node][x.Port], f.stations[y.Node][y.Port], first
-}
+// stationAt returns the station of a host's port.
+func (f *Fabric) stationAt(e plan.End) *Station { return f.stations[e.Node][e.Port] }
 
 // hashWord folds an address as Parse does for real packets, so that a modelled
 // flow takes the same path as a real one with the same numbers.

@@ -48,7 +48,7 @@ func (f *Fabric) addTraffic() error {
 	if len(f.Plan.Traffic) == 0 {
 		return nil
 	}
-	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[int]*carrier.NIC{}, pulls: map[*Station]*carrier.Pulls{}}
+	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[*Station]*carrier.NIC{}, pulls: map[*Station]*carrier.Pulls{}}
 	if err := b.findMembers(); err != nil {
 		return err
 	}
@@ -64,7 +64,8 @@ func (f *Fabric) addTraffic() error {
 type trafficBuilder struct {
 	*Fabric
 	hosts map[int]*carrier.Host       // by node
-	nics  map[int]*carrier.NIC        // likewise
+	ways  []ways                      // by traffic
+	nics  map[*Station]*carrier.NIC   // of interfaces with flows over RDMA
 	table *carrier.Table              // nil without RDMA
 	pulls map[*Station]*carrier.Pulls // of stations with flows over NDP
 }
@@ -73,7 +74,7 @@ type trafficBuilder struct {
 // flows over RDMA.
 func (b *trafficBuilder) findMembers() (err error) {
 	settings := map[int]carrier.RDMA{}
-	var all, rdma []int
+	var all []int
 	for i, t := range b.Plan.Traffic {
 		hosts := t.Pattern.Hosts()
 		for _, h := range hosts {
@@ -84,14 +85,15 @@ func (b *trafficBuilder) findMembers() (err error) {
 		all = append(all, hosts...)
 		if t.RDMA != nil {
 			settings[i] = *t.RDMA
-			rdma = append(rdma, hosts...)
 		}
+		ways, err := b.findWays(&b.Plan.Traffic[i])
+		if err != nil {
+			return fmt.Errorf("traffic %s: %w", t.Name, err)
+		}
+		b.ways = append(b.ways, ways)
 	}
-	once := func(list []int) []int {
-		slices.Sort(list)
-		return slices.Compact(list)
-	}
-	for _, n := range once(all) {
+	slices.Sort(all)
+	for _, n := range slices.Compact(all) {
 		shard := b.ShardOf(n)
 		h := carrier.NewHost(b.engineOf(n), n, b.Plan.Measure.Window, &shard.flows)
 		b.hosts[n] = h
@@ -100,61 +102,167 @@ func (b *trafficBuilder) findMembers() (err error) {
 	if len(settings) == 0 {
 		return nil
 	}
+	return b.addNICs(settings)
+}
+
+// ways are the interfaces and addresses that hosts' flows of a traffic use, by host, in the
+// order of interfaces and addresses.
+type ways map[int][]way
+
+type way struct {
+	station *Station
+	address netip.Addr
+}
+
+// stations returns the interfaces of a host's ways.
+func (w ways) stations(node int) (all []*Station) {
+	for _, x := range w[node] {
+		if len(all) == 0 || all[len(all)-1] != x.station {
+			all = append(all, x.station)
+		}
+	}
+	return all
+}
+
+// findWays finds the ways of a traffic's hosts. A host with one interface and one address
+// needs no search.
+func (b *trafficBuilder) findWays(t *plan.Traffic) (ways, error) {
+	v6, found := t.IPv6(), ways{}
+	several := map[int]bool{}
+	for _, n := range t.Pattern.Hosts() {
+		all := b.waysOf(n, v6)
+		switch len(all) {
+		case 0:
+			return nil, fmt.Errorf("%s has no connected interface with an address of IPv%c", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
+		case 1:
+			found[n] = all
+		default:
+			several[n] = true
+		}
+	}
+	if len(several) == 0 {
+		return found, nil
+	}
+	used := map[way]bool{}
+	for from, to := range pattern.Pairs(t.Pattern) {
+		if !several[from] && !several[to] {
+			continue
+		}
+		path, err := b.pathOf(t, from, to)
+		if err != nil {
+			return nil, err
+		}
+		used[way{b.stationAt(path.From), path.Source}] = true
+		used[way{b.stationAt(path.To), path.Destination}] = true
+	}
+	for n := range several {
+		all := b.waysOf(n, v6)
+		if found[n] = slices.DeleteFunc(slices.Clone(all), func(w way) bool { return !used[w] }); len(found[n]) == 0 {
+			found[n] = all[:1] // it sends and gets nothing
+		}
+	}
+	return found, nil
+}
+
+// waysOf returns the connected interfaces and addresses of a host.
+func (f *Fabric) waysOf(node int, v6 bool) (all []way) {
+	for i, s := range f.stations[node] {
+		p := &f.Plan.Nodes[node].Ports[i]
+		for _, a := range p.Addresses {
+			if p.Link >= 0 && a.Addr().Is6() == v6 {
+				all = append(all, way{s, a.Addr()})
+			}
+		}
+	}
+	return all
+}
+
+// pathOf returns the path of a traffic's flows between two hosts, from the one that starts
+// them. With READs that is the one that gets the data.
+func (f *Fabric) pathOf(t *plan.Traffic, from, to int) (plan.Path, error) {
+	if t.RDMA != nil && t.RDMA.Verb == workload.Read {
+		from, to = to, from
+	}
+	return f.topology.TryPath(plan.Pair{From: from, To: to, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: t.IPv6()})
+}
+
+// addNICs makes the carriers of hosts with flows over RDMA.
+func (b *trafficBuilder) addNICs(settings map[int]carrier.RDMA) (err error) {
+	used := map[*Station][2][]netip.Addr{} // by IP version
+	for i := range settings {
+		v6 := b.Plan.Traffic[i].IPv6()
+		for _, all := range b.ways[i] {
+			for _, w := range all {
+				list := used[w.station]
+				if !slices.Contains(list[btoi(v6)], w.address) {
+					list[btoi(v6)] = append(list[btoi(v6)], w.address)
+				}
+				used[w.station] = list
+			}
+		}
+	}
 	var members []carrier.Member
-	for _, n := range once(rdma) {
-		m := carrier.Member{Node: n}
-		m.V4, _ = b.trafficAddress(n, false)
-		m.V6, _ = b.trafficAddress(n, true)
-		members = append(members, m)
+	numbers := map[*Station][]int32{} // of members
+	var stations []*Station
+	for _, s := range b.Stations {
+		list, ok := used[s]
+		if !ok {
+			continue
+		}
+		stations = append(stations, s)
+		for v := range list {
+			slices.SortFunc(list[v], func(x, y netip.Addr) int { return b.orderOf(s, x) - b.orderOf(s, y) })
+		}
+		for k := range max(len(list[0]), len(list[1])) {
+			m := carrier.Member{Node: s.Node}
+			if k < len(list[0]) {
+				m.V4 = list[0][k]
+			}
+			if k < len(list[1]) {
+				m.V6 = list[1][k]
+			}
+			numbers[s] = append(numbers[s], int32(len(members)))
+			members = append(members, m)
+		}
 	}
 	if b.table, err = carrier.NewTable(members, len(b.Plan.Traffic), settings); err != nil {
 		return err
 	}
-	for _, m := range members {
-		if err := b.addMember(m.Node); err != nil {
+	f := b.Fabric
+	b.table.Ends = func(from, to int, v6 bool) (source, destination netip.Addr, ok bool) {
+		p, err := f.topology.TryPath(plan.Pair{From: from, To: to, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
+		return p.Source, p.Destination, err == nil
+	}
+	for _, s := range stations {
+		if err := b.addCarrier(s, numbers[s]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addMember makes the carrier of a host with flows over RDMA.
-func (b *trafficBuilder) addMember(node int) error {
-	n, err := b.firstNIC(b.Plan.Nodes[node].Name)
-	if err != nil {
-		return err
+// orderOf returns the place of an address among those of a station.
+func (f *Fabric) orderOf(s *Station, a netip.Addr) int {
+	return slices.IndexFunc(f.Plan.Nodes[s.Node].Ports[s.Index].Addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// addCarrier makes the carrier of flows over RDMA through an interface, whose addresses are
+// members of the table.
+func (b *trafficBuilder) addCarrier(s *Station, members []int32) error {
+	n, ok := s.nic.(*nic)
+	if !ok {
+		return fmt.Errorf("%s has no NIC: write nic: roce for %s in the lab file", b.Plan.PortName(s.Node, s.Index), b.Plan.Nodes[s.Node].Name)
 	}
 	if n.Line() == 0 {
 		return fmt.Errorf("%s has RDMA flows over a link without a rate: give the link one", n.Name())
 	}
-	c, err := carrier.NewNIC(b.hosts[node], b.table, n.Device)
+	c, err := carrier.NewNIC(b.hosts[s.Node], b.table, n.Device, members...)
 	if err != nil {
 		return err
 	}
-	b.nics[node] = c
+	b.nics[s] = c
 	b.traffic.nics = append(b.traffic.nics, c)
 	return nil
-}
-
-// trafficStation returns the interface that a host's flows use; nil if it has none with
-// an address of an IP version.
-func (f *Fabric) trafficStation(node int, v6 bool) *Station {
-	for i, s := range f.stations[node] {
-		if p := &f.Plan.Nodes[node].Ports[i]; p.Link >= 0 {
-			if _, ok := plan.AddressOf(p, v6); ok {
-				return s
-			}
-		}
-	}
-	return nil
-}
-
-func (f *Fabric) trafficAddress(node int, v6 bool) (netip.Addr, bool) {
-	s := f.trafficStation(node, v6)
-	if s == nil {
-		return netip.Addr{}, false
-	}
-	return plan.AddressOf(&f.Plan.Nodes[node].Ports[s.Index], v6)
 }
 
 // add makes the hosts of one traffic take part in it.
@@ -163,39 +271,58 @@ func (b *trafficBuilder) add(i int) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
-	v6 := t.IPv6()
 	hosts := t.Pattern.Hosts()
 	part := make(map[int]bool, len(hosts))
 	for _, n := range hosts {
 		part[n] = true
 	}
 	for _, n := range hosts {
-		s := b.trafficStation(n, v6)
-		if s == nil {
-			return fmt.Errorf("%s has no connected interface with an address of IPv%c", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
-		}
 		agent := t.Pattern.Agent(n)
 		if agent == nil {
 			agent = silent{}
 		}
-		var c carrier.Carrier = b.nics[n]
-		switch {
-		case t.UDP != nil:
-			c = b.datagrams(i, b.hosts[n], s, part)
-		case t.TCP != nil || t.NDP != nil:
-			if s.Port.Link().Rate() == 0 {
-				return fmt.Errorf("%s has %s flows over a link without a rate: give the link one", b.Plan.PortName(n, s.Index), []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
-			}
-			var err error
-			if c, err = b.streams(i, b.hosts[n], s, part); err != nil {
+		var carriers []carrier.Carrier
+		stations := b.ways[i].stations(n)
+		for _, s := range stations {
+			c, err := b.carrierAt(i, s, part)
+			if err != nil {
 				return fmt.Errorf("%s: %w", b.Plan.PortName(n, s.Index), err)
 			}
-		case b.Device(s.Node, s.Index) == nil:
-			return fmt.Errorf("the first interface of %s with an address of IPv%c has no NIC", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
+			carriers = append(carriers, c)
 		}
-		b.hosts[n].Join(i, agent, c)
+		b.hosts[n].Join(i, agent, b.join(t, n, stations, carriers))
 	}
 	return nil
+}
+
+// join returns the carrier of a host's flows of a traffic, which those of its interfaces
+// make up.
+func (b *trafficBuilder) join(t *plan.Traffic, node int, stations []*Station, carriers []carrier.Carrier) carrier.Carrier {
+	if len(carriers) == 1 {
+		return carriers[0]
+	}
+	f := b.Fabric
+	return carrier.NewSplit(func(r *records.Record) int {
+		p, err := f.pathOf(t, int(r.From), int(r.To))
+		if err != nil {
+			return 0
+		}
+		return max(slices.Index(stations, f.stationAt(p.From)), 0)
+	}, carriers...)
+}
+
+// carrierAt makes the carrier of a traffic's flows through an interface.
+func (b *trafficBuilder) carrierAt(i int, s *Station, part map[int]bool) (carrier.Carrier, error) {
+	t, h := &b.Plan.Traffic[i], b.hosts[s.Node]
+	switch {
+	case t.RDMA != nil:
+		return b.nics[s], nil
+	case t.UDP != nil:
+		return b.datagrams(i, h, s, part), nil
+	case s.Port.Link().Rate() == 0:
+		return nil, fmt.Errorf("%s flows over a link without a rate: give the link one", []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
+	}
+	return b.streams(i, h, s, part)
 }
 
 func btoi(b bool) int {
@@ -218,11 +345,15 @@ func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.
 	f := b.Fabric
 	return carrier.Outlet{
 		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.Originate,
-		AddressOf: func(node int) (netip.Addr, bool) {
-			if !part[node] {
-				return netip.Addr{}, false
+		Ends: func(peer int) (from, to netip.Addr, failure string) {
+			if !part[peer] {
+				return from, to, "the destination host is not part of the traffic"
 			}
-			return f.trafficAddress(node, v6)
+			p, err := f.topology.TryPath(plan.Pair{From: s.Node, To: peer, FromPort: plan.AnyPort, ToPort: plan.AnyPort, IPv6: v6})
+			if err != nil {
+				return from, to, err.Error()
+			}
+			return p.Source, p.Destination, ""
 		},
 		PathTo: func(to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
 	}
@@ -366,16 +497,20 @@ func (f *Fabric) flowError() error {
 // its path.
 func (f *Fabric) finish(r *records.Record) {
 	t := &f.Plan.Traffic[r.Traffic]
-	v6 := t.IPv6()
-	from, to := f.trafficStation(int(r.From), v6), f.trafficStation(int(r.To), v6)
-	if from == nil || to == nil || from == to {
+	p, err := f.pathOf(t, int(r.From), int(r.To))
+	if err != nil {
 		return
+	}
+	source, destination := p.Source, p.Destination
+	from, to := f.stationAt(p.From), f.stationAt(p.To)
+	if from.Node != int(r.From) { // READs: the data comes from the other end
+		from, to, source, destination = to, from, destination, source
 	}
 	if w := f.cachedPath(from, to); w != nil {
 		r.Ideal = f.idealFlow(t, w, from, r.Size)
 	}
 	if f.traffic.paths {
-		r.Path = f.flowPath(r, t, from, to)
+		r.Path = f.flowPath(r, t, from, source, destination)
 	}
 }
 
@@ -475,13 +610,11 @@ func idealPulled(w linkPath, c *carrier.NDP, size units.Bytes) units.Time {
 // switches; "several" from where a switch may choose another for each packet. It is empty
 // if the path is not known: without a source port, or where tables change with the state
 // of links.
-func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station) string {
+func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from *Station, a, b netip.Addr) string {
 	if r.SrcPort == 0 || f.rerouting != nil {
 		return ""
 	}
 	v6 := t.IPv6()
-	a, _ := f.trafficAddress(from.Node, v6)
-	b, _ := f.trafficAddress(to.Node, v6)
 	path, ok := f.pathTo(from, b)
 	if !ok {
 		return ""

@@ -31,14 +31,15 @@ func (f *Fabric) addTransfers() error {
 }
 
 func (f *Fabric) addTransfer(t workload.Transfer) error {
-	from, to, _ := f.path(t.From, t.To, t.IPv6)
+	path := f.topology.Path(plan.Pair{From: t.From, To: t.To, FromPort: t.FromPort.Port(), ToPort: t.ToPort.Port(), IPv6: t.IPv6})
+	from, to := f.stationAt(path.From), f.stationAt(path.To)
 	ideal := f.idealTime(&t, from, to)
 	if ideal != nil && t.Count == 0 && t.Every == 0 && ideal(t.Size) == 0 {
 		return fmt.Errorf("transfer %s: its messages would take no time, so that one instant would never end: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
 	}
 	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, ideal)
 	r.Watch(&f.Shards[0].links) // all shards know the same
-	p, err := workload.NewPoster(t, f.side(from, t.IPv6), f.side(to, t.IPv6), r)
+	p, err := workload.NewPoster(t, f.side(from, path.Source), f.side(to, path.Destination), r)
 	if err != nil {
 		return err
 	}
@@ -46,23 +47,14 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 	return nil
 }
 
-func (f *Fabric) side(s *Station, v6 bool) workload.End {
-	return workload.End{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
-}
-
-// addressOf returns a station's first address of an IP version.
-func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
-	a, ok := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], v6)
-	if !ok {
-		panic(fmt.Sprintf("a plan with a transfer of a host without an address: %s", f.Plan.Nodes[s.Node].Name))
-	}
-	return a
+func (f *Fabric) side(s *Station, a netip.Addr) workload.End {
+	return workload.End{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: a}
 }
 
 // flowAddresses returns the addresses of a modelled flow.
 func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
-	ends, v6 := f.flowEnds[flow], f.Plan.Flows[flow].IPv6
-	return f.addressOf(ends[0], v6), f.addressOf(ends[1], v6)
+	ends := &f.flowEnds[flow]
+	return ends[0].address, ends[1].address
 }
 
 // idealTime returns the function from a message's size to the time that it takes

@@ -179,14 +179,13 @@ func (l *Lab) guestConfig(node int) (c vm.Config, err error) {
 	c = vm.Config{
 		Name: n.Name, Dir: l.guestDir(n.Name), Kernel: m.Kernel, Initrd: m.Initrd, Disk: m.Disk, Persist: m.Persist, Append: m.Append,
 		Memory: m.Memory, CPUs: m.CPUs, Accel: m.Accel, Console: m.Console, Ready: m.Ready, Limit: m.ReadyLimit,
-		Setup: vm.Setup{Addresses: map[string][]netip.Prefix{}, OnLink: map[string][]netip.Prefix{}},
+		Setup: vm.Setup{Addresses: map[string][]netip.Prefix{}},
 	}
 	if c.Image, err = imageOf(m); err != nil {
 		return c, err
 	}
-	for i, p := range n.Ports {
+	for _, p := range n.Ports {
 		c.Setup.Addresses[p.Name] = p.Addresses
-		c.Setup.OnLink[p.Name] = l.plan.OnLink(node, i)
 	}
 	for _, r := range n.Routes {
 		c.Setup.Routes = append(c.Setup.Routes, vm.Route{To: r.To, Via: r.Via})
@@ -194,20 +193,37 @@ func (l *Lab) guestConfig(node int) (c vm.Config, err error) {
 	for _, s := range n.Sysctls {
 		c.Setup.Sysctls = append(c.Setup.Sysctls, vm.Sysctl{Key: s.Key, Value: s.Value})
 	}
-	c.Setup.Hosts = l.namesFor()
+	c.Setup.Hosts = l.namesFor(node)
 	return c, os.MkdirAll(c.Dir, 0o700)
 }
 
-// namesFor returns the hosts that a guest knows by name: all real hosts and routers.
-func (l *Lab) namesFor() (hosts []vm.Host) {
+// namesFor returns the names that a guest knows: those in the /etc/hosts of other hosts.
+func (l *Lab) namesFor(guest int) (hosts []vm.Host) {
+	prefer := map[string][]netip.Addr{}
+	for _, x := range preferredNames(l.plan, l.plan.Reach(), guest) {
+		prefer[x.Name] = x.Addresses
+	}
 	for i := range l.plan.Nodes {
 		n := &l.plan.Nodes[i]
 		if !isReal(n) {
 			continue
 		}
 		for _, v6 := range []bool{false, true} {
-			if a, ok := firstOf(n.Ports, v6); ok {
+			a, ok := firstOf(n.Ports, v6)
+			if k := slices.IndexFunc(prefer[n.Name], func(a netip.Addr) bool { return a.Is6() == v6 }); k >= 0 {
+				a = prefer[n.Name][k]
+			}
+			if ok {
 				hosts = append(hosts, vm.Host{Name: n.Name, Address: a})
+			}
+		}
+		for j := range n.Ports {
+			alias := n.Name + "-" + n.Ports[j].Name
+			if _, taken := l.plan.Node(alias); taken {
+				continue
+			}
+			for _, a := range n.Ports[j].Addresses {
+				hosts = append(hosts, vm.Host{Name: alias, Address: a.Addr()})
 			}
 		}
 	}
@@ -221,8 +237,13 @@ func (l *Lab) namesFor() (hosts []vm.Host) {
 
 // firstOf returns the first IPv4 or IPv6 address of the ports.
 func firstOf(ports []plan.Port, v6 bool) (netip.Addr, bool) {
+	return firstThat(ports, func(a netip.Addr) bool { return a.Is6() == v6 })
+}
+
+// firstThat returns the first address of the ports that is good.
+func firstThat(ports []plan.Port, good func(netip.Addr) bool) (netip.Addr, bool) {
 	for _, p := range ports {
-		if i := slices.IndexFunc(p.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == v6 }); i >= 0 {
+		if i := slices.IndexFunc(p.Addresses, func(a netip.Prefix) bool { return good(a.Addr()) }); i >= 0 {
 			return p.Addresses[i].Addr(), true
 		}
 	}

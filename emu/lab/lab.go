@@ -146,6 +146,7 @@ func isReal(n *plan.Node) bool { return n.Kind == plan.Host && n.Attach != plan.
 // hostsOf returns the hosts that netns-lab has to create.
 func hostsOf(p *plan.Plan) []netnslab.Host {
 	var hosts []netnslab.Host
+	reach := p.Reach()
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		if !isReal(node) {
@@ -155,7 +156,7 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 			hosts = append(hosts, guestHost(node))
 			continue
 		}
-		h := netnslab.Host{Name: node.Name, Private: node.Private, Dilation: p.Dilation}
+		h := netnslab.Host{Name: node.Name, Private: node.Private, Dilation: p.Dilation, Prefer: preferredNames(p, reach, n)}
 		for _, s := range node.Sysctls {
 			h.Sysctls = append(h.Sysctls, netnslab.Sysctl{Key: s.Key, Value: s.Value})
 		}
@@ -164,7 +165,7 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 		}
 		for i, port := range node.Ports {
 			nic := netnslab.Interface{
-				Name: port.Name, Offload: node.Offload == plan.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
+				Name: port.Name, Offload: node.Offload == plan.OffloadOn, Addresses: port.Addresses,
 				Classes: classesOf(node, &node.Ports[i]),
 			}
 			if node.Attach == plan.TUN {
@@ -181,6 +182,31 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 		hosts = append(hosts, h)
 	}
 	return hosts
+}
+
+// preferredNames returns the addresses of other real hosts to which a host has a route,
+// unlike to their first addresses: names should lead there.
+func preferredNames(p *plan.Plan, reach *plan.Reach, from int) (names []netnslab.Name) {
+	for to := range p.Nodes {
+		node := &p.Nodes[to]
+		if to == from || !isReal(node) {
+			continue
+		}
+		x := netnslab.Name{Name: node.Name}
+		for _, ipv6 := range []bool{false, true} {
+			first, ok := firstOf(node.Ports, ipv6)
+			if !ok || reach.Leads(from, first) {
+				continue
+			}
+			if a, ok := firstThat(node.Ports, func(a netip.Addr) bool { return a.Is6() == ipv6 && reach.Leads(from, a) }); ok {
+				x.Addresses = append(x.Addresses, a)
+			}
+		}
+		if len(x.Addresses) > 0 {
+			names = append(names, x)
+		}
+	}
+	return names
 }
 
 // routersOf returns the names of routers, which hosts know in addition to those of hosts.

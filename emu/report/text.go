@@ -17,6 +17,9 @@ func (r *Report) Write(w io.Writer) {
 	if r.Partial != nil {
 		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
 	}
+	if failed := r.TrafficFailures(); failed != "" {
+		fmt.Fprintf(w, "FAILED   %s\n", failed)
+	}
 	r.writeAccounts(w)
 	r.writeTimeline(w)
 	r.writePorts(w)

@@ -16,7 +16,7 @@ type addressing struct {
 	*base
 	file   *labfile.Addressing
 	auto   *labfile.AutoAddress // whether switches are routers that do not say
-	domain [][]int              // broadcast domain of each port of each node; nil without routers
+	domain [][]int              // broadcast domain of each port of each node
 }
 
 // resolve gives every interface its Ethernet and IP addresses.
@@ -26,7 +26,8 @@ type addressing struct {
 // next pool of equal size. An address that the file assigns is never given out again; the
 // host that would have got it gets the first free one after the addresses of all hosts.
 //
-// In a lab with routers every broadcast domain gets its own subnet instead: see subnets.go.
+// In a lab with routers, and in one whose hosts would not reach each other that way
+// (apart), every broadcast domain gets its own subnet instead: see subnets.go.
 func (v *addressing) resolve() {
 	routers := v.routers()
 	taken, takenMAC := v.explicitAddresses()
@@ -38,10 +39,11 @@ func (v *addressing) resolve() {
 	}
 	v.automaticMACs(slices.Concat(hosts, routers), takenMAC)
 
+	v.domain = v.plan.Domains()
 	if len(routers) > 0 {
-		v.domain = v.plan.Domains()
 		v.automaticRouters(routers, taken)
 	}
+	bySubnet := len(routers) > 0 || v.apart(hosts)
 	file := v.file
 	for _, family := range []struct {
 		file     *labfile.Pool
@@ -59,7 +61,7 @@ func (v *addressing) resolve() {
 			v.Fail(family.file, "", "%s has the wrong IP version", prefix)
 			continue
 		}
-		if len(routers) > 0 {
+		if bySubnet {
 			v.subnets(hosts, routers, prefix, taken, family.file)
 			continue
 		}
@@ -210,6 +212,52 @@ func (v *addressing) automaticAddresses(hosts []int, first netip.Prefix, taken m
 			n.Ports[p].Addresses = append(n.Ports[p].Addresses, netip.PrefixFrom(ip, pools[p].Bits()))
 		}
 	}
+}
+
+// apart reports whether addresses that are counted over hosts would keep hosts apart: a
+// host has interfaces in several broadcast domains, and among the hosts that these domains
+// join, directly or through others, the n-th interfaces, which have addresses of one pool,
+// are in different domains. An example is a full mesh of links between hosts.
+func (v *addressing) apart(hosts []int) bool {
+	// The domains of one host, and so of all that they join, have the same root.
+	root := map[int]int{}
+	find := func(d int) int {
+		for root[d] != 0 && root[d] != d {
+			d = root[d]
+		}
+		return d
+	}
+	several := false
+	for _, h := range hosts {
+		for _, d := range v.domain[h][1:] {
+			if a, b := find(v.domain[h][0]), find(d); a != b {
+				root[b], several = a, true
+			}
+		}
+	}
+	if !several {
+		return false
+	}
+	type place struct{ root, index int }
+	found := map[place]int{}
+	shared := map[int]bool{} // roots with a host in several domains
+	mixed := map[int]bool{}
+	for _, h := range hosts {
+		for i, d := range v.domain[h] {
+			at := place{find(d), i}
+			shared[at.root] = shared[at.root] || d != v.domain[h][0]
+			if other, there := found[at]; there && other != d {
+				mixed[at.root] = true
+			}
+			found[at] = d
+		}
+	}
+	for r := range mixed {
+		if shared[r] {
+			return true
+		}
+	}
+	return false
 }
 
 func hasRoute(routes []plan.Route, to netip.Prefix) bool {

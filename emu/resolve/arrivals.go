@@ -47,25 +47,29 @@ func (e *patternEntry) offered(f *labfile.Arrivals, hosts []int) units.Rate {
 	return units.Rate(float64(*f.Load)*float64(capacity) + 0.5)
 }
 
-// capacity returns the link rate of the hosts, which must all have the same; load is where
+// capacity returns the rate of a link of the hosts, which must all have the same; load is where
 // the file asks for it. It returns 0 after a fault.
 func (e *patternEntry) capacity(load *units.Fraction, hosts []int) (rate units.Rate) {
 	const hint = "write of: with the capacity of each sender, or an entry for each group of hosts"
+	first := ""
 	for _, h := range hosts {
-		p := e.firstPort(h)
-		if p == nil {
-			continue // reported with the carrier
+		for i := range e.plan.Nodes[h].Ports {
+			p := &e.plan.Nodes[h].Ports[i]
+			if p.Link < 0 || len(p.Addresses) == 0 {
+				continue // if there is no other, that is reported with the carrier
+			}
+			name := e.plan.PortName(h, i)
+			switch r := e.rateOf(p); {
+			case r == 0:
+				e.Fail(load, hint, "the link of %s has no rate", name)
+				return 0
+			case rate != 0 && r != rate:
+				e.Fail(load, hint, "the senders' links differ in rate: %s has %v, %s has %v", first, rate, name, r)
+				return 0
+			case rate == 0:
+				rate, first = r, name
+			}
 		}
-		r := e.settingsOf(p, 0).Rate
-		switch {
-		case r == 0:
-			e.Fail(load, hint, "the link of %s has no rate", e.plan.Nodes[h].Name)
-			return 0
-		case rate != 0 && r != rate:
-			e.Fail(load, hint, "the senders' links differ in rate: %s has %v, %s has %v", e.plan.Nodes[hosts[0]].Name, rate, e.plan.Nodes[h].Name, r)
-			return 0
-		}
-		rate = r
 	}
 	return rate
 }

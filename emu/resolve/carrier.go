@@ -8,21 +8,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// firstPort returns a host's first interface with a link and an address.
-func (e *patternEntry) firstPort(host int) *plan.Port {
-	ports := e.plan.Nodes[host].Ports
-	for i := range ports {
-		if ports[i].Link >= 0 && len(ports[i].Addresses) > 0 {
-			return &ports[i]
-		}
-	}
-	return nil
-}
-
 // version chooses the version of IP among hosts, unless the file does.
 func (e *patternEntry) version(hosts []int, file *labfile.IPVersion) (ipv6 bool) {
 	of := func(ipv6 bool) int {
-		return slices.IndexFunc(hosts, func(h int) bool { return !speaks(&e.plan.Nodes[h], ipv6) })
+		return slices.IndexFunc(hosts, func(h int) bool { return !e.speaks(hostEnd{host: h}, ipv6) })
 	}
 	without4, without6 := of(false), of(true)
 	switch {
@@ -38,28 +27,18 @@ func (e *patternEntry) version(hosts []int, file *labfile.IPVersion) (ipv6 bool)
 	return without4 >= 0
 }
 
-// checkPaths checks that each host reaches the next one, and the next one reaches it.
-func (e *patternEntry) checkPaths(hosts []int, ipv6 bool) {
-	for i, from := range hosts {
-		to := hosts[(i+1)%len(hosts)]
-		for _, w := range []hostPair{{from, to}, {to, from}} {
-			if _, _, ok := e.path(w.from, w.to, ipv6); !ok && from != to {
-				e.FailOnce(e.place, e.pathHint(), "there is no path from %s to %s", e.plan.Nodes[w.from].Name, e.plan.Nodes[w.to].Name)
-				return
-			}
-		}
-	}
-}
-
-// packetMTU returns the longest packet of flows among hosts: the value in the file, or the
-// smallest MTU of their links less the overhead of edge services. The file's value cannot
+// packetMTU returns the longest packet of flows that use some interfaces: the value in the
+// file, or the smallest MTU of their links less the overhead of edge services. The file's value cannot
 // exceed that MTU.
-func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) units.Bytes {
+func (e *patternEntry) packetMTU(used []plan.End, given *units.Bytes, ipv6 bool) units.Bytes {
+	if len(used) == 0 {
+		return unknownMTU
+	}
 	least := maxMTU
-	for _, h := range hosts {
-		if p := e.firstPort(h); p != nil {
-			least = min(least, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-e.plan.Nodes[h].EdgeOverhead(ipv6))
-		}
+	for _, x := range used {
+		n := &e.plan.Nodes[x.Node]
+		p := &n.Ports[x.Port]
+		least = min(least, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-n.EdgeOverhead(ipv6))
 	}
 	if given == nil {
 		return least
@@ -69,6 +48,9 @@ func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) uni
 	}
 	return *given
 }
+
+// unknownMTU stands for the MTU of an entry with faults.
+const unknownMTU units.Bytes = 1500
 
 // maxMTU is larger than any link's MTU.
 const maxMTU units.Bytes = 1 << 20

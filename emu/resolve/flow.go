@@ -22,13 +22,13 @@ func (v *traffic) flows(f *labfile.Workload) *string {
 	if flow.For == 0 && v.duration == nil {
 		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and the run has no end")
 	}
-	from, ok1 := v.hosts(file.From, &file.From, false)
-	to, ok2 := v.hosts(file.To, &file.To, false)
+	from, ok1 := v.ends(file.From, &file.From, false)
+	to, ok2 := v.ends(file.To, &file.To, false)
 	if !ok1 || !ok2 {
 		return nil
 	}
 	for _, p := range v.pairs(from, to, &file.From, &file.To) {
-		flow.From, flow.To = p.from, p.to
+		flow.From, flow.FromPort, flow.To, flow.ToPort = p.from.host, p.from.port, p.to.host, p.to.port
 		if v.checkPath(&flow, file) {
 			v.plan.Flows = append(v.plan.Flows, flow)
 		}
@@ -82,15 +82,15 @@ func (v *traffic) checkPhase(t *units.Time, what string) {
 // checkPath resolves the version of IP of a flow and checks that its packets get
 // from one host to the other.
 func (v *traffic) checkPath(flow *workload.Flow, file *labfile.Constant) (ok bool) {
-	if flow.IPv6, ok = v.version(flow.From, flow.To, file.IP, &file.To); !ok {
+	if flow.IPv6, ok = v.version(flowPair(flow), file.IP, &file.To); !ok {
+		return false
+	}
+	path, ok := v.path(flowPair(flow), flow.IPv6, false, &file.To)
+	if !ok {
 		return false
 	}
 	from, to := &v.plan.Nodes[flow.From], &v.plan.Nodes[flow.To]
-	sender, receiver, ok := v.path(flow.From, flow.To, flow.IPv6)
-	if !ok {
-		v.Fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
-		return false
-	}
+	sender, receiver := &from.Ports[path.From.Port], &to.Ports[path.To.Port]
 	version, over := 4, overIPv4
 	if flow.IPv6 {
 		version, over = 6, overIPv6

@@ -11,8 +11,8 @@ import (
 // hostRoutes resolves the routes of hosts.
 type hostRoutes struct {
 	*base
-	domain   [][]int                   // broadcast domain of each port of each node
-	gateways map[gatewayKey]netip.Addr // the first one of each domain
+	domain   [][]int                     // broadcast domain of each port of each node
+	gateways map[gatewayKey][]netip.Addr // addresses of ports of routers, in the order of the plan
 }
 
 type gatewayKey struct {
@@ -46,7 +46,7 @@ func (v *hostRoutes) resolve() {
 			case hasRoute(n.Routes, route.To):
 				v.Fail(&f.To, "", "%s already has a route to %s", n.Name, route.To)
 			case !v.onLink(i, route.Via):
-				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses, or of a host on the same links",
+				v.Fail(&f.Via, "a gateway must be in the prefix of one of the host's addresses",
 					"%s cannot reach the gateway %s", n.Name, route.Via)
 			}
 			n.Routes = append(n.Routes, route)
@@ -57,17 +57,12 @@ func (v *hostRoutes) resolve() {
 
 // onLink reports whether a host reaches an address without a router.
 func (v *hostRoutes) onLink(host int, ip netip.Addr) bool {
-	ports := v.plan.Nodes[host].Ports
-	direct := slices.ContainsFunc(ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })
-	for p := 0; p < len(ports) && !direct; p++ {
-		direct = anyContains(v.plan.OnLink(host, p), ip)
-	}
-	return direct
+	return slices.ContainsFunc(v.plan.Nodes[host].Ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })
 }
 
 // defaultRoutes gives a host a default route for each version of IP unless the
 // file does. The route leads through the first router port in the domain of one
-// of the host's interfaces.
+// of the host's interfaces that has an address in a prefix of the interface.
 func (v *hostRoutes) defaultRoutes(host int) {
 	n := &v.plan.Nodes[host]
 	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
@@ -75,10 +70,7 @@ func (v *hostRoutes) defaultRoutes(host int) {
 			continue
 		}
 		for p := range n.Ports {
-			if !plan.HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
-				continue
-			}
-			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
+			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6(), n.Ports[p].Addresses); ok {
 				n.Routes = append(n.Routes, plan.Route{To: all, Via: via})
 				break
 			}
@@ -86,24 +78,29 @@ func (v *hostRoutes) defaultRoutes(host int) {
 	}
 }
 
-// defaultGateway returns the address of the first router port in a domain.
-func (v *hostRoutes) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
+// defaultGateway returns the address of the first router port in a domain that is in one of
+// the prefixes.
+func (v *hostRoutes) defaultGateway(domain int, ipv6 bool, prefixes []netip.Prefix) (netip.Addr, bool) {
 	if v.gateways == nil {
-		v.gateways = map[gatewayKey]netip.Addr{}
+		v.gateways = map[gatewayKey][]netip.Addr{}
 		for n := range v.plan.Nodes {
 			node := &v.plan.Nodes[n]
 			for p := range node.Ports {
 				for _, a := range node.Ports[p].Addresses {
-					key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
-					if _, there := v.gateways[key]; !there && node.Router != nil {
-						v.gateways[key] = a.Addr()
+					if node.Router != nil {
+						key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
+						v.gateways[key] = append(v.gateways[key], a.Addr())
 					}
 				}
 			}
 		}
 	}
-	a, ok := v.gateways[gatewayKey{domain, ipv6}]
-	return a, ok
+	for _, a := range v.gateways[gatewayKey{domain, ipv6}] {
+		if anyContains(prefixes, a) {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // gateway returns the next hop of a host's route and checks its form.

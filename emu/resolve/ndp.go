@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // defaultControlDSCP is the DSCP of packets that should not wait: Expedited Forwarding
@@ -11,12 +12,14 @@ import (
 const defaultControlDSCP = 46
 
 // byNDP resolves the settings of flows that use NDP.
-func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
+func (e *patternEntry) byNDP(p pattern.Pattern) *carrier.NDP {
+	hosts := p.Hosts()
 	f := e.file.By.Value.NDP
 	c := &carrier.NDP{Config: ndp.Default(), DSCP: uint8(f.DSCP), ControlDSCP: defaultControlDSCP}
 	set((*labfile.DSCP)(&c.ControlDSCP), f.ControlDSCP)
-	c.IPv6 = e.version(hosts, f.IP)
-	c.MTU = e.packetMTU(hosts, f.MTU, c.IPv6)
+	ipv6, used := e.checkPaths(p, f.IP, true)
+	c.IPv6 = ipv6
+	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)
 	if f.Window != nil && *f.Window < 1 {
 		e.Fail(f.Window, "leave it out for the bandwidth-delay product of each flow's path", "window %d is outside 1 to 16384", *f.Window)
 	}
@@ -29,7 +32,6 @@ func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
 	set(&c.PullShare, f.PullShare)
 	set(&c.Priority, f.Priority)
 	labfile.ReportSettings(e.Reader, "ndp", f, c.Config.Check(), e.file.By)
-	e.checkPaths(hosts, c.IPv6)
 	e.samePulls(c, hosts)
 	return c
 }

@@ -111,13 +111,13 @@ func (e *patternEntry) add(f *labfile.Workload) {
 	t := plan.Traffic{Name: e.stream.Name, Pattern: p}
 	switch {
 	case e.rdma:
-		t.RDMA = e.byRDMA(p.Hosts())
+		t.RDMA = e.byRDMA(p)
 	case e.file.By.Value.TCP != nil:
-		t.TCP = e.byTCP(p.Hosts())
+		t.TCP = e.byTCP(p)
 	case e.file.By.Value.NDP != nil:
-		t.NDP = e.byNDP(p.Hosts())
+		t.NDP = e.byNDP(p)
 	default:
-		t.UDP = e.byUDP(p.Hosts())
+		t.UDP = e.byUDP(p)
 	}
 	if e.Faults() == before {
 		e.plan.Traffic = append(e.plan.Traffic, t)

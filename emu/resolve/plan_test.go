@@ -3,8 +3,6 @@ package resolve
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -164,63 +162,10 @@ func TestGeneratorsMakeSoundPlans(t *testing.T) {
 		}
 		for i, n := range p.Nodes {
 			for j, port := range n.Ports {
-				if n.Kind == plan.Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
-					t.Errorf("%s has %v and %v", p.PortName(i, j), port.Addresses, p.OnLink(i, j))
+				if n.Kind == plan.Host && len(port.Addresses) != 2 {
+					t.Errorf("%s has %v", p.PortName(i, j), port.Addresses)
 				}
 			}
 		}
 	})
-}
-
-// TestOnLinkReaches checks that hosts with any addresses on one switch reach
-// each other, by their own prefixes or by those of OnLink.
-func TestOnLinkReaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var nodes, joined strings.Builder
-		for i := range rapid.IntRange(2, 5).Draw(t, "hosts") {
-			address := ""
-			if rapid.Bool().Draw(t, "explicit") {
-				address = fmt.Sprintf(", address: 10.%d.%d.%d/%d", rapid.IntRange(0, 1).Draw(t, "b"), rapid.IntRange(0, 2).Draw(t, "c"),
-					10+i, rapid.IntRange(8, 30).Draw(t, "length"))
-			}
-			fmt.Fprintf(&nodes, "    h%d: {kind: host%s}\n", i, address)
-			fmt.Fprintf(&joined, "    - {endpoints: [h%d:eth0, s:%d]}\n", i, i)
-			if rapid.Bool().Draw(t, "second interface") {
-				fmt.Fprintf(&joined, "    - {endpoints: [h%d:eth1, s:%db]}\n", i, i)
-			}
-		}
-		p, err := Parse("lab.yaml", []byte("topology:\n  nodes:\n    s: {kind: switch}\n"+nodes.String()+"  links:\n"+joined.String()))
-		if err != nil {
-			t.Skip(err) // for example, an address that is a network address
-		}
-		for i, from := range p.Nodes {
-			if from.Kind != plan.Host {
-				continue
-			}
-			var reached []netip.Prefix
-			for j, port := range from.Ports {
-				direct := p.OnLink(i, j)
-				for _, d := range direct {
-					if anyCovers(port.Addresses, d) || anyCovers(reached, d) {
-						t.Errorf("%s takes %v once more", p.PortName(i, j), d)
-					}
-				}
-				reached = append(append(reached, port.Addresses...), direct...)
-			}
-			for _, to := range p.Nodes {
-				for _, port := range to.Ports {
-					for _, a := range port.Addresses {
-						if !anyCovers(reached, a) {
-							t.Errorf("%s does not reach %v of %s: %v", from.Name, a, to.Name, reached)
-						}
-					}
-				}
-			}
-		}
-	})
-}
-
-// anyCovers reports whether one of the prefixes covers p.
-func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
-	return slices.ContainsFunc(wide, func(w netip.Prefix) bool { return covers(w, p) })
 }

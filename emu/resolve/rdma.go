@@ -5,16 +5,19 @@ import (
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 	"github.com/weftlab/weft/traffic/workload"
 )
 
 // byRDMA resolves the settings of flows that use RDMA.
-func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
+func (e *patternEntry) byRDMA(p pattern.Pattern) *carrier.RDMA {
+	hosts := p.Hosts()
 	f, place := &labfile.RDMAFlows{}, e.place
 	if by := e.file.By; by != nil {
 		f, place = by.Value.RDMA, by
 	}
-	c := &carrier.RDMA{Verb: f.Verb, IPv6: e.version(hosts, f.IP)}
+	ipv6, used := e.checkPaths(p, f.IP, true)
+	c := &carrier.RDMA{Verb: f.Verb, IPv6: ipv6}
 	if f.Verb == workload.Read {
 		e.Fail(&f.Verb, "for READs, use read: in the workload", "the flows of a pattern must be write or send: the host with the data sends")
 	}
@@ -43,11 +46,10 @@ func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 		}
 		c.DSCP = n.NIC.DSCP
 	}
-	for _, h := range hosts {
-		if p := e.firstPort(h); p != nil && e.settingsOf(p, 0).Rate == 0 {
-			e.FailOnce(place, "give links a rate: under kinds, in the generator or in the link", "the link of %s has no rate, and a NIC needs it to pace flows", e.plan.Nodes[h].Name)
+	for _, x := range used {
+		if e.rateOf(&e.plan.Nodes[x.Node].Ports[x.Port]) == 0 {
+			e.FailOnce(place, "give links a rate: under kinds, in the generator or in the link", "the link of %s has no rate, and a NIC needs it to pace flows", e.plan.PortName(x.Node, x.Port))
 		}
 	}
-	e.checkPaths(hosts, c.IPv6)
 	return c
 }

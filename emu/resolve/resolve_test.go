@@ -139,7 +139,7 @@ func dump(p *plan.Plan) string {
 		fmt.Fprintf(&b, " dilation %d", p.Dilation)
 	}
 	fmt.Fprintf(&b, " fidelity %+v engine %+v%s\n", p.Fidelity, p.Engine, rerouteOf(p))
-	for i, n := range p.Nodes {
+	for _, n := range p.Nodes {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
 		if n.Kind == plan.Host {
 			fmt.Fprintf(&b, " %v", n.Attach)
@@ -167,13 +167,10 @@ func dump(p *plan.Plan) string {
 			dumpDeep(&b, n.QoS)
 		}
 		dumpNIC(&b, n.NIC)
-		for j, port := range n.Ports {
+		for _, port := range n.Ports {
 			fmt.Fprintf(&b, "  %s", port.Name)
 			if n.Kind == plan.Host || n.Router != nil {
 				fmt.Fprintf(&b, " %v %v", labfile.MAC(port.MAC), port.Addresses)
-				if direct := p.OnLink(i, j); n.Kind == plan.Host && len(direct) > 0 {
-					fmt.Fprintf(&b, " on link %v", direct)
-				}
 			}
 			if n.QoS != nil {
 				dumpClasses(&b, &port)
@@ -194,7 +191,7 @@ func dump(p *plan.Plan) string {
 		fmt.Fprintf(&b, "at %v link %d %v %v\n", e.At, e.Link, e.Dir, e.Set)
 	}
 	for _, f := range p.Flows {
-		fmt.Fprintf(&b, "flow %+v\n", f)
+		fmt.Fprintln(&b, "flow", strings.Replace(fmt.Sprintf("%+v", f), " FromPort:0 ToPort:0", "", 1))
 	}
 	for _, t := range p.Transfers {
 		dumpTransfer(&b, p, t)

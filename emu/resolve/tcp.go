@@ -8,15 +8,18 @@ import (
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // byTCP resolves the settings of flows that use TCP.
-func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
+func (e *patternEntry) byTCP(p pattern.Pattern) *carrier.TCP {
+	hosts := p.Hosts()
 	f := e.file.By.Value.TCP
 	c := &carrier.TCP{Config: tcp.Default(), DSCP: uint8(f.DSCP), Control: e.tcpControl(f, hosts)}
-	c.IPv6 = e.version(hosts, f.IP)
+	ipv6, used := e.checkPaths(p, f.IP, true)
+	c.IPv6 = ipv6
 	c.ECN = carrier.ECNOf(c.Control)
-	c.MTU = e.packetMTU(hosts, f.MTU, c.IPv6)
+	c.MTU = e.packetMTU(used, f.MTU, c.IPv6)
 	set(&c.Window, f.Window)
 	set(&c.Timestamps, f.Timestamps)
 	set(&c.InitialRTO, f.InitialRTO)
@@ -29,7 +32,6 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	set(&c.DelayedAck, f.DelayedAck)
 	set(&c.SACKDelay, f.SACKDelay)
 	labfile.ReportSettings(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
-	e.checkPaths(hosts, c.IPv6)
 	return c
 }
 

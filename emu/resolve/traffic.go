@@ -2,14 +2,10 @@ package resolve
 
 import (
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/emu/suggest"
-	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/workload"
 )
@@ -48,12 +44,12 @@ func (v *traffic) resolve() {
 	v.patterns()
 	for i := range v.plan.Flows {
 		if f := &v.plan.Flows[i]; f.Name == "" {
-			f.Name = freeName(v.names, v.pairName(f.From, f.To))
+			f.Name = freeName(v.names, v.pairName(flowPair(f)))
 		}
 	}
 	for i := range v.plan.Transfers {
 		if t := &v.plan.Transfers[i]; t.Name == "" {
-			t.Name = freeName(v.names, v.pairName(t.From, t.To))
+			t.Name = freeName(v.names, v.pairName(transferPair(t)))
 		}
 	}
 }
@@ -61,10 +57,10 @@ func (v *traffic) resolve() {
 // giveNames names the flows and transfers of an entry that has a name; if there
 // are several, their hosts are added to the name.
 func (v *traffic) giveNames(name *string, flows []workload.Flow, transfers []workload.Transfer) {
-	full := func(from, to int) string {
+	full := func(p hostPair) string {
 		given := *name
 		if len(flows)+len(transfers) > 1 {
-			given += "-" + v.pairName(from, to)
+			given += "-" + v.pairName(p)
 		}
 		if v.names[given] > 0 {
 			v.Fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
@@ -73,10 +69,10 @@ func (v *traffic) giveNames(name *string, flows []workload.Flow, transfers []wor
 		return given
 	}
 	for i := range flows {
-		flows[i].Name = full(flows[i].From, flows[i].To)
+		flows[i].Name = full(flowPair(&flows[i]))
 	}
 	for i := range transfers {
-		transfers[i].Name = full(transfers[i].From, transfers[i].To)
+		transfers[i].Name = full(transferPair(&transfers[i]))
 	}
 }
 
@@ -95,33 +91,6 @@ func freeName(names map[string]int, name string) string {
 	}
 }
 
-// pairName returns a name for two hosts.
-func (v *traffic) pairName(from, to int) string {
-	return v.plan.Nodes[from].Name + "-" + v.plan.Nodes[to].Name
-}
-
-// hostPair is two hosts.
-type hostPair struct{ from, to int }
-
-// pairs pairs every host in from with every host in to, except itself. The
-// places are those of the two lists.
-func (v *traffic) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
-	if !v.room(len(from)*len(to), atFrom) {
-		return nil
-	}
-	for _, f := range from {
-		for _, t := range to {
-			if f != t {
-				pairs = append(pairs, hostPair{f, t})
-			}
-		}
-	}
-	if len(from) == 1 && slices.Equal(from, to) {
-		v.Fail(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0]].Name)
-	}
-	return pairs
-}
-
 // room reports whether there may be this many more flows and transfers.
 func (v *traffic) room(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
@@ -129,108 +98,6 @@ func (v *traffic) room(more int, place any) bool {
 		v.Fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
 	}
 	return ok
-}
-
-// version chooses the version of IP between two hosts, unless the file does.
-// Place is where the file names the hosts.
-func (v *traffic) version(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
-	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
-	ipv6 = !(speaks(a, false) && speaks(b, false))
-	if file == nil {
-		if ok = speaks(a, ipv6) && speaks(b, ipv6); !ok {
-			v.Fail(place, "", "%s and %s have no IP version in common", a.Name, b.Name)
-		}
-		return ipv6, ok
-	}
-	ipv6 = *file == 6
-	for _, n := range []*plan.Node{a, b} {
-		if !speaks(n, ipv6) {
-			v.Fail(file, "", "%s has no IPv%d address", n.Name, *file)
-			return ipv6, false
-		}
-	}
-	return ipv6, true
-}
-
-func (v *traffic) pathHint() string {
-	if v.plan.Routed() {
-		return "hosts do not forward: links, switches and routers must join them, and the sender's routes must lead to a router"
-	}
-	return "hosts do not forward: links and switches must join them"
-}
-
-// speaks reports whether a host has an address of a version of IP.
-func speaks(n *plan.Node, ipv6 bool) bool {
-	return slices.ContainsFunc(n.Ports, func(p plan.Port) bool { return plan.HasFamily(p.Addresses, ipv6) })
-}
-
-// path finds the interfaces of two hosts that are connected by links, switches
-// and routers.
-func (v *traffic) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
-	a, b, _, ok := v.reach.Path(from, to, ipv6)
-	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
-}
-
-// hosts finds the hosts that an entry of the workload names, by name or by
-// pattern. With nic all of them must have a NIC.
-func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
-	ok = true
-	there := map[int]bool{}
-	for i := range names {
-		found, good := v.matchHosts(&names[i])
-		ok = ok && good
-		for _, n := range found {
-			switch {
-			case there[n] && names[i] == v.plan.Nodes[n].Name:
-				v.Fail(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
-				ok = false
-			case there[n]:
-			case nic && !v.hasNIC(n, &names[i]):
-				ok = false
-			default:
-				hosts = append(hosts, n)
-			}
-			there[n] = true
-		}
-	}
-	if len(names) == 0 {
-		v.Fail(place, "name at least one host", "the list is empty")
-		ok = false
-	}
-	return hosts, ok
-}
-
-// matchHosts finds the host with a name, or those that a pattern matches.
-func (v *traffic) matchHosts(name *string) (found []int, ok bool) {
-	if !strings.ContainsAny(*name, `*?[\`) {
-		if n, ok := v.host(name); ok {
-			return []int{n}, true
-		}
-		return nil, false
-	}
-	if _, err := path.Match(*name, ""); err != nil {
-		v.Fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
-		return nil, false
-	}
-	for i := range v.plan.Nodes {
-		if match, _ := path.Match(*name, v.plan.Nodes[i].Name); match && v.plan.Nodes[i].Kind == plan.Host {
-			found = append(found, i)
-		}
-	}
-	if len(found) == 0 {
-		v.Fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
-	}
-	return found, len(found) > 0
-}
-
-// host finds the host with a name.
-func (v *traffic) host(name *string) (int, bool) {
-	n, ok := v.node(name, *name)
-	if ok && v.plan.Nodes[n].Kind != plan.Host {
-		v.Fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
-		ok = false
-	}
-	return n, ok
 }
 
 // hasNIC reports whether a host has a NIC, and fails at place if not.

@@ -5,12 +5,14 @@ import (
 
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traffic/carrier"
+	"github.com/weftlab/weft/traffic/pattern"
 )
 
 // byUDP resolves the settings of flows that use UDP.
-func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
+func (e *patternEntry) byUDP(p pattern.Pattern) *carrier.UDP {
 	f := e.file.By.Value.UDP
-	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: e.version(hosts, f.IP)}
+	ipv6, used := e.checkPaths(p, f.IP, false)
+	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: ipv6}
 	set(&c.Rate, f.Rate)
 	if f.Rate != nil && *f.Rate == 0 {
 		e.Fail(f.Rate, "leave it out for the rate of the sender's link", "rate must not be unlimited")
@@ -20,14 +22,15 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 		over = overIPv6
 	}
 	c.Size = maxDatagram
-	for _, h := range hosts {
-		p := e.firstPort(h)
-		if p == nil {
-			continue
-		}
-		c.Size = min(c.Size, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-over-e.plan.Nodes[h].EdgeOverhead(c.IPv6))
-		if c.Rate == 0 && e.settingsOf(p, 0).Rate == 0 {
-			e.FailOnce(e.file.By, "write by: {udp: {rate: ...}}", "the link of %s has no rate, and neither have the flows", e.plan.Nodes[h].Name)
+	if len(used) == 0 {
+		c.Size = unknownMTU - over
+	}
+	for _, x := range used {
+		n := &e.plan.Nodes[x.Node]
+		out := &n.Ports[x.Port]
+		c.Size = min(c.Size, min(e.settingsOf(out, 0).MTU, e.settingsOf(out, 1).MTU)-over-n.EdgeOverhead(c.IPv6))
+		if c.Rate == 0 && e.rateOf(out) == 0 {
+			e.FailOnce(e.file.By, "write by: {udp: {rate: ...}}", "the link of %s has no rate, and neither have the flows", e.plan.PortName(x.Node, x.Port))
 		}
 	}
 	if f.Size != nil {
@@ -36,7 +39,6 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 		}
 		c.Size = *f.Size
 	}
-	e.checkPaths(hosts, c.IPv6)
 	return c
 }
 

@@ -89,7 +89,7 @@ func ipDestination(frame []byte, p *packet.Packet) netip.Addr {
 // Stations returns the endpoints in the broadcast domain of a plain switch, by address.
 func (t *Topology) Stations(node int) Stations {
 	s := Stations{directory: t.Directory}
-	if ports := t.domains[node]; len(ports) > 0 { // all of them are in one domain
+	if ports := t.reach.Domain[node]; len(ports) > 0 { // all of them are in one domain
 		s.domain = ports[0]
 	}
 	return s

@@ -15,8 +15,8 @@ func (t *Topology) SetFirstHop(node int, p *packet.Packet) {
 	}
 	host := t.Endpoints[p.Dest]
 	p.To = t.firstNumber(host, p.Version)
-	here := r.reach.Domain[node][0]
-	if t.plan.Nodes[node].Router != nil || r.reach.Domain[host.Node][host.Port] == here {
+	here := t.reach.Domain[node][0]
+	if t.plan.Nodes[node].Router != nil || t.reach.Domain[host.Node][host.Port] == here {
 		return
 	}
 	if e, ok := r.firsts[here]; ok {

@@ -22,13 +22,10 @@ type Neighbours struct {
 // router that leads there.
 func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	t, e := n.topology, n.end
-	if t.routers == nil {
-		return t.Directory.MAC(ip)
-	}
-	next, ok := t.routers.reach.Next(e.Node, e.Port, ip)
-	if !ok {
+	next, ok := t.reach.Next(e.Node, e.Port, ip)
+	if !ok && t.routers != nil {
 		// A program in the host may have added a route.
-		next, ok = t.routers.first(e)
+		next, ok = t.first(e)
 	}
 	if !ok {
 		return 0, false
@@ -56,7 +53,7 @@ func (n Neighbours) FirstHop(to netip.Addr) (hop FirstHop, ok bool) {
 }
 
 // first returns the first router port in the domain of a host's interface.
-func (r *routers) first(e plan.End) (plan.End, bool) {
-	first, ok := r.firsts[r.reach.Domain[e.Node][e.Port]]
+func (t *Topology) first(e plan.End) (plan.End, bool) {
+	first, ok := t.routers.firsts[t.reach.Domain[e.Node][e.Port]]
 	return first, ok
 }

@@ -13,7 +13,6 @@ import (
 // routers is what routers need in addition to switches. All of it follows from the plan and
 // does not change; tables.routed makes the tables from it.
 type routers struct {
-	reach     *plan.Reach
 	numbers   map[netip.Addr]int32
 	numbered  []netip.Addr     // by those numbers; the first is unused
 	addresses []router.Address // likewise
@@ -29,7 +28,7 @@ func (t *Topology) addRouters() {
 	p := t.plan
 	t.Directory.routers = packet.Endpoint(t.hosts)
 	r := &routers{
-		reach: p.Reach(), numbers: map[netip.Addr]int32{},
+		numbers:  map[netip.Addr]int32{},
 		numbered: make([]netip.Addr, 1), addresses: make([]router.Address, 1), owners: make([]plan.End, 1), subnets: &router.Prefixes{}, firsts: map[int]plan.End{},
 	}
 	r.addresses[0].Endpoint = -1
@@ -40,8 +39,8 @@ func (t *Topology) addRouters() {
 			end := plan.End{Node: n, Port: i}
 			if node.Router != nil {
 				t.addEndpoint(end)
-				if _, there := r.firsts[r.reach.Domain[n][i]]; !there {
-					r.firsts[r.reach.Domain[n][i]] = end
+				if _, there := r.firsts[t.reach.Domain[n][i]]; !there {
+					r.firsts[t.reach.Domain[n][i]] = end
 				}
 			}
 			for _, a := range node.Ports[i].Addresses {

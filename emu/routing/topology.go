@@ -4,6 +4,7 @@
 package routing
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
@@ -20,7 +21,7 @@ type Topology struct {
 	Directory *Directory
 
 	plan    *plan.Plan
-	domains [][]int             // plan.Plan.Domains
+	reach   *plan.Reach
 	hosts   int                 // how many of Endpoints are ports of hosts
 	ends    [][]packet.Endpoint // by node and port; not set for plain switches
 	routers *routers            // nil without routers
@@ -28,7 +29,7 @@ type Topology struct {
 
 // NewTopology returns the topology of a plan.
 func NewTopology(p *plan.Plan) *Topology {
-	t := &Topology{Directory: newDirectory(), plan: p, domains: p.Domains(), ends: make([][]packet.Endpoint, len(p.Nodes))}
+	t := &Topology{Directory: newDirectory(), plan: p, reach: p.Reach(), ends: make([][]packet.Endpoint, len(p.Nodes))}
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		t.ends[n] = make([]packet.Endpoint, len(node.Ports))
@@ -51,7 +52,7 @@ func (t *Topology) addEndpoint(e plan.End) {
 	id := packet.Endpoint(len(t.Endpoints))
 	t.ends[e.Node][e.Port] = id
 	t.Endpoints = append(t.Endpoints, e)
-	t.Directory.domain = append(t.Directory.domain, t.domains[e.Node][e.Port])
+	t.Directory.domain = append(t.Directory.domain, t.reach.Domain[e.Node][e.Port])
 	t.Directory.add(id, t.MAC(e), t.plan.Nodes[e.Node].Ports[e.Port].Addresses)
 }
 
@@ -86,10 +87,7 @@ func (t *Topology) Number(a netip.Addr) int32 {
 
 // OnLink reports whether frames from one port reach another without routers.
 func (t *Topology) OnLink(a, b plan.End) bool {
-	if t.routers == nil {
-		return true
-	}
-	d := t.routers.reach.Domain
+	d := t.reach.Domain
 	return d[a.Node][a.Port] == d[b.Node][b.Port]
 }
 
@@ -99,29 +97,22 @@ func (t *Topology) isPlain(node int) bool {
 	return n.Kind == plan.Switch && n.Router == nil
 }
 
-// Path returns the interfaces at the ends of modelled traffic between two hosts, and the
-// port that its packets go to first. It panics if the plan has no path.
-func (t *Topology) Path(a, b int, ipv6 bool) (from, to, first plan.End) {
-	if t.routers == nil {
-		from, to = t.interfaceOf(a, ipv6), t.interfaceOf(b, ipv6)
-		return from, to, to
+// Path returns how modelled packets go from one host to another. It panics if the plan has
+// no path.
+func (t *Topology) Path(pair plan.Pair) plan.Path {
+	p, err := t.reach.Path(pair)
+	if err != nil {
+		panic(fmt.Sprintf("a plan with traffic without a path from %s to %s: %v", t.plan.Nodes[pair.From].Name, t.plan.Nodes[pair.To].Name, err))
 	}
-	from, to, first, ok := t.routers.reach.Path(a, b, ipv6)
-	if !ok {
-		panic("a plan with traffic without a path from " + t.plan.Nodes[a].Name + " to " + t.plan.Nodes[b].Name)
-	}
-	return from, to, first
+	return p
 }
 
-// interfaceOf returns a host's first connected interface with an address of an IP version.
-// It panics if there is none.
-func (t *Topology) interfaceOf(host int, ipv6 bool) plan.End {
-	node := &t.plan.Nodes[host]
-	for i := range node.Ports {
-		p := &node.Ports[i]
-		if _, ok := plan.AddressOf(p, ipv6); ok && p.Link >= 0 {
-			return plan.End{Node: host, Port: i}
-		}
-	}
-	panic("a plan with a flow of a host without an address: " + node.Name)
+// TryPath is Path for pairs of hosts that may have no path.
+func (t *Topology) TryPath(pair plan.Pair) (plan.Path, error) { return t.reach.Path(pair) }
+
+// Source returns the address that packets from a host's interface to an address have; false
+// if the interface has none of its IP version.
+func (t *Topology) Source(e plan.End, to netip.Addr) (netip.Addr, bool) {
+	a := t.reach.Source(e, to)
+	return a, a.IsValid()
 }

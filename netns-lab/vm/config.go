@@ -94,7 +94,6 @@ type NIC struct {
 // Setup is the configuration of a guest of weft's own image.
 type Setup struct {
 	Addresses map[string][]netip.Prefix // by NIC
-	OnLink    map[string][]netip.Prefix // by NIC, reached without a gateway
 	Routes    []Route
 	Sysctls   []Sysctl
 	Hosts     []Host
@@ -148,9 +147,6 @@ func (s *Setup) text(name string, nics []NIC) string {
 		line("up", n.Name)
 		for _, a := range s.Addresses[n.Name] {
 			line("address", n.Name, a.String())
-		}
-		for _, p := range s.OnLink[n.Name] {
-			line("onlink", n.Name, p.String())
 		}
 		line("rdma", n.Name, "rxe"+strconv.Itoa(i))
 	}

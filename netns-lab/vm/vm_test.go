@@ -36,7 +36,6 @@ func TestSetup_IsALineForEachSetting(t *testing.T) {
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
 	s := Setup{
 		Addresses: map[string][]netip.Prefix{"eth1": {prefix("10.0.0.1/16"), prefix("fd00::1/64")}, "eth0": {prefix("10.1.0.1/16")}},
-		OnLink:    map[string][]netip.Prefix{"eth0": {prefix("10.9.0.0/24")}},
 		Routes:    []Route{{prefix("0.0.0.0/0"), addr("10.0.0.254")}},
 		Sysctls:   []Sysctl{{"net.ipv4.tcp_rmem", "4096 131072 6291456"}},
 		Hosts:     []Host{{"h1", addr("10.0.0.2")}},
@@ -50,7 +49,7 @@ func TestSetup_IsALineForEachSetting(t *testing.T) {
 		"nic 02:00:00:00:00:01 weft-0", "nic 02:00:00:00:00:02 weft-1", "name weft-0 eth1", "name weft-1 eth0",
 		"sysctl net/ipv4/tcp_rmem 4096 131072 6291456",
 		"up eth1", "address eth1 10.0.0.1/16", "address eth1 fd00::1/64", "rdma eth1 rxe0",
-		"up eth0", "address eth0 10.1.0.1/16", "onlink eth0 10.9.0.0/24", "rdma eth0 rxe1",
+		"up eth0", "address eth0 10.1.0.1/16", "rdma eth0 rxe1",
 		"route 0.0.0.0/0 10.0.0.254",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

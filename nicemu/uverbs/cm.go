@@ -137,6 +137,16 @@ func (i *cmID) bind(a netip.AddrPort) error {
 	return nil
 }
 
+// settleAddress chooses one address, and the device that has it, for an ID that is bound to any.
+func (i *cmID) settleAddress(a netip.Addr) error {
+	device := i.session.server.deviceOf(a)
+	if device == nil {
+		return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.EADDRNOTAVAIL, a)
+	}
+	i.device, i.local = device, netip.AddrPortFrom(a, i.local.Port())
+	return nil
+}
+
 func (x *session) cmBind(q *cmAddress) answer {
 	i, err := x.id(q.ID)
 	if err != nil {
@@ -171,10 +181,15 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	case i.stage != unresolved || i.passive || len(i.listening) > 0:
 		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
-	if !i.bound {
-		if err := i.bind(local); err != nil {
-			return failed(err)
-		}
+	// Unless the program has named one, local is the address that the routes of its kernel choose.
+	switch {
+	case !i.bound:
+		err = i.bind(local)
+	case anyAddress(i.local.Addr()) && !anyAddress(local.Addr()):
+		err = i.settleAddress(local.Addr())
+	}
+	if err != nil {
+		return failed(err)
 	}
 	i.remote, i.stage = remote, resolving
 	if err := i.choose(); err != nil {

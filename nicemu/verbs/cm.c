@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cm.h"
@@ -333,16 +334,66 @@ int rdma_bind_addr(struct rdma_cm_id *rdma, struct sockaddr *addr)
 	return cm_error(error ? error : learn(id, &a));
 }
 
+/* is_open reports whether an address stands for any of the host's: then routes choose. */
+static int is_open(const struct weft_endpoint *a)
+{
+	static const uint8_t any[16], any4[16] = { [10] = 0xff, [11] = 0xff };
+
+	return !a->family || !memcmp(a->ip, any, 16) || !memcmp(a->ip, any4, 16);
+}
+
+static int is_multicast(const struct weft_endpoint *a)
+{
+	return a->family == AF_INET ? a->ip[12] >> 4 == 0xe : a->ip[0] == 0xff;
+}
+
+/*
+ * choose_source asks the kernel by which of the host's addresses its routes lead to dst.
+ * It returns an errno, such as ENETUNREACH. System calls are made directly: a program may
+ * have replaced the functions (librspreload).
+ */
+static int choose_source(struct weft_endpoint *source, const struct sockaddr *dst)
+{
+	struct sockaddr_storage a;
+	socklen_t length = sizeof(a);
+	int error = 0, fd = syscall(SYS_socket, dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return errno;
+	memcpy(&a, dst, cm_address_length(dst));
+	if (a.ss_family == AF_INET && !((struct sockaddr_in *)&a)->sin_port)
+		((struct sockaddr_in *)&a)->sin_port = htons(1);
+	if (a.ss_family == AF_INET6 && !((struct sockaddr_in6 *)&a)->sin6_port)
+		((struct sockaddr_in6 *)&a)->sin6_port = htons(1);
+	if (syscall(SYS_connect, fd, &a, cm_address_length(dst)) || syscall(SYS_getsockname, fd, &a, &length))
+		error = errno;
+	syscall(SYS_close, fd);
+	if (!error) {
+		put_endpoint(source, (struct sockaddr *)&a);
+		source->port = 0;
+	}
+	return error;
+}
+
 int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src, struct sockaddr *dst, int timeout)
 {
 	struct cm_id *id = to_id(rdma);
 	struct weft_cm_resolve q = { .id = id->handle, .timeout = timeout };
 	struct weft_cm_address a;
+	uint16_t port;
+	int error;
 
 	if (!dst)
 		return cm_error(EINVAL);
 	put_endpoint(&q.local, src);
 	put_endpoint(&q.remote, dst);
+	if (is_open(&q.local) && q.remote.family && !is_open(&q.remote) && !is_multicast(&q.remote)) {
+		port = q.local.port;
+		error = choose_source(&q.local, dst);
+		if (error)
+			return cm_error(error);
+		q.local.port = port;
+	}
 	memcpy(&rdma->route.addr.dst_storage, dst, cm_address_length(dst));
 	return complete(id, weft_call(id->session, WEFT_CM_RESOLVE_ADDR, &q, sizeof(q), &a, sizeof(a), NULL, 0));
 }

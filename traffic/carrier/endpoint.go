@@ -16,8 +16,13 @@ type endpoint struct {
 	host    *Host
 	traffic int
 	outlet  *Outlet
-	own     netip.Addr // of the host; not known before the first packet
-	arrived []arrived  // and not reported yet
+	arrived []arrived // and not reported yet
+}
+
+// route is how the packets of a flow leave a host.
+type route struct {
+	from, to netip.Addr // from is the host's
+	path     nicemu.Path
 }
 
 // arrived is a flow that has arrived completely.
@@ -26,30 +31,27 @@ type arrived struct {
 	id uint64
 }
 
-// address returns the host's address.
-func (e *endpoint) address() netip.Addr {
-	if !e.own.IsValid() {
-		e.own, _ = e.outlet.AddressOf(e.host.Node)
+// reach returns the route to a flow's destination, or why the flow cannot start. protocol
+// carries it.
+func (e *endpoint) reach(r *records.Record, protocol string) (to route, failure string) {
+	if int(r.From) != e.host.Node {
+		return to, "started by the wrong host: " + protocol + " flows start at the host that has the data"
 	}
-	return e.own
+	if to.from, to.to, failure = e.outlet.Ends(int(r.To)); failure != "" {
+		return to, failure
+	}
+	var ok bool
+	if to.path, ok = e.outlet.PathTo(to.to); !ok {
+		failure = "no host has the address " + to.to.String()
+	}
+	return to, failure
 }
 
-// reach returns the address of a flow's destination and the path to it, or why the flow
-// cannot start. protocol carries it.
-func (e *endpoint) reach(r *records.Record, protocol string) (to netip.Addr, path nicemu.Path, failure string) {
-	known, reachable := false, false
-	if to, known = e.outlet.AddressOf(int(r.To)); known {
-		path, reachable = e.outlet.PathTo(to)
-	}
-	switch {
-	case int(r.From) != e.host.Node:
-		failure = "started by the wrong host: " + protocol + " flows start at the host that has the data"
-	case !known:
-		failure = "the destination host is not part of the traffic"
-	case !reachable:
-		failure = "no host has the address " + to.String()
-	}
-	return to, path, failure
+// back returns the route of the answers to a packet.
+func (e *endpoint) back(p *packet.Packet) (to route, ok bool) {
+	to.from, to.to = p.Message.To, p.Message.From
+	to.path, ok = e.outlet.PathTo(to.to)
+	return to, ok
 }
 
 // transmit passes a sealed packet to the host's port. id is its identification in IPv4.

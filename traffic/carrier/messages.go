@@ -22,11 +22,11 @@ func (d *Streams) speak(now units.Time, s *outgoing) {
 	k, ok := s.sender.Control().(cc.MessageSender)
 	for ok && k.Speaks() {
 		p := d.out.Pool.NewMessage(cc.Methods.Kind(d.config.Control.Name).Feedback)
-		k.NextMessage(packet.FlowKey{From: d.address(), To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
-		p.Message.From, p.Message.To = d.address(), s.to
+		k.NextMessage(packet.FlowKey{From: s.from, To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
+		p.Message.From, p.Message.To = s.from, s.to
 		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, p.Message.Protocol.Port
 		p.Seal()
-		p.Hash = packet.FlowHash(packet.FoldAddress(d.address()), packet.FoldAddress(s.to), wire.ProtoTCP, s.SrcPort, d.port())
+		p.Hash = packet.FlowHash(packet.FoldAddress(s.from), packet.FoldAddress(s.to), wire.ProtoTCP, s.SrcPort, d.port())
 		d.queue(now, p, s.path)
 	}
 }
@@ -66,7 +66,7 @@ func (d *Streams) ReceiveMessage(now units.Time, p *packet.Packet) bool {
 	case p.Trimmed || p.Returned:
 	case m.Outward():
 		d.returnMessage(now, p)
-	case s != nil && k.From == d.address():
+	case s != nil && k.From == s.from:
 		s.sender.Message(now, m)
 		d.rescheduleFlow(now, s)
 		d.host.Wake(now) // Work sends: a port's own contention point answers while Work runs
@@ -77,14 +77,14 @@ func (d *Streams) ReceiveMessage(now units.Time, p *packet.Packet) bool {
 
 // returnMessage sends a message back to its source, if it has an answer.
 func (d *Streams) returnMessage(now units.Time, p *packet.Packet) {
-	path, ok := d.out.PathTo(p.Message.From)
+	to, ok := d.back(p)
 	if !ok || !p.Message.Body.(cc.Probe).Turn() {
 		return
 	}
 	a := d.out.Pool.NewMessage(p.Message.Protocol)
 	a.Message.Body.Set(p.Message.Body)
-	a.Message.From, a.Message.To = d.address(), p.Message.From
+	a.Message.From, a.Message.To = to.from, to.to
 	a.TOS, a.SrcPort = p.TOS, p.SrcPort
 	a.Seal()
-	d.queue(now, a, path)
+	d.queue(now, a, to.path)
 }

@@ -48,9 +48,9 @@ func newTwoHosts(t *testing.T) *twoHosts {
 		w.ends[i] = NewStreams(h, 0, TCP{Config: tcp.Default(), Control: choice(t, "accurate")}, StreamOutlet{
 			Outlet: Outlet{
 				Pool: w.pool, Line: 10 * units.Gbps,
-				AddressOf: func(node int) (netip.Addr, bool) { return w.address(node), true },
-				PathTo:    func(netip.Addr) (nicemu.Path, bool) { return nicemu.Path{}, true },
-				Send:      func(now units.Time, p *packet.Packet) { w.send(now, i, p) },
+				Ends:   func(peer int) (from, to netip.Addr, failure string) { return w.address(i), w.address(peer), "" },
+				PathTo: func(netip.Addr) (nicemu.Path, bool) { return nicemu.Path{}, true },
+				Send:   func(now units.Time, p *packet.Packet) { w.send(now, i, p) },
 			},
 			Rate:   func() units.Rate { return 10 * units.Gbps },
 			Queued: func(units.Time) units.Bytes { return 0 },

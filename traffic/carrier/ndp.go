@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
@@ -69,7 +68,7 @@ func (p *Pulls) work(now units.Time) {
 	for s := p.pacer.Next(now); s != nil; s = p.pacer.Next(now) {
 		x := s.Owner.User.(*pulledIn)
 		h := s.Owner.Pull()
-		x.carrier.emit(now, &h, 0, x.path, x.to, x.flow)
+		x.carrier.emit(now, &h, 0, &x.route, x.flow)
 	}
 }
 
@@ -115,23 +114,21 @@ type pulledFlow struct {
 type pulledOut struct {
 	agenda.Task[*pulledOut]
 	records.Record
+	route
 	sender  ndp.Sender
 	next    *pulledOut // in freeOut
-	path    nicemu.Path
-	to      netip.Addr
-	waiting bool // it is in ready
-	dead    bool // reported to its host as over, but still in ready
+	waiting bool       // it is in ready
+	dead    bool       // reported to its host as over, but still in ready
 }
 
 // pulledIn is a flow to this host.
 type pulledIn struct {
+	route    // of control packets
 	carrier  *PulledStreams
 	receiver ndp.Receiver
 	flow     pulledFlow
-	from     int
+	sender   int       // node
 	next     *pulledIn // in freeIn
-	path     nicemu.Path
-	to       netip.Addr // of the sender
 }
 
 // NewPulledStreams makes the carrier of a host's flows of a traffic over NDP. Packets of
@@ -155,7 +152,7 @@ func (d *PulledStreams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	if s.to, s.path, s.Failure = d.reach(r, "NDP"); s.Failure == "" {
+	if s.route, s.Failure = d.reach(r, "NDP"); s.Failure == "" {
 		d.open(now, s)
 		return
 	}
@@ -283,26 +280,26 @@ func (d *PulledStreams) send(now units.Time) {
 		}
 		var h ndp.Header
 		if payload, ok := s.sender.Next(now, &h); ok {
-			d.emit(now, &h, payload, s.path, s.to, pulledFlow{s.Record.ID, s.Size, s.Tag})
+			d.emit(now, &h, payload, &s.route, pulledFlow{s.Record.ID, s.Size, s.Tag})
 		}
 		d.rescheduleFlow(now, s)
 	}
 }
 
 // emit sends a packet of a flow.
-func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes, path nicemu.Path, to netip.Addr, f pulledFlow) {
+func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes, by *route, f pulledFlow) {
 	p := d.out.Pool.NewMessage(pulledPackets)
 	*p.Message.Body.(*pulledPacket) = pulledPacket{
 		Header: *h, payload: payload, id: f.id, size: f.size, tag: f.tag, traffic: d.traffic, from: int(f.id >> idHost),
 	}
-	p.Message.From, p.Message.To, p.SrcPort = d.address(), to, ndp.SourcePort(h.Path)
+	p.Message.From, p.Message.To, p.SrcPort = by.from, by.to, ndp.SourcePort(h.Path)
 	p.Seal()
 	p.TOS = d.config.ControlDSCP << 2
 	if h.Flags.IsData() {
 		p.TOS = d.config.DSCP << 2
 	}
 	d.ipID++
-	d.transmit(now, p, path, d.ipID) // the hash is that of the path, so that labels spread packets, too
+	d.transmit(now, p, by.path, d.ipID) // the hash is that of the path, so that labels spread packets, too
 }
 
 // Receive takes a packet of NDPProtocol that has arrived at the host, and reports whether it
@@ -335,7 +332,7 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 	if !b.Flags.IsData() || p.Returned {
 		return
 	}
-	path, ok := d.out.PathTo(p.Message.From)
+	to, ok := d.back(p)
 	if !ok {
 		return
 	}
@@ -350,7 +347,7 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 	case x != nil:
 	case peer.Over(b.Connection):
 		h := ndp.Late(&b.Header)
-		d.emit(now, &h, 0, path, p.Message.From, f)
+		d.emit(now, &h, 0, &to, f)
 		return
 	case b.Flags&ndp.FlagSYN == 0:
 		return
@@ -361,7 +358,7 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 		} else {
 			d.freeIn = x.next
 		}
-		x.flow, x.from, x.next, x.path, x.to = f, b.from, nil, path, p.Message.From
+		x.flow, x.sender, x.next, x.route = f, b.from, nil, to
 		x.receiver.Reset(&d.config.Config, d.pulls.pacer, &b.Header)
 		d.coming[b.id] = x
 	}
@@ -369,11 +366,11 @@ func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) 
 	if !ok {
 		return
 	}
-	d.emit(now, &h, 0, x.path, x.to, x.flow)
+	d.emit(now, &h, 0, &x.route, x.flow)
 	if x.receiver.Complete() {
 		peer.End(b.Connection)
 		delete(d.coming, b.id)
-		d.arrived = append(d.arrived, arrived{pattern.Flow{Tag: f.tag, From: x.from, To: d.host.Node, Size: f.size}, f.id})
+		d.arrived = append(d.arrived, arrived{pattern.Flow{Tag: f.tag, From: x.sender, To: d.host.Node, Size: f.size}, f.id})
 		x.next, d.freeIn = d.freeIn, x
 		d.host.Wake(now)
 	}
@@ -410,7 +407,7 @@ func (d *PulledStreams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.
 func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
 	x := &s.sender
 	d.seen = StreamFlow{
-		ID: s.ID, NDP: true, Number: x.Connection, From: netip.AddrPortFrom(d.address(), 0), To: netip.AddrPortFrom(s.to, ndp.Port),
+		ID: s.ID, NDP: true, Number: x.Connection, From: netip.AddrPortFrom(s.from, 0), To: netip.AddrPortFrom(s.to, ndp.Port),
 		Rate: d.out.Rate(), Window: x.WindowBytes(), InFlight: x.InFlight(), RTT: x.SRTT(), Acked: x.Acked(), Resent: x.Counters().Resent,
 	}
 	return &d.seen

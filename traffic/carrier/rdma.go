@@ -41,7 +41,6 @@ const linger = 100 * units.Microsecond
 type NIC struct {
 	host   *Host
 	table  *Table
-	me     int32 // among the members
 	device *nicemu.Device
 	pd     *nicemu.PD
 	cq     *nicemu.CQ // completions of sends
@@ -117,7 +116,8 @@ type flow struct {
 
 // peer is a host to which flows of a traffic go.
 type peer struct {
-	index   int32 // among the members
+	me      int32 // this host, among the members
+	index   int32 // the peer, likewise
 	made    int32 // connections
 	free    *connection
 	waiting list
@@ -136,6 +136,7 @@ type connection struct {
 type taken struct {
 	pair     *pair // that it has now; nil if none
 	number   uint32
+	me       int32  // the member that receives
 	expected uint32 // PSN of its next packet, unless the pair has a later one
 	next     uint32 // for READs with IRN: PSN of the next packet of the latest flow, while it has no pair
 	first    uint32 // of the latest flow
@@ -143,13 +144,14 @@ type taken struct {
 	flows    uint16 // received so far, modulo
 }
 
-// NewNIC makes the carrier of a host's flows over RDMA. It fails if the NIC has no
+// NewNIC makes the carrier of a host's flows over RDMA on one of its NICs, which has the
+// given numbers among the members. It fails if the NIC has no
 // room for the objects needed from the start: a protection domain, a region, a
 // completion queue.
-func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
+func NewNIC(h *Host, t *Table, d *nicemu.Device, members ...int32) (*NIC, error) {
 	l := d.Limits()
 	n := &NIC{
-		host: h, table: t, me: t.of[h.Node], device: d, peers: map[uint32]*peer{}, taker: map[uint32]int32{},
+		host: h, table: t, device: d, peers: map[uint32]*peer{}, taker: map[uint32]int32{},
 		cap: qp.Cap{MaxSendWR: min(depth, l.QPWR), MaxRecvWR: min(len(NIC{}.receives), l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
 	n.events.Notify = func() { h.Wake(h.engine.Now()) }
@@ -176,8 +178,10 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
 		n.recvs.Arm(false)
 	}
 	t.reads = min(t.reads, l.QPRdAtom, l.QPInitRdAtom)
-	m := &t.members[n.me]
-	m.va, m.rkey = n.mr.Addr(0), n.mr.RKey()
+	for _, i := range members {
+		m := &t.members[i]
+		m.va, m.rkey = n.mr.Addr(0), n.mr.RKey()
+	}
 	return n, nil
 }
 
@@ -202,16 +206,16 @@ func (n *NIC) Start(now units.Time, r *records.Record) {
 	if settings.Verb == workload.Read {
 		starter, other = f.To, f.From
 	}
-	to, known := n.table.of[int(other)]
-	switch {
-	case int(starter) != n.host.Node:
+	if int(starter) != n.host.Node {
 		n.refuse(now, f, "started by the wrong host: READs start at the host that gets the data, all else at the host that has it")
 		return
-	case !known:
-		n.refuse(now, f, "the destination host is not part of the traffic")
+	}
+	me, to, failure := n.table.pair(int(starter), int(other), settings.IPv6)
+	if failure != "" {
+		n.refuse(now, f, failure)
 		return
 	}
-	f.peer = n.peer(int(f.Traffic), to)
+	f.peer = n.peer(int(f.Traffic), me, to)
 	f.conn = n.connect(f.peer)
 	if f.conn == nil {
 		n.counters.WaitedSlot++
@@ -231,12 +235,13 @@ func (n *NIC) refuse(now units.Time, f *flow, why string) {
 	n.host.Wake(now)
 }
 
-// peer returns a peer in a traffic.
-func (n *NIC) peer(traffic int, to int32) *peer {
+// peer returns a peer in a traffic. To one peer all flows of a traffic come from the same
+// member.
+func (n *NIC) peer(traffic int, me, to int32) *peer {
 	key := n.table.number(0, traffic, to, 0)
 	p := n.peers[key]
 	if p == nil {
-		p = &peer{index: to}
+		p = &peer{me: me, index: to}
 		n.peers[key] = p
 	}
 	return p
@@ -276,9 +281,9 @@ func (n *NIC) begin(now units.Time, f *flow) bool {
 	c.label = label
 	c.flows++
 	f.SrcPort, f.Started = portOf(label), now
-	there := t.number(responderRole, int(f.Traffic), n.me, c.slot)
+	there := t.number(responderRole, int(f.Traffic), f.peer.me, c.slot)
 	j := nicemu.Join{
-		Local: t.members[n.me].address(s.IPv6), Remote: t.members[f.peer.index].address(s.IPv6), RemoteQPN: there,
+		Local: t.members[f.peer.me].address(s.IPv6), Remote: t.members[f.peer.index].address(s.IPv6), RemoteQPN: there,
 		PSN: c.psn, MTU: s.MTU, DSCP: s.DSCP, ClassSet: true, FlowLabel: uint32(label),
 	}
 	if s.Verb == workload.Read {
@@ -422,7 +427,7 @@ func (n *NIC) end(now units.Time, f *flow) {
 	t, c, p, traffic := n.table, f.conn, f.pair, int(f.Traffic)
 	n.count(f)
 	reads := t.traffics[traffic].Verb == workload.Read
-	key := arrivalKey(f.peer.index, t.number(responderRole, traffic, n.me, c.slot), c.flows)
+	key := arrivalKey(f.peer.index, t.number(responderRole, traffic, f.peer.me, c.slot), c.flows)
 	if reads {
 		key, f.Arrived = 0, now
 	}

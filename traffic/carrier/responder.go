@@ -22,8 +22,12 @@ func (n *NIC) find(now units.Time, s nicemu.UnmatchedPacket) *nicemu.QP {
 	}
 	i, known := n.taker[s.Number]
 	if !known {
+		me, mine := n.table.by[s.To]
+		if !mine {
+			return nil
+		}
 		i = int32(len(n.taken))
-		n.taken = append(n.taken, taken{number: s.Number})
+		n.taken = append(n.taken, taken{number: s.Number, me: me})
 		n.taker[s.Number] = i
 	}
 	t, settings := &n.taken[i], n.table.traffics[traffic]
@@ -123,7 +127,7 @@ func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected ui
 	}
 	label := labelOf(s.SrcPort)
 	j := nicemu.Join{
-		Local: s.To, Remote: s.From, RemoteQPN: s.Number&^responderRole&^n.table.peerBits() | uint32(n.me)<<n.table.slotBits,
+		Local: s.To, Remote: s.From, RemoteQPN: s.Number&^responderRole&^n.table.peerBits() | uint32(t.me)<<n.table.slotBits,
 		RemotePSN: expected, MTU: settings.MTU, DSCP: settings.DSCP, ClassSet: true, FlowLabel: uint32(label),
 		Access: memory.RemoteWrite | memory.RemoteRead,
 	}
@@ -172,7 +176,7 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	_, t.expected = p.q.PSNs()
 	n.device.Alias(t.number, nil)
 	n.appendIdlePair(now, p)
-	n.arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows), c)
+	n.arrived(now, traffic, f, arrivalKey(t.me, t.number, t.flows), c)
 }
 
 // appendIdlePair appends a queue pair to the list of those that other connections may take.

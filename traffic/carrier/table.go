@@ -47,7 +47,8 @@ func (c *RDMA) Check() error {
 	return nil
 }
 
-// Member is a host whose flows use RDMA, as the others need to know it.
+// Member is a NIC of a host whose flows use RDMA, with the addresses by which others know
+// it. A NIC whose flows use several addresses of one IP version is several members.
 type Member struct {
 	Node   int        // index of the plan's nodes
 	V4, V6 netip.Addr // of its NIC; the zero Addr if it has none
@@ -76,8 +77,13 @@ func (m *Member) address(v6 bool) netip.Addr {
 // acknowledgement was lost, from the next flow without a waiting time in between, and
 // both hosts keep only a few bytes for an unused connection.
 type Table struct {
+	// Ends returns the addresses of a flow between hosts, of which one is of several members;
+	// false if it has no path.
+	Ends func(from, to int, v6 bool) (source, destination netip.Addr, ok bool)
+
 	members  []Member
-	of       map[int]int32 // by node
+	of       map[int]int32        // by node; -1 for a host of several members
+	by       map[netip.Addr]int32 // by address
 	traffics map[int]RDMA
 	reads    int // most outstanding on a connection: what all NICs support
 
@@ -96,16 +102,44 @@ const (
 // by their numbers, which are less than traffics. It fails if the numbers of their
 // queue pairs do not fit in 24 bits.
 func NewTable(members []Member, traffics int, settings map[int]RDMA) (*Table, error) {
-	t := &Table{members: members, of: map[int]int32{}, traffics: settings, reads: depth, hostBits: bits.Len(uint(max(len(members)-1, 1)))}
+	t := &Table{members: members, of: map[int]int32{}, by: map[netip.Addr]int32{}, traffics: settings, reads: depth, hostBits: bits.Len(uint(max(len(members)-1, 1)))}
 	for i, m := range members {
-		t.of[m.Node] = int32(i)
+		if _, several := t.of[m.Node]; several {
+			t.of[m.Node] = -1
+		} else {
+			t.of[m.Node] = int32(i)
+		}
+		t.by[m.V4], t.by[m.V6] = int32(i), int32(i)
 	}
+	delete(t.by, netip.Addr{})
 	t.slotBits = numberBits - t.hostBits - bits.Len(uint(traffics-1))
 	if t.slotBits < minSlotBits {
-		return nil, fmt.Errorf("%d hosts with %d patterns of RDMA traffic: queue pair numbers suffice for %d hosts; use fewer patterns or hosts",
+		return nil, fmt.Errorf("%d NICs with %d patterns of RDMA traffic: queue pair numbers suffice for %d NICs; use fewer patterns or hosts",
 			len(members), traffics, 1<<(numberBits-minSlotBits-bits.Len(uint(traffics-1))))
 	}
 	return t, nil
+}
+
+// pair returns the members at the ends of a flow between two hosts, or why there are none.
+func (t *Table) pair(from, to int, v6 bool) (here, there int32, failure string) {
+	here, known := t.of[from]
+	there, other := t.of[to]
+	switch {
+	case !known || !other:
+		return 0, 0, "the destination host is not part of the traffic"
+	case here >= 0 && there >= 0:
+		return here, there, ""
+	}
+	source, destination, ok := t.Ends(from, to, v6)
+	if !ok {
+		return 0, 0, "there is no path to the destination host"
+	}
+	here, known = t.by[source]
+	there, other = t.by[destination]
+	if !known || !other {
+		return 0, 0, "the destination host is not part of the traffic"
+	}
+	return here, there, ""
 }
 
 // Slots returns how many flows one host can have under way to another, for each traffic.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/observe/records"
 	"github.com/weftlab/weft/packet"
@@ -119,10 +118,9 @@ type Streams struct {
 type outgoing struct {
 	agenda.Task[*outgoing]
 	records.Record
+	route
 	sender  tcp.Sender
-	next    *outgoing // in freeOut
-	path    nicemu.Path
-	to      netip.Addr
+	next    *outgoing  // in freeOut
 	line    units.Rate // as known to its control
 	waiting bool       // it is in ready
 	dead    bool       // reported to its host as over, but still in ready
@@ -133,11 +131,10 @@ type accepted struct {
 	agenda.Task[*accepted]
 	receiver tcp.Receiver
 	pattern.Flow
+	route   // of acknowledgements
 	id      uint64
 	next    *accepted // in freeIn
-	path    nicemu.Path
-	to      netip.Addr // of the sender
-	port    uint16     // likewise
+	port    uint16    // of the sender
 	arrived bool
 }
 
@@ -168,7 +165,7 @@ func (d *Streams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.dead = *r, nil, false
 	s.Started = now
-	if s.to, s.path, s.Failure = d.reach(r, "TCP"); s.Failure == "" {
+	if s.route, s.Failure = d.reach(r, "TCP"); s.Failure == "" {
 		d.open(now, s)
 		return
 	}
@@ -322,7 +319,7 @@ func (d *Streams) send(now units.Time) {
 		}
 		var g tcp.Segment
 		if s.sender.Next(now, &g) {
-			d.emit(now, &g, s.path, s.to, s.SrcPort, d.port(), s.Record.ID, s.Size, s.Tag)
+			d.emit(now, &g, &s.route, s.SrcPort, d.port(), s.Record.ID, s.Size, s.Tag)
 		}
 		d.rescheduleFlow(now, s)
 	}
@@ -332,17 +329,17 @@ func (d *Streams) send(now units.Time) {
 func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
 
 // emit sends a segment of a flow.
-func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to netip.Addr, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
+func (d *Streams) emit(now units.Time, g *tcp.Segment, by *route, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
 	p := d.out.Pool.NewMessage(segments)
 	*p.Message.Body.(*segment) = segment{Segment: *g, id: id, size: size, tag: tag, traffic: d.traffic, from: int(id >> idHost)}
-	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = d.address(), to, src, dst
+	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = by.from, by.to, src, dst
 	p.Seal()
 	p.TOS = d.config.DSCP << 2
 	if g.ECT {
 		p.TOS |= wire.ECT0
 	}
 	d.ipID++
-	d.transmit(now, p, path, d.ipID)
+	d.transmit(now, p, by.path, d.ipID)
 }
 
 // Receive takes a packet of SegmentProtocol that has arrived at the host, and reports
@@ -384,8 +381,8 @@ func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
 
 // reply answers a segment of a connection that does not exist.
 func (d *Streams) reply(now units.Time, a *tcp.Segment, p *packet.Packet, b *segment) {
-	if path, ok := d.out.PathTo(p.Message.From); ok {
-		d.emit(now, a, path, p.Message.From, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
+	if to, ok := d.back(p); ok {
+		d.emit(now, a, &to, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
 	}
 }
 
@@ -399,7 +396,7 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 			}
 			return
 		}
-		path, ok := d.out.PathTo(p.Message.From)
+		to, ok := d.back(p)
 		if !ok {
 			return
 		}
@@ -410,7 +407,7 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 			d.freeIn = a.next
 		}
 		a.Flow = pattern.Flow{Tag: b.tag, From: b.from, To: d.host.Node, Size: b.size}
-		a.id, a.next, a.path, a.to, a.port, a.arrived = b.id, nil, path, p.Message.From, p.SrcPort, false
+		a.id, a.next, a.route, a.port, a.arrived = b.id, nil, to, p.SrcPort, false
 		a.receiver.Reset(&d.config.Config, uint32(mix(b.id^uint64(now))))
 		d.coming[b.id] = a
 	}
@@ -422,7 +419,7 @@ func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
 func (d *Streams) sendPending(now units.Time, a *accepted) {
 	var g tcp.Segment
 	for a.receiver.Next(now, &g) {
-		d.emit(now, &g, a.path, a.to, d.port(), a.port, a.id, a.Size, a.Tag)
+		d.emit(now, &g, &a.route, d.port(), a.port, a.id, a.Size, a.Tag)
 	}
 	if a.receiver.Complete() && !a.arrived {
 		a.arrived = true

@@ -53,7 +53,7 @@ func (d *Streams) OnFlowEnd(gone func(now units.Time, x *StreamFlow)) { d.gone =
 func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
 	c := s.sender.Control()
 	d.seen = StreamFlow{
-		ID: s.ID, From: netip.AddrPortFrom(d.address(), s.SrcPort), To: netip.AddrPortFrom(s.to, d.port()),
+		ID: s.ID, From: netip.AddrPortFrom(s.from, s.SrcPort), To: netip.AddrPortFrom(s.to, d.port()),
 		Rate: c.Rate(), Window: c.Window(), InFlight: s.sender.InFlight(), RTT: s.sender.SRTT(),
 		Acked: s.sender.Acked(), Resent: s.sender.Counters().Resent, Gauges: c.Gauges(now, d.seen.Gauges[:0]),
 	}

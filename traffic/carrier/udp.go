@@ -41,12 +41,12 @@ func (c *UDP) Check() error {
 
 // Outlet says how packets leave a host.
 type Outlet struct {
-	Pool      *packet.Pool
-	MAC       wire.MAC
-	Line      units.Rate                              // of the link; 0 means no limit
-	AddressOf func(node int) (netip.Addr, bool)       // of a host; false if it does not take part
-	PathTo    func(to netip.Addr) (nicemu.Path, bool) // false if no host has the address
-	Send      func(now units.Time, p *packet.Packet)
+	Pool   *packet.Pool
+	MAC    wire.MAC
+	Line   units.Rate                                           // of the link; 0 means no limit
+	Ends   func(peer int) (from, to netip.Addr, failure string) // addresses of this host and of another, or why no flow goes there
+	PathTo func(to netip.Addr) (nicemu.Path, bool)              // false if no host has the address
+	Send   func(now units.Time, p *packet.Packet)
 }
 
 // Datagrams carries the flows of one traffic over UDP, from and to one host.
@@ -66,9 +66,8 @@ type Datagrams struct {
 type stream struct {
 	agenda.Task[*stream]
 	records.Record
+	route
 	next   *stream
-	path   nicemu.Path
-	to     netip.Addr
 	number uint32
 	seq    uint32
 	sent   units.Bytes // on the wire
@@ -132,7 +131,7 @@ func (d *Datagrams) Start(now units.Time, r *records.Record) {
 	}
 	s.Record, s.next, s.seq, s.sent = *r, nil, 0, 0
 	s.Started = now
-	if s.to, s.path, s.Failure = d.reach(r, "UDP"); s.Failure == "" {
+	if s.route, s.Failure = d.reach(r, "UDP"); s.Failure == "" {
 		s.number = d.numbers[r.To]
 		d.numbers[r.To]++
 		s.SrcPort = portOf(uint16(mix(s.ID) & maxLabel))
@@ -171,7 +170,7 @@ func (d *Datagrams) send(now units.Time, s *stream) {
 		id: s.ID, number: s.number, seq: s.seq, tag: s.Tag, size: uint64(s.Size), length: uint32(payloadOf(s.Size, c.Size, s.seq)),
 		traffic: d.traffic, from: d.host.Node,
 	}
-	p.Message.From, p.Message.To, p.SrcPort = d.address(), s.to, s.SrcPort
+	p.Message.From, p.Message.To, p.SrcPort = s.from, s.to, s.SrcPort
 	p.Seal()
 	p.TOS = c.DSCP << 2
 	if c.ECT {

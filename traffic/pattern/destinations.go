@@ -3,6 +3,7 @@ package pattern
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,8 @@ type route struct {
 	receivers []int
 	share     func(i int) float64                // of the load, by sender; 1 on average; nil means 1
 	to        func(i int) func(r *rand.Rand) int // chooses destinations of the i-th sender
+	// receiversOf yields what to may choose for the i-th sender, and possibly the sender.
+	receiversOf func(i int) iter.Seq[int]
 }
 
 // AnyOther chooses the destination of each flow among hosts, with equal probability for
@@ -38,7 +41,7 @@ func (d AnyOther) route(_ Stream, from []int) (route, error) {
 	if len(among) == 1 && slices.Contains(from, among[0]) {
 		return route{}, fmt.Errorf("host %d has no other host to send to", among[0])
 	}
-	return route{receivers: among, to: func(i int) func(*rand.Rand) int {
+	return route{receivers: among, receiversOf: func(int) iter.Seq[int] { return slices.Values(among) }, to: func(i int) func(*rand.Rand) int {
 		self := slices.Index(among, from[i])
 		n := len(among)
 		if self >= 0 {
@@ -88,7 +91,7 @@ func (d Partners) route(s Stream, from []int) (route, error) {
 			}
 		}
 	}
-	return route{receivers: from, to: func(i int) func(*rand.Rand) int {
+	return route{receivers: from, receiversOf: func(i int) iter.Seq[int] { return slices.Values(partner[i : i+1]) }, to: func(i int) func(*rand.Rand) int {
 		return func(*rand.Rand) int { return partner[i] }
 	}}, nil
 }
@@ -135,7 +138,16 @@ func (d Weights) route(_ Stream, from []int) (route, error) {
 	}
 	return route{
 		receivers: to,
-		share:     func(i int) float64 { return sums[i] / all * float64(len(from)) },
+		receiversOf: func(i int) iter.Seq[int] {
+			return func(yield func(int) bool) {
+				for j, w := range d.Matrix[i] {
+					if w > 0 && !yield(to[j]) {
+						return
+					}
+				}
+			}
+		},
+		share: func(i int) float64 { return sums[i] / all * float64(len(from)) },
 		to: func(i int) func(*rand.Rand) int {
 			upTo := make([]float64, len(to))
 			sum, last := 0.0, 0

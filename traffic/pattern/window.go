@@ -39,7 +39,7 @@ func (p Permutation) Make() (Pattern, error) {
 	}
 	return &windowed{
 		basic: basic{union(p.Hosts)}, stream: p.Stream, order: p.Hosts, sizes: p.Sizes, start: p.Start, stop: p.Stop,
-		window: 1, flows: p.Flows,
+		window: 1, flows: p.Flows, peers: 1,
 		to: func(i, _ int) int { return r.to(i)(nil) },
 	}, nil
 }
@@ -78,7 +78,7 @@ func (a AllToAll) Make() (Pattern, error) {
 	}
 	return &windowed{
 		basic: basic{union(a.Hosts)}, stream: a.Stream, order: a.Hosts, sizes: a.Sizes, start: a.Start,
-		window: window, flows: n - 1,
+		window: window, flows: n - 1, peers: n - 1,
 		to: func(i, k int) int { return a.Hosts[(i+1+k)%n] },
 	}, nil
 }
@@ -93,6 +93,7 @@ type windowed struct {
 	window      int
 	flows       int                // of each host; 0 for no limit
 	to          func(i, k int) int // destination of the k-th flow of the i-th host
+	peers       int                // how many different ones these are, of the first flows
 }
 
 func (w *windowed) Agent(host int) Agent {

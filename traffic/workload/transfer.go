@@ -37,16 +37,17 @@ func (v *Verb) UnmarshalText(b []byte) error {
 
 // Transfer is a series of RDMA messages between the NICs of two hosts.
 type Transfer struct {
-	Name     string // in records; unique in a lab, also among flows
-	Verb     Verb
-	Service  roce.Service // RC; UC for WRITE and SEND; UD for SEND
-	From, To int          // hosts, indices into the plan's nodes: From posts the work requests
-	Size     units.Bytes  // of a message, 0 to 2 GiB - 1; for UD at most the path MTU
-	Count    int          // messages of each queue pair; 0 means until For is over
-	QPs      int          // queue pairs that do this in parallel, at least 1
-	Depth    int          // messages that a queue pair has posted and not completed, at least 1
-	At       units.Time   // when the first is posted
-	For      units.Time   // no message is posted later than At+For; 0 means no such limit
+	Name             string // in records; unique in a lab, also among flows
+	Verb             Verb
+	Service          roce.Service // RC; UC for WRITE and SEND; UD for SEND
+	From, To         int          // hosts, indices into the plan's nodes: From posts the work requests
+	FromPort, ToPort Interface    // interfaces of the NICs
+	Size             units.Bytes  // of a message, 0 to 2 GiB - 1; for UD at most the path MTU
+	Count            int          // messages of each queue pair; 0 means until For is over
+	QPs              int          // queue pairs that do this in parallel, at least 1
+	Depth            int          // messages that a queue pair has posted and not completed, at least 1
+	At               units.Time   // when the first is posted
+	For              units.Time   // no message is posted later than At+For; 0 means no such limit
 	// Every is the time between the posting of a queue pair's messages, which
 	// wait if Depth has no room for them; 0 means as soon as Depth allows.
 	Every units.Time

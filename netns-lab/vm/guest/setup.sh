@@ -32,7 +32,6 @@ while read -r what a b; do
     address)
       case $b in *:*) ip addr add "$b" dev "$a" nodad ;; *) ip addr add "$b" dev "$a" ;; esac || refused "address $a $b"
       ;;
-    onlink) ip route add "$b" dev "$a" scope link || refused "onlink $a $b" ;;
     route) ip route add "$a" via "$b" || refused "route $a $b" ;;
   esac
 done <"/sys/firmware/qemu_fw_cfg/by_name/opt/weft/setup/raw"
