@@ -40,8 +40,8 @@ func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 		s := &plan.Ports[index].Classes[i]
 		row := status.PauseClass{
 			Name: k.Name, Priority: k.Priority, Lossless: k.Ingress.Lossless, RxPackets: k.RxPackets,
-			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
-			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, IngressMax: k.Ingress.Peak,
+			Pauses: k.Sent.Pauses, PauseFrames: k.Sent.PauseFrames, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
+			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, Refused: k.Ingress.Refused, IngressMax: k.Ingress.Peak,
 			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
 		switch {

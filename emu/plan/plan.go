@@ -242,6 +242,10 @@ type Port struct {
 	// the first is for the whole port. It is reserved for the port, and also
 	// limits where there is no buffer.
 	Headroom [class.Count]units.Bytes
+	// Obeys says which pauses of its peer the port obeys: at a switch for the classes with
+	// PFC, or for all with global PAUSE; at a host what the switch at the other end has,
+	// except for classes that the file excludes.
+	Obeys pfc.Obeyed
 }
 
 // Class returns the class of a priority; nil if there is none.

@@ -24,9 +24,9 @@ func WritePause(w io.Writer, c *status.PauseCheck) {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "class\tcame in\tpauses\tfor\tclosest to xoff\theadroom used")
+	fmt.Fprintln(t, "class\tcame in\tpauses\tframes\tfor\tclosest to xoff\theadroom used\tfound no room")
 	for _, k := range c.Rows {
-		fmt.Fprintf(t, "%s (%d)\t%d\t%d\t%s\t%s\t%s\n", k.Name, k.Priority, k.RxPackets, k.Pauses, Span(k.PausingTime), nearest(&k, c.Global), headroom(&k))
+		fmt.Fprintf(t, "%s (%d)\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", k.Name, k.Priority, k.RxPackets, k.Pauses, k.PauseFrames, Span(k.PausingTime), nearest(&k, c.Global), headroom(&k), refused(&k))
 	}
 	t.Flush()
 	for _, k := range c.Rows {
@@ -104,6 +104,14 @@ func headroom(k *status.PauseClass) string {
 	return fmt.Sprintf("%s of %s", size(float64(k.HeadroomMax)), size(float64(k.Headroom)))
 }
 
+// refused says how many packets found no room in the headroom.
+func refused(k *status.PauseClass) string {
+	if !k.Lossless || k.Credits {
+		return "-"
+	}
+	return fmt.Sprint(k.Refused)
+}
+
 // writeQueues shows where the packets of a lossless class waited.
 func writeQueues(w io.Writer, k *status.PauseClass) {
 	if !k.Lossless {
@@ -153,7 +161,7 @@ func (r *Report) writePauses(w io.Writer) {
 		p := &r.Ports[i]
 		byName[p.Name] = p
 		for j := range p.Classes {
-			if c := &p.Classes[j]; c.PauseRx > 0 {
+			if c := &p.Classes[j]; c.PausedCount > 0 {
 				rows = append(rows, row{p, c})
 			}
 		}
@@ -161,10 +169,10 @@ func (r *Report) writePauses(w io.Writer) {
 	sort.SliceStable(rows, func(i, j int) bool { return rows[i].class.PausedTime > rows[j].class.PausedTime })
 	if len(rows) > 0 {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tby\tbecause of")
+		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tframes\tby\tbecause of")
 		for _, x := range rows[:min(len(rows), maxPauses)] {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-				units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), x.class.PauseRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
+				units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
 		}
 		t.Flush()
 		if n := len(rows) - maxPauses; n > 0 {
@@ -176,9 +184,43 @@ func (r *Report) writePauses(w io.Writer) {
 			}
 		}
 	}
+	r.writeIgnored(w)
 	r.writeCredits(w)
 	for i := range r.Deadlocks {
 		fmt.Fprintln(w, r.Deadlocks[i].Text())
+	}
+}
+
+// writeIgnored shows which ports were asked for pauses that they do not obey, most often first.
+func (r *Report) writeIgnored(w io.Writer) {
+	var ports []*status.Port
+	for i := range r.Ports {
+		if p := &r.Ports[i]; p.PauseIgnored > 0 {
+			ports = append(ports, p)
+		}
+	}
+	if len(ports) == 0 {
+		return
+	}
+	sort.SliceStable(ports, func(i, j int) bool { return ports[i].PauseIgnored > ports[j].PauseIgnored })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ignored pauses\tframes\tfrom\tof classes")
+	for _, p := range ports[:min(len(ports), maxPauses)] {
+		var classes []string
+		for _, c := range p.Classes {
+			if c.PauseIgnored > 0 {
+				classes = append(classes, c.Name)
+			}
+		}
+		of := strings.Join(classes, ", ")
+		if of == "" {
+			of = "none of its own"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", p.Name, p.PauseIgnored, p.Peer, of)
+	}
+	t.Flush()
+	if n := len(ports) - maxPauses; n > 0 {
+		fmt.Fprintf(w, "and %d more ports that ignored pauses\n", n)
 	}
 }
 

@@ -99,6 +99,7 @@ type ingress struct {
 	offset   units.Bytes // xon is this far below xoff
 
 	peak, headroomPeak units.Bytes
+	refused            uint64 // packets without room in the headroom
 	highWatermark      HighWatermark
 }
 
@@ -266,6 +267,23 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 		return true
 	}
 	return a.credited
+}
+
+// Refuse counts a packet that does not fit, for the reason that Fits gave. It reports whether
+// the port must now ask for a pause of the class: a packet of a lossless class that finds no
+// room pauses its senders too. Without anything that waits it does not, as nothing would end
+// the pause.
+func (b *Buffer) Refuse(in uint16, prio uint8, why packet.Fate) (xoff bool) {
+	a := b.account(in, prio)
+	if why != packet.HeadroomFull || a.credited {
+		return false
+	}
+	a.refused++
+	if a.pausing || a.used+a.headroom == 0 {
+		return false
+	}
+	a.pausing = true
+	return true
 }
 
 // Remove discharges a packet that leaves the memory. It reports whether the port must

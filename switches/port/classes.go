@@ -135,6 +135,8 @@ type ClassEnv struct {
 	// congestion.Env.Wake.
 	Point func(c class.Class, wake func(units.Time)) congestion.Point
 	MAC   wire.MAC // source of the port's MAC control frames
+	// Obeys says which pauses of the peer the port obeys.
+	Obeys pfc.Obeyed
 	// Peer has the credit configs of the peer's classes, by priority.
 	Peer credit.Configs
 	// Storm is called when a watchdog triggers for a class and when it releases it. It may
@@ -256,6 +258,7 @@ func (p *Port) sendClass(now units.Time, pkt *packet.Packet) {
 	}
 	if q.point != nil {
 		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+			p.refuse(now, pkt, fate)
 			p.removed(now, q, pkt, fate)
 			p.dropClass(now, q, pkt, fate)
 			return
