@@ -57,6 +57,10 @@ type Plan struct {
 	Measure Measure
 
 	Series *Series // nil if the file has none
+
+	// Warnings are what the file may say and its author probably does not want, each with its
+	// place and a correction. They change nothing.
+	Warnings []string
 }
 
 // Fidelity is how late packets may be in wall-clock time.
@@ -246,6 +250,23 @@ type Port struct {
 	// PFC, or for all with global PAUSE; at a host what the switch at the other end has,
 	// except for classes that the file excludes.
 	Obeys pfc.Obeyed
+}
+
+// SharedBuffer returns what headroom and reserves leave of a switch's buffer, 0 without one.
+func (n *Node) SharedBuffer() units.Bytes {
+	if n.QoS == nil || n.QoS.Buffer == 0 {
+		return 0
+	}
+	shared := n.QoS.Buffer
+	for p := range n.Ports {
+		for _, h := range n.Ports[p].Headroom {
+			shared -= h
+		}
+		for i := range n.Ports[p].Classes {
+			shared -= n.Ports[p].Classes[i].Ingress.Reserve
+		}
+	}
+	return shared
 }
 
 // Class returns the class of a priority; nil if there is none.

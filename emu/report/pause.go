@@ -60,6 +60,11 @@ func verdict(c *status.PauseCheck) string {
 		}
 	}
 	var say []string
+	for i := range c.Rows {
+		if k := &c.Rows[i]; k.Refused > 0 {
+			say = append(say, lostForHeadroom(k))
+		}
+	}
 	if len(sent) > 0 {
 		say = append(say, "It paused: "+strings.Join(sent, ", ")+".")
 	}
@@ -75,6 +80,18 @@ func verdict(c *status.PauseCheck) string {
 		say = append(say, text+".")
 	}
 	return strings.Join(say, "\n")
+}
+
+// lostForHeadroom says how many packets of a class found no room, and why.
+func lostForHeadroom(k *status.PauseClass) string {
+	text := fmt.Sprintf("%d packets of %s found no room in its headroom of %s", k.Refused, k.Name, size(float64(k.Headroom)))
+	switch {
+	case k.Needed > k.Headroom:
+		return text + fmt.Sprintf(": the link needs %s, which is %s.", size(float64(k.Needed)), k.Follows)
+	case k.Needed > 0:
+		return text + fmt.Sprintf(", though the link needs no more than %s: the peer sent what it was asked not to send, or packets came in several copies.", size(float64(k.Needed)))
+	}
+	return text + "."
 }
 
 // nearest says how close a class came to its threshold for a pause.

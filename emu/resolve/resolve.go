@@ -55,6 +55,7 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
+	(&linter{base: b, qos: q, lab: lab}).lint()
 	return b.plan, nil
 }
 

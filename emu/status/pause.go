@@ -31,7 +31,9 @@ type PauseClass struct {
 	Reserve     units.Bytes   `json:"reserve"`
 	Headroom    units.Bytes   `json:"headroom"`
 	HeadroomMax units.Bytes   `json:"headroom_max"`
-	Refused     uint64        `json:"headroom_refused"` // packets that found no room in it
+	Refused     uint64        `json:"headroom_refused"`          // packets that found no room in it
+	Needed      units.Bytes   `json:"headroom_needed,omitempty"` // for the link, over all that events and weft set did to it
+	Follows     string        `json:"headroom_follows,omitempty"`
 	IngressMax  units.Bytes   `json:"ingress_max"`
 
 	// The queues of the class at the ports of the switch, in which incoming
