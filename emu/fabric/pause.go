@@ -46,11 +46,8 @@ func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, Refused: k.Ingress.Refused, IngressMax: k.Ingress.Peak,
 			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
-		switch {
-		case c.Global:
-			row.Dynamic = n.QoS.Pause.Alpha
-		case s.PFC != nil:
-			row.Dynamic = s.PFC.Alpha
+		if c.Global || s.PFC != nil {
+			_, row.Dynamic, _ = p.PauseThreshold(i)
 		}
 		if row.Lossless && !row.Credits && known {
 			row.Needed, row.Follows = need.Bytes(), need.String()

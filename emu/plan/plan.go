@@ -10,10 +10,12 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
@@ -49,7 +51,9 @@ type Plan struct {
 	Nodes  []Node // those of the generator, then those of the file, in their order
 	Links  []Link // likewise
 	Events []Event
-	Flows  []workload.Flow
+	// QueueEvents change queues during the run, sorted by time.
+	QueueEvents []QueueEvent
+	Flows       []workload.Flow
 	// Transfers have hosts with NICs at both ends.
 	Transfers []workload.Transfer
 	// Traffic are the patterns of flows, and Measure says which flows count.
@@ -300,6 +304,37 @@ type Event struct {
 	Link int
 	Dir  [2]bool // which directions change
 	Set  change.LinkPatch
+}
+
+// QueueEvent changes a queue of a port during the run.
+type QueueEvent struct {
+	At    units.Time // not negative
+	Port  End
+	Class int // number of the class of the port, -1 for a plain port
+	Set   change.QueuePatch
+}
+
+// ClassIndex returns the number of a port's class of this name, -1 for a plain port. The name
+// may be empty for a plain port, or if there is only one class.
+func (p *Plan) ClassIndex(node, port int, class string) (int, error) {
+	list := p.Nodes[node].Ports[port].Classes
+	name := p.PortName(node, port)
+	var names []string
+	for i := range list {
+		if list[i].Name == class || class == "" && len(list) == 1 {
+			return i, nil
+		}
+		names = append(names, list[i].Name)
+	}
+	switch {
+	case len(list) == 0 && class == "":
+		return -1, nil
+	case len(list) == 0:
+		return 0, &NameError{Msg: fmt.Sprintf("%s has one plain queue and no class %q", name, class), Hint: "leave the class out"}
+	case class == "":
+		return 0, &NameError{Msg: name + " has a queue for each class", Hint: "name the class: " + suggest.List(names)}
+	}
+	return 0, &NameError{Msg: fmt.Sprintf("%s has no class %q", name, class), Hint: suggest.Hint(class, "its classes are", names)}
 }
 
 // The names of kinds, attachments and so on in lab files, by their values.

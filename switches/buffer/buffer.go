@@ -315,6 +315,30 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	return true
 }
 
+// SetQueue changes the static limit of a queue, which includes its reserve and is 0 without
+// one, and its dynamic one; alpha is 0 without one. What waits already stays.
+func (b *Buffer) SetQueue(out int, prio uint8, limit units.Bytes, alpha float64) {
+	q := b.queue(out, prio)
+	q.limit = threshold{beyond(limit, q.reserve), alpha}
+}
+
+// Pause returns when a lossless account asks for a pause: at a static threshold, or at alpha
+// times the free bytes; it ends offset below. Both are 0 for other accounts.
+func (b *Buffer) Pause(in uint16, prio uint8) (xoff units.Bytes, alpha float64, offset units.Bytes) {
+	a := b.account(in, prio)
+	if !a.lossless || a.credited {
+		return 0, 0, 0
+	}
+	return a.limit.static, a.limit.alpha, a.offset
+}
+
+// SetPause changes what Pause returns. A pause begins or ends with the next packet that joins
+// or leaves.
+func (b *Buffer) SetPause(in uint16, prio uint8, xoff units.Bytes, alpha float64, offset units.Bytes) {
+	a := b.account(in, prio)
+	a.limit, a.offset = threshold{xoff, alpha}, offset
+}
+
 // Limit returns the current maximum length of a queue, or math.MaxInt64 if only the
 // memory limits it.
 func (b *Buffer) Limit(out int, prio uint8) units.Bytes {

@@ -3,6 +3,7 @@ package port
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -150,7 +151,7 @@ type ClassEnv struct {
 // SetClasses replaces the port's single queue by one for each class. It is called before
 // the run, when all ports of the node exist.
 func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
-	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: list, rand: env.Rand}
+	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: slices.Clone(list), rand: env.Rand}
 	for i := range k.queue {
 		k.queue[i] = &k.queues[0]
 	}
