@@ -29,7 +29,7 @@ type Lab struct {
 	Engine     Engine      `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
 	Addressing Addressing  `yaml:"addressing,omitempty" jsonschema_description:"pools for hosts without a given address"`
 	Topology   Topology    `yaml:"topology" jsonschema_description:"nodes and links"`
-	Events     []Event     `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
+	Events     []Event     `yaml:"events,omitempty" jsonschema_description:"changes to links and queues during the run"`
 	Workload   []Workload  `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
 	Window     *Window     `yaml:"window,omitempty" jsonschema_description:"which flows of patterns count, and how long a run waits for them; default all"`
 	Series     *Series     `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
