@@ -149,6 +149,9 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if s, err := client.Status(c.Context()); err == nil {
+		report.WritePauses(stdout, ports, s.Emulated)
+	}
 	report.WritePoints(stdout, ports)
 	report.WriteEdges(stdout, ports)
 	return nil

@@ -165,17 +165,26 @@ func formatShare(n, of units.Bytes) string {
 // maxPauses is how many paused classes a text report shows; JSON has them all.
 const maxPauses = 12
 
-// writePauses shows which classes of which ports were paused, by which port and
-// why, the longest first, and the deadlocks.
+// writePauses shows the pauses and the deadlocks.
 func (r *Report) writePauses(w io.Writer) {
+	WritePauses(w, r.Ports, r.Emulated)
+	r.writeCredits(w)
+	for i := range r.Deadlocks {
+		fmt.Fprintln(w, r.Deadlocks[i].Text())
+	}
+}
+
+// WritePauses shows which classes of which ports were paused, by which port and why, the
+// longest first, and which ports ignored pauses. Emulated is the length of the run.
+func WritePauses(w io.Writer, ports []status.Port, emulated units.Time) {
 	type row struct {
 		port  *status.Port
 		class *status.Class
 	}
 	byName := map[string]*status.Port{}
 	var rows []row
-	for i := range r.Ports {
-		p := &r.Ports[i]
+	for i := range ports {
+		p := &ports[i]
 		byName[p.Name] = p
 		for j := range p.Classes {
 			if c := &p.Classes[j]; c.PausedCount > 0 {
@@ -189,7 +198,7 @@ func (r *Report) writePauses(w io.Writer) {
 		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tframes\tby\tbecause of")
 		for _, x := range rows[:min(len(rows), maxPauses)] {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-				units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
+				units.Percent(x.class.PausedTime.Seconds()/emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
 		}
 		t.Flush()
 		if n := len(rows) - maxPauses; n > 0 {
@@ -201,18 +210,14 @@ func (r *Report) writePauses(w io.Writer) {
 			}
 		}
 	}
-	r.writeIgnored(w)
-	r.writeCredits(w)
-	for i := range r.Deadlocks {
-		fmt.Fprintln(w, r.Deadlocks[i].Text())
-	}
+	writeIgnored(w, ports)
 }
 
 // writeIgnored shows which ports were asked for pauses that they do not obey, most often first.
-func (r *Report) writeIgnored(w io.Writer) {
+func writeIgnored(w io.Writer, all []status.Port) {
 	var ports []*status.Port
-	for i := range r.Ports {
-		if p := &r.Ports[i]; p.PauseIgnored > 0 {
+	for i := range all {
+		if p := &all[i]; p.PauseIgnored > 0 {
 			ports = append(ports, p)
 		}
 	}
