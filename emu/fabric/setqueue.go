@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/plan"
@@ -47,7 +48,7 @@ func (f *Fabric) setQueue(now units.Time, at plan.End, class int, patch change.Q
 	if err != nil {
 		return err
 	}
-	f.recordQueueChange(f.ShardOf(at.Node), now, by, at, was.Name, &patch)
+	f.logQueueChange(f.ShardOf(at.Node), now, by, at, was.Name, &patch)
 	p := f.ports[at.Node][at.Port]
 	if class < 0 {
 		p.SetLimit(next.Limit)
@@ -87,16 +88,19 @@ func (f *Fabric) queueAt(at plan.End, class int) change.Queue {
 	return q
 }
 
-// recordQueueChange records a change that is about to be made to a queue.
-func (f *Fabric) recordQueueChange(s *Shard, now units.Time, by string, at plan.End, name string, p *change.QueuePatch) {
-	m := moment{at: now, kind: status.QueueSet, by: by, link: -1, node: at.Node, port: at.Port, text: p.String()}
-	if port := f.Plan.PortName(at.Node, at.Port); name != port {
-		m.text = name[:len(name)-len(" of "+port)] + ": " + m.text
+// logQueueChange logs a change that is about to be made to a queue, in the shard of its node.
+func (f *Fabric) logQueueChange(s *Shard, now units.Time, by string, at plan.End, name string, p *change.QueuePatch) {
+	m := LogEntry{At: now, Event: status.QueueSet, By: by, Link: -1, Node: at.Node, Port: at.Port, Text: p.String()}
+	if m.Text == "" {
+		return
 	}
-	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
-		if t := &s.timeline[i]; t.kind == m.kind && t.node == m.node && t.port == m.port {
-			m.nth++
+	if port := f.Plan.PortName(at.Node, at.Port); name != port {
+		m.Text = strings.TrimSuffix(name, " of "+port) + ": " + m.Text
+	}
+	for i := len(s.log) - 1; i >= 0 && s.log[i].At == now; i-- {
+		if e := &s.log[i]; e.Event == m.Event && e.Node == m.Node && e.Port == m.Port {
+			m.Nth++
 		}
 	}
-	s.timeline = append(s.timeline, m)
+	s.log = append(s.log, m)
 }

@@ -50,9 +50,10 @@ func TestQueueEvent_ChangesThresholds(t *testing.T) {
 	if c := row(f, "s1:1", "lossless"); c.IngressMax < 295*units.KB || c.IngressMax > 310*units.KB || c.Xoff != 300*units.KB || c.NoHeadroom != 0 {
 		t.Errorf("with xoff 300KB %v came in, xoff %v, %d found no room", c.IngressMax, c.Xoff, c.NoHeadroom)
 	}
-	want := status.Moment{At: 10 * units.Millisecond, Event: status.QueueSet, Where: "s1:1", By: status.ByEvent, Text: "class lossless: xoff=300KB xon=250KB"}
-	if m := f.Timeline(); len(m) != 1 || m[0] != want {
-		t.Errorf("the timeline is %+v", m)
+	node, index, _ := f.Plan.Endpoint("s1:1")
+	want := LogEntry{At: 10 * units.Millisecond, Event: status.QueueSet, By: status.ByEvent, Link: -1, Node: node, Port: index, Text: "class lossless: xoff=300KB xon=250KB"}
+	if m := f.Log(); len(m) != 1 || m[0] != want {
+		t.Errorf("the log is %+v", m)
 	}
 
 	f = changedLab(t, `events: [{at: 10ms, port: "s1:1", class: lossless, queue: {pause-alpha: 1/8, offset: 10KB}}]`)
@@ -122,8 +123,8 @@ func TestSetQueue_ChangesNothingAfterAnError(t *testing.T) {
 		}
 	}
 	after := f.PortStatus(node, index)
-	if c, d := classNamed(t, before, "other"), classNamed(t, after, "other"); c.QueueLimit != d.QueueLimit || len(f.Timeline()) != 0 {
-		t.Errorf("the limit was %v and is %v; %+v", c.QueueLimit, d.QueueLimit, f.Timeline())
+	if c, d := classNamed(t, before, "other"), classNamed(t, after, "other"); c.QueueLimit != d.QueueLimit || len(f.Log()) != 0 {
+		t.Errorf("the limit was %v and is %v; %+v", c.QueueLimit, d.QueueLimit, f.Log())
 	}
 }
 
@@ -153,5 +154,41 @@ func TestPause_OfAClassWithoutPFCIsIgnored(t *testing.T) {
 	node, index, _ := f.Plan.Endpoint("s1:1")
 	if check, err := f.CheckPause(node, index); err != nil || check.Rows[2].Refused != in.NoHeadroom || check.Rows[2].Needed == 0 || check.Rows[2].Pauses > check.Rows[2].PauseFrames {
 		t.Errorf("%+v, %v", check.Rows, err)
+	}
+}
+
+// TestPause_StopsNICsAndEdgeServicesWithPFCOnly: what an emulated NIC and an edge service send is
+// paused like packets of the host's own, and not where the host's class has pfc: none.
+func TestPause_StopsNICsAndEdgeServicesWithPFCOnly(t *testing.T) {
+	const lab = `
+duration: 5ms
+topology:
+  kinds:
+    host: {attach: none, HOST}
+    switch:
+      classes:
+        lossless: {dscp: 26, priority: 3, weight: 1, pfc: {xoff: 50KB}}
+        default: {weight: 1}
+    link: {rate: 10Gbps, delay: 1us}
+  nodes: {h1: {kind: host, CLASSES}, h2: {kind: host}, s1: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 1Gbps}
+workload: [TRAFFIC]`
+	const deaf = "classes: {lossless: {dscp: 26, priority: 3, weight: 1, pfc: none}, default: {weight: 1}}"
+	for _, c := range []struct{ name, host, traffic string }{
+		{"a NIC", "nic: {dscp: 26, cc: none}", `{write: {from: h1, to: h2, size: 2MB}}`},
+		{"an edge service", "edge: {limit: {rate: 8Gbps}}", `{cbr: {from: h1, to: h2, rate: 9Gbps, size: 1000B, dscp: 26}}`},
+	} {
+		for _, classes := range []string{"", deaf} {
+			text := strings.NewReplacer("HOST", c.host, "TRAFFIC", c.traffic, "kind: host, CLASSES", strings.TrimSuffix("kind: host, "+classes, ", ")).Replace(lab)
+			f := run(t, parse(t, text))
+			k := classNamed(t, portNamed(t, f, "h1:eth0"), "lossless")
+			in := classNamed(t, portNamed(t, f, "s1:1"), "lossless")
+			obeys := classes == ""
+			if (k.PausedCount > 0) != obeys || (k.PauseIgnored > 0) == obeys || (in.NoHeadroom > 0) == obeys || in.PauseFramesTx == 0 {
+				t.Errorf("%s, obeys %v: paused %d times, ignored %d, %d found no room", c.name, obeys, k.PausedCount, k.PauseIgnored, in.NoHeadroom)
+			}
+		}
 	}
 }
