@@ -164,13 +164,13 @@ func TestPause_StopsNICsAndEdgeServicesWithPFCOnly(t *testing.T) {
 duration: 5ms
 topology:
   kinds:
-    host: {attach: none, HOST}
+    host: {attach: none}
     switch:
       classes:
         lossless: {dscp: 26, priority: 3, weight: 1, pfc: {xoff: 50KB}}
         default: {weight: 1}
     link: {rate: 10Gbps, delay: 1us}
-  nodes: {h1: {kind: host, CLASSES}, h2: {kind: host}, s1: {kind: switch}}
+  nodes: {h1: {kind: host, HOST}, h2: {kind: host, nic: {dscp: 26}}, s1: {kind: switch}}
   links:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["h2:eth0", "s1:2"], rate: 1Gbps}
@@ -181,7 +181,7 @@ workload: [TRAFFIC]`
 		{"an edge service", "edge: {limit: {rate: 8Gbps}}", `{cbr: {from: h1, to: h2, rate: 9Gbps, size: 1000B, dscp: 26}}`},
 	} {
 		for _, classes := range []string{"", deaf} {
-			text := strings.NewReplacer("HOST", c.host, "TRAFFIC", c.traffic, "kind: host, CLASSES", strings.TrimSuffix("kind: host, "+classes, ", ")).Replace(lab)
+			text := strings.NewReplacer("HOST", strings.TrimSuffix(c.host+", "+classes, ", "), "TRAFFIC", c.traffic).Replace(lab)
 			f := run(t, parse(t, text))
 			k := classNamed(t, portNamed(t, f, "h1:eth0"), "lossless")
 			in := classNamed(t, portNamed(t, f, "s1:1"), "lossless")
