@@ -233,7 +233,8 @@ func (v *linter) unmarked() {
 		n := &v.plan.Nodes[i]
 		if n.NIC != nil && waitsForMarks(n.NIC.Control) {
 			dscps := append(v.rdmaDSCPs(), n.NIC.DSCP)
-			if !slices.ContainsFunc(dscps, v.marks) {
+			// Points that send messages may be in the class of those.
+			if !slices.ContainsFunc(dscps, v.marks) && (n.NIC.Control.Feedback() == nil || !v.marksAny()) {
 				v.Warn(v.nicPlace(i, func(f *labfile.NIC) any { return f.Control }), markHint,
 					"cc: %s of %s waits for marks, and no queue marks packets of DSCP %d: it never slows down", n.NIC.Control, n.Name, dscps[0])
 			}

@@ -57,6 +57,12 @@ func TestLint_WarnsOfMistakesThatAFileMayMake(t *testing.T) {
 			"nic: {cc: dcqcn, dscp: 26}", "nic: {cc: dcqcn}",
 		},
 		{
+			"a rate control that waits for messages of switches",
+			star + "  kinds:\n    host: {attach: none, nic: {cc: accurate, dscp: 26}}\n    switch: {classes: {frp: {dscp: 48, priority: 6}, roce: {dscp: 26, priority: 3}}}\n",
+			[]string{"cc: accurate of h1 waits for marks"},
+			"priority: 6, mark: accurate}", "priority: 6}",
+		},
+		{
 			"TCP that waits for marks",
 			star + "  kinds: {host: {attach: none}}\nduration: 1ms\nworkload: [{arrivals: {load: 50%, sizes: 1KB, by: {tcp: {cc: dctcp}}}}]\n",
 			[]string{"cc: dctcp waits for marks"},
