@@ -24,7 +24,9 @@ func newCapture() *cobra.Command {
 packet that was marked or dropped there. Ctrl-C ends the capture.
 
   weft capture s1:3 -w - | wireshark -k -i -
-  weft capture s1:1 s1:2 -w trace.pcapng -f 'tcp port 5201' -s 96`,
+  weft capture s1:1 s1:2 -w trace.pcapng -f 'tcp port 5201' -s 96
+
+A port may also be written lab/port.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completePorts,
 	}
@@ -40,6 +42,13 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 		var err error
 		if q.Direction, err = direction(out, in); err != nil {
 			return err
+		}
+		for i := range args {
+			labOf, port := splitLab(*name, args[i])
+			if *name != "" && labOf != *name {
+				return badInput(fmt.Errorf("a capture is of one lab, and %s is not in %s", args[i], *name))
+			}
+			*name, args[i] = labOf, port
 		}
 		q.Ports, q.Filter = args, filter
 		if err := checkCaptureFile(file); err != nil {

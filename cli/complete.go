@@ -120,5 +120,8 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 	for _, k := range change.LinkKeys() {
 		keys = append(keys, k+"=")
 	}
+	for _, k := range change.QueueKeys() {
+		keys = append(keys, k+"=")
+	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

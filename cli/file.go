@@ -8,16 +8,22 @@ import (
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/experiment/file"
 	"github.com/weftlab/weft/observe/dissector"
 	"github.com/weftlab/weft/view/graph"
 )
 
 func newValidate() *cobra.Command {
-	return &cobra.Command{
+	var verbose, strict bool
+	c := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check lab files and report their errors",
-		Long: `Check lab files and report their errors. A FILE of - is standard input:
+		Long: `Check lab files and report their errors, and warn of what a file may say and its author
+probably does not want: headroom that is too small, thresholds that are never reached,
+PFC at one end of a link only, NICs outside the lossless class, rate controls without
+marks, links with a smaller MTU than the hosts, events after the end. With --strict a
+warning counts as an error. A FILE of - is standard input:
 
   envsubst < lab.yaml.in | weft validate -`,
 		Args: cobra.MinimumNArgs(1),
@@ -30,6 +36,13 @@ func newValidate() *cobra.Command {
 					bad++
 					continue
 				}
+				for _, w := range p.Warnings {
+					fmt.Fprintln(os.Stderr, "warning:", w)
+				}
+				if strict && len(p.Warnings) > 0 {
+					bad++
+					continue
+				}
 				hosts := 0
 				for i := range p.Nodes {
 					if p.Nodes[i].Kind == plan.Host {
@@ -37,17 +50,26 @@ func newValidate() *cobra.Command {
 					}
 				}
 				printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
-					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers), len(p.Traffic))
+					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events)+len(p.QueueEvents), len(p.Flows), len(p.Transfers), len(p.Traffic))
 				for _, note := range p.Unreached() {
 					fmt.Fprintf(os.Stderr, "%s: note: %s\n", p.File, note)
 				}
+				if verbose {
+					report.WriteHeadrooms(stdout, report.Headrooms(p))
+				}
 			}
-			if bad > 0 {
+			switch {
+			case bad > 0 && strict:
+				return badInput(fmt.Errorf("%d of %d files have errors or warnings", bad, len(args)))
+			case bad > 0:
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))
 			}
 			return nil
 		},
 	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show when ports pause and how their headroom follows, as weft headroom does")
+	c.Flags().BoolVar(&strict, "strict", false, "warnings count as errors")
+	return c
 }
 
 func newGraph() *cobra.Command {

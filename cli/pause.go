@@ -16,13 +16,14 @@ thresholds at which its peer is paused (PFC, PAUSE): for each class what came in
 how much of it waited, how close that came to xoff and when, and what else held
 it down, such as marks and drops.
 
-In virtual time use: weft sim FILE --why-no-pause PORT`,
+The port may also be written lab/port. In virtual time use: weft sim FILE --why-no-pause PORT`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePorts,
 	}
 	name := labFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		*name, args[0] = splitLab(*name, args[0])
 		client, err := connect(*name)
 		if err != nil {
 			return err

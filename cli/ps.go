@@ -149,6 +149,9 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if s, err := client.Status(c.Context()); err == nil {
+		report.WritePauses(stdout, ports, s.Emulated)
+	}
 	report.WritePoints(stdout, ports)
 	report.WriteEdges(stdout, ports)
 	return nil
@@ -213,7 +216,7 @@ func printTable(table lab.Table) {
 // printLearned shows the Ethernet addresses that a switch has learned.
 func printLearned(table lab.Table) {
 	if len(table.Learned) > 0 {
-		t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "\nLEARNED\tVLAN\tBEHIND\tAGE\tPORTS")
 		for _, l := range table.Learned {
 			vlan, moved := "-", ""
@@ -228,7 +231,7 @@ func printLearned(table lab.Table) {
 		t.Flush()
 	}
 	if c := table.Counts; c != nil && !c.Idle() {
-		fmt.Printf("\n%d learned, %d moved, %d aged, %d flushed, %d not learned because the table was full; %d unknown unicast flooded\n",
+		printf("\n%d learned, %d moved, %d aged, %d flushed, %d not learned because the table was full; %d unknown unicast flooded\n",
 			c.Learned, c.Moved, c.Aged, c.Flushed, c.Full, c.Unknown)
 	}
 }

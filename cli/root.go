@@ -126,7 +126,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 	})
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(), newEdge(),
-		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
+		newSim(), newReport(), newValidate(), newHeadroom(), newGraph(), newSchema(), newDissector(), newDoctor(),
 		newFlows(), newExperiment(), newCollect(), newCompare(), newWorker(), newCell(), newVersion(),
 	)
 	for _, c := range root.Commands() {

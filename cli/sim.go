@@ -222,9 +222,9 @@ func (f *simFlags) writeFiles(x *run.Run, r *report.Report) error {
 // print prints the report and the further output that the flags ask for.
 func (f *simFlags) print(r *report.Report) error {
 	if f.json {
-		return r.WriteJSON(os.Stdout)
+		return r.WriteJSON(stdout)
 	}
-	r.Write(os.Stdout)
+	r.Write(stdout)
 	for i := range r.Pauses {
 		printLine()
 		report.WritePause(stdout, &r.Pauses[i])

@@ -69,7 +69,7 @@ def sum(f): [.nics[].counters | f] | add;
   sum(.retransmitted_packets),
   sum(.packet_seq_err),
   sum(.local_ack_timeout_err),
-  ([$classes[].pause_rx] | add),
+  ([$classes[].pause_rx_frames] | add),
   ([.ports[] | select(.name == "s1:s2").classes[].paused_time | value] | add | fixed(0) + " ms"),
   .accounts.marked,
   sum(.rp_cnp_handled),
@@ -123,7 +123,7 @@ packets dropped
 sent again
 NAKs
 timeouts
-pauses, all ports
+pause frames, all ports
 s1:s2 was paused for
 marked
 CNPs

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/wire"
 )
@@ -22,6 +23,7 @@ type network struct {
 	pool   packet.Pool
 	hosts  []*host // by packet.Endpoint
 	sent   uint64
+	global bool // ports obey PAUSE
 
 	// observes, if set, returns the congestion points of classes.
 	observes func(*port.Port, class.Class) congestion.Point
@@ -108,7 +110,7 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 	n.pool.Render = gso.Render
 	for i, p := range ports {
 		p.SetClasses(c, list, port.ClassEnv{
-			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i),
+			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i), Obeys: n.obeyed(list),
 			Point: func(k class.Class, _ func(units.Time)) congestion.Point {
 				if n.observes != nil {
 					return n.observes(p, k)
@@ -118,6 +120,17 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 		})
 	}
 	return c
+}
+
+// obeyed returns which pauses ports with these classes obey: those that they would send.
+func (n *network) obeyed(list []class.Class) (o pfc.Obeyed) {
+	o.Pause = n.global
+	for _, k := range list {
+		if k.PFC != nil {
+			o.Classes |= 1 << k.Priority
+		}
+	}
+	return o
 }
 
 // join connects two ports by a cable without faults.

@@ -26,6 +26,16 @@ type Pause struct {
 	Quanta  [8]uint16 // pause times, in units of 512 bit times; 0 ends a pause
 }
 
+// Asks reports whether the frame asks for a pause of any class.
+func (p *Pause) Asks() bool {
+	for prio, q := range p.Quanta {
+		if q > 0 && p.Classes>>prio&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Put writes the frame into b, PauseFrame bytes.
 func (p *Pause) Put(b []byte, from MAC) {
 	clear(b[:PauseFrame])

@@ -69,7 +69,7 @@ func TestExtension_WorksWithRealHosts(t *testing.T) {
 	if e := testlab.PortOf(t, r, "h2:eth0").Edge; e == nil || gaugeOf(t, e.Gauges, "notices") == 0 {
 		t.Errorf("edge service: %+v", e)
 	}
-	paused := testlab.ClassOf(t, testlab.PortOf(t, r, "h2:eth0"), "roce").PauseRx + testlab.ClassOf(t, testlab.PortOf(t, r, "h3:eth0"), "roce").PauseRx
+	paused := testlab.ClassOf(t, testlab.PortOf(t, r, "h2:eth0"), "roce").PauseFramesRx + testlab.ClassOf(t, testlab.PortOf(t, r, "h3:eth0"), "roce").PauseFramesRx
 	if paused == 0 || testlab.ClassOf(t, port, "roce").Dropped > 0 || !r.Accounts.Balanced() {
 		t.Errorf("%d pauses, %d dropped, %+v", paused, testlab.ClassOf(t, port, "roce").Dropped, r.Accounts)
 	}

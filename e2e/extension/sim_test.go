@@ -182,8 +182,8 @@ func TestExtension_IsTreatedLikeWeftsOwn(t *testing.T) {
 				t.Errorf("edge service: %+v", e)
 			}
 			paused := testlab.ClassOf(t, testlab.PortOf(t, r, "h4:eth0"), "roce")
-			if paused.PauseRx == 0 || paused.PausedTime == 0 || !r.Accounts.Balanced() {
-				t.Errorf("paused %d times for %v; %+v", paused.PauseRx, paused.PausedTime, r.Accounts)
+			if paused.PauseFramesRx == 0 || paused.PausedTime == 0 || !r.Accounts.Balanced() {
+				t.Errorf("paused %d times for %v; %+v", paused.PauseFramesRx, paused.PausedTime, r.Accounts)
 			}
 		}
 		plain := testlab.Simulate(t, weft, lab)

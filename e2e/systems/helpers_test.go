@@ -96,7 +96,7 @@ func goodputs(t testing.TB, f *fabric.Fabric, until units.Time) map[string]float
 func pauseTotals(f *fabric.Fabric) (n uint64, paused units.Time) {
 	for _, p := range f.Status() {
 		for _, c := range p.Classes {
-			n += c.PauseRx
+			n += c.PauseFramesRx
 			paused += c.PausedTime
 		}
 	}

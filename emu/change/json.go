@@ -17,46 +17,54 @@ const patchForm = `write an object of settings, such as {"loss": "1%", "rate": "
 // error, and so is a duplicate key. It returns errors of r unchanged.
 func ReadPatch(r io.Reader) (LinkPatch, error) {
 	var p LinkPatch
-	d := json.NewDecoder(r)
-	d.UseNumber()
-	t, err := d.Token()
-	if err != nil {
-		return LinkPatch{}, notJSON(err, d)
-	}
-	if t != json.Delim('{') {
-		return LinkPatch{}, fmt.Errorf("%s cannot change a link: %s", nameToken(t), patchForm)
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return LinkPatch{}, notJSON(err, d)
-		}
-		value, err := d.Token()
-		if err != nil {
-			return LinkPatch{}, notJSON(err, d)
-		}
-		if err := p.setToken(fmt.Sprint(key), value); err != nil {
-			return LinkPatch{}, err
-		}
-	}
-	if _, err := d.Token(); err != nil { // the closing brace
-		return LinkPatch{}, notJSON(err, d)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return LinkPatch{}, errors.New("unexpected data after the object of settings: send a single object")
+	if err := readObject(r, p.set); err != nil {
+		return LinkPatch{}, err
 	}
 	return p, nil
 }
 
+// readObject reads an object of settings and sets each of them.
+func readObject(r io.Reader, set func(name, text string) error) error {
+	d := json.NewDecoder(r)
+	d.UseNumber()
+	t, err := d.Token()
+	if err != nil {
+		return notJSON(err, d)
+	}
+	if t != json.Delim('{') {
+		return fmt.Errorf("%s cannot change a link: %s", nameToken(t), patchForm)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return notJSON(err, d)
+		}
+		value, err := d.Token()
+		if err != nil {
+			return notJSON(err, d)
+		}
+		if err := setToken(set, fmt.Sprint(key), value); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil { // the closing brace
+		return notJSON(err, d)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("unexpected data after the object of settings: send a single object")
+	}
+	return nil
+}
+
 // setToken sets one setting to a JSON token.
-func (p *LinkPatch) setToken(name string, value json.Token) error {
+func setToken(set func(name, text string) error, name string, value json.Token) error {
 	switch v := value.(type) {
 	case string:
-		return p.set(name, v)
+		return set(name, v)
 	case json.Number:
-		return p.set(name, v.String())
+		return set(name, v.String())
 	case bool:
-		return p.set(name, strconv.FormatBool(v))
+		return set(name, strconv.FormatBool(v))
 	}
 	return fmt.Errorf("%s must be a single value, not %s", name, nameToken(value))
 }

@@ -136,13 +136,7 @@ func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 }
 
 // settingNames are the keys of a LinkPatch, in the order of its fields.
-var settingNames = func() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[LinkPatch]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
-}()
+var settingNames = namesOf(reflect.TypeFor[LinkPatch]())
 
 // LinkKeys returns the names of a link's settings, in the order of LinkPatch.
 func LinkKeys() []string { return slices.Clone(settingNames) }
@@ -167,6 +161,9 @@ func ParseAssignments(args []string) (LinkPatch, error) {
 // set sets one setting, and fails if it is set already.
 func (p *LinkPatch) set(name, text string) error {
 	i := slices.Index(settingNames, name)
+	if i < 0 && slices.Contains(queueNames, name) {
+		return fmt.Errorf("%s is a setting of queues: change links and queues one after the other", name)
+	}
 	if i < 0 {
 		return fmt.Errorf("there is no setting %q: %s", name, suggest.Hint(name, "a link has", settingNames))
 	}

@@ -47,7 +47,7 @@ func (f *Fabric) addClasses(n int) {
 			Point: func(k class.Class, wake func(units.Time)) congestion.Point {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
-			MAC: f.controlMAC(n, i), Peer: f.peerCredits(n, i),
+			MAC: f.controlMAC(n, i), Obeys: node.Ports[i].Obeys, Peer: f.peerCredits(n, i),
 			Storm: f.logStorms(shard, n, i), Paused: reportPauses(shard, n, i),
 		})
 	}

@@ -51,7 +51,7 @@ func TestCredits_KeepAnIncastLosslessAtFullRate(t *testing.T) {
 			}
 			from := classNamed(t, portNamed(t, f, fmt.Sprintf("h%d:eth0", i+1)), "roce")
 			s := from.CreditSpent
-			if s == nil || s.Buffer != 39*64 || s.Waits < 100 || s.Updates == 0 || from.PausedTime < units.Millisecond || from.PauseRx != 0 {
+			if s == nil || s.Buffer != 39*64 || s.Waits < 100 || s.Updates == 0 || from.PausedTime < units.Millisecond || from.PauseFramesRx != 0 {
 				t.Errorf("%q: h%d waited for %v: %+v", buffer, i+1, from.PausedTime, s)
 			}
 			if from.CreditGiven != nil || in.CreditSpent != nil {
@@ -156,10 +156,10 @@ func TestCreditsBesidePFC_EachHoldsOffItsOwnClass(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	s := portNamed(t, f, "s2:s3")
-	if c := classNamed(t, s, "lossless"); c.PauseRx == 0 || c.PausedTime == 0 || c.CreditSpent != nil {
+	if c := classNamed(t, s, "lossless"); c.PauseFramesRx == 0 || c.PausedTime == 0 || c.CreditSpent != nil {
 		t.Errorf("the class with pfc: %+v", c)
 	}
-	if c := classNamed(t, s, "credited"); c.PauseRx != 0 || c.CreditSpent.Waits == 0 || c.PausedTime == 0 {
+	if c := classNamed(t, s, "credited"); c.PauseFramesRx != 0 || c.CreditSpent.Waits == 0 || c.PausedTime == 0 {
 		t.Errorf("the class with credits: %+v, %+v", c, c.CreditSpent)
 	}
 	if a, b := result(t, f, "culprit"), result(t, f, "other"); a.Goodput < 30e6 || b.Goodput < 30e6 || a.Goodput+b.Goodput < 86e6 {

@@ -166,6 +166,7 @@ func build(p *plan.Plan, shards []*Shard, processOf []*parallel.Process) (*Fabri
 		f.setTables(nil, f.rerouting[0].links.Usable)
 	}
 	f.addEvents()
+	f.addQueueEvents()
 	for i := range p.Flows {
 		f.addFlow(i)
 	}

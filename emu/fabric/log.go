@@ -10,16 +10,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// LogEntry is what happened to a direction of a link, what a watchdog did, or that tables
-// were recomputed, as a shard logs it. No two shards log the same entry. A change of both
+// LogEntry is what happened to a direction of a link or to a queue, what a watchdog did, or that
+// tables were recomputed, as a shard logs it. No two shards log the same entry. A change of both
 // directions of a link is two entries.
 type LogEntry struct {
 	At         units.Time
 	Event      string // as in status.Moment
-	By         string // status.ByEvent or status.BySet, for a change of a link
+	By         string // status.ByEvent or status.BySet, for a change of a link or a queue
 	Link, Dir  int    // of the plan; Link is -1 if there is none
 	Nth        int    // index among the entries of the direction at this instant
-	Node, Port int    // of a watchdog
+	Node, Port int    // of a watchdog or a queue
 	Priority   uint8  // of a watchdog
 	Text       string // what was set, or the class of a watchdog
 }

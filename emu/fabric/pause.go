@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/status"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
@@ -17,49 +18,67 @@ func highWatermark(a buffer.HighWatermark, threshold units.Bytes) status.HighWat
 // CheckPause explains the pauses of a port of a switch. It returns an error for
 // a port of a host.
 func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
-	name, plan := f.Plan.PortName(node, index), &f.Plan.Nodes[node]
+	name, n := f.Plan.PortName(node, index), &f.Plan.Nodes[node]
 	sw := f.Switches[node]
 	if sw == nil {
 		return status.PauseCheck{}, fmt.Errorf("%s is a port of a host, and hosts do not pause their switch: name a port of a switch", name)
 	}
 	p := f.ports[node][index]
 	c := status.PauseCheck{Port: name, Now: f.nowAt(node)}
-	if l := plan.Ports[index]; l.Link >= 0 {
+	if l := n.Ports[index]; l.Link >= 0 {
 		far := f.Plan.Links[l.Link].Ends[1-l.End]
 		c.Peer = f.Plan.PortName(far.Node, far.Port)
 	}
-	if plan.QoS == nil {
-		c.Reason = fmt.Sprintf("%s has plain ports: give it classes with pfc, or pause", plan.Name)
+	if n.QoS == nil {
+		c.Reason = fmt.Sprintf("%s has plain ports: give it classes with pfc, or pause", n.Name)
 		return c, nil
 	}
-	c.Global = plan.QoS.Pause != nil
+	c.Global = n.QoS.Pause != nil
+	need, known := f.headroomNeeded(node, index)
 	chassis := sw.Chassis()
 	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.Held()
 	any, credits := c.Global, false
 	for i, k := range p.Classes(c.Now) {
-		s := &plan.Ports[index].Classes[i]
+		s := &n.Ports[index].Classes[i]
 		row := status.PauseClass{
 			Name: k.Name, Priority: k.Priority, Lossless: k.Ingress.Lossless, RxPackets: k.RxPackets,
-			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
-			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, IngressMax: k.Ingress.Peak,
+			Pauses: k.Sent.Pauses, PauseFrames: k.Sent.PauseFrames, PausingTime: k.Sent.Time, Xoff: highWatermark(k.Ingress.Nearest, k.Ingress.Threshold),
+			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, Refused: k.Ingress.Refused, IngressMax: k.Ingress.Peak,
 			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
-		switch {
-		case c.Global:
-			row.Dynamic = plan.QoS.Pause.Alpha
-		case s.PFC != nil:
-			row.Dynamic = s.PFC.Alpha
+		if c.Global || s.PFC != nil {
+			_, row.Dynamic, _ = p.PauseThreshold(i)
+		}
+		if row.Lossless && !row.Credits && known {
+			row.Needed, row.Follows = need.Bytes(), need.String()
 		}
 		any, credits = any || row.Lossless && !row.Credits, credits || row.Credits
 		c.Rows = append(c.Rows, row)
 	}
 	if !any {
-		c.Reason = fmt.Sprintf("no class of %s has pfc", plan.Name)
+		c.Reason = fmt.Sprintf("no class of %s has pfc", n.Name)
 		if credits {
 			c.Reason += ", and classes with credits give fewer credits instead of pauses"
 		}
 	}
 	return c, nil
+}
+
+// headroomNeeded returns the headroom that a port needs for its link, with the worst settings
+// of the file, of its events and of now. It returns false for a link without a rate.
+func (f *Fabric) headroomNeeded(node, index int) (h plan.Headroom, ok bool) {
+	port := &f.Plan.Nodes[node].Ports[index]
+	if port.Link < 0 {
+		return h, false
+	}
+	reach := f.Plan.Extremes()[port.Link]
+	for d := range reach {
+		reach[d].Join(plan.ExtremeOf(f.Links[port.Link][d].Settings()))
+		if reach[d].Slowest == 0 {
+			return h, false
+		}
+	}
+	return plan.HeadroomFor(reach[1-port.End], reach[port.End]), true
 }
 
 // pauseQueues returns the queues of class number i at the switch in which

@@ -99,14 +99,14 @@ func TestPFC_SpreadsPausesToTheHostsOfItsClass(t *testing.T) {
 		t.Errorf("the culprit has %.1f Mb/s, the victim %.1f of 300", float64(culprit.Goodput)/1e6, float64(victim.Goodput)/1e6)
 	}
 	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
-		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
-			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
+		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseFramesRx == 0 || c.PausedTime < 10*units.Millisecond {
+			t.Errorf("%s was paused %d times for %v", port, c.PauseFramesRx, c.PausedTime)
 		}
 	}
 	if c := classNamed(t, portNamed(t, f, "s3:s2"), "lossless"); len(c.PauseCauses) != 1 || c.PauseCauses[0].Port != "s3:c" || c.PauseCauses[0].Time != c.PausingTime {
 		t.Errorf("s3 paused s2 because of %+v", c.PauseCauses)
 	}
-	if c := classNamed(t, portNamed(t, f, "s2:s1"), "default"); c.Lossless || c.PauseTx != 0 {
+	if c := classNamed(t, portNamed(t, f, "s2:s1"), "default"); c.Lossless || c.PauseFramesTx != 0 {
 		t.Errorf("the default class: %+v", c)
 	}
 

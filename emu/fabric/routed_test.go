@@ -214,8 +214,8 @@ func TestPFC_SpreadsPausesThroughRouters(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
-		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
-			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
+		if c := classNamed(t, portNamed(t, f, port), "lossless"); c.PauseFramesRx == 0 || c.PausedTime < 10*units.Millisecond {
+			t.Errorf("%s was paused %d times for %v", port, c.PauseFramesRx, c.PausedTime)
 		}
 	}
 	n, i, _ := f.Plan.Endpoint("s3:s2")

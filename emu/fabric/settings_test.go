@@ -239,8 +239,8 @@ func TestPFC_FillsToXoffThenHeadroom(t *testing.T) {
 	got := outcomes(t, "cc: none", "pfc: {xoff: 50KB, xon: 40KB, headroom: 60KB}", set("s1", "second", 200*units.KB), set("s2", "first", 400*units.KB))
 	for flow, xoff := range map[string]units.Bytes{"a": 50 * units.KB, "b": 200 * units.KB, "c": 400 * units.KB} {
 		c := classNamed(t, got[flow].ports[1], classOf(flow))
-		if c.IngressMax > xoff || c.IngressMax < xoff-2*units.KB || c.HeadroomMax == 0 || c.HeadroomMax > 60*units.KB || c.PauseTx == 0 || got[flow].counters.Retransmitted > 0 {
-			t.Errorf("%s: xoff %v, %v came in and %v of the headroom was used, %d pauses", flow, xoff, c.IngressMax, c.HeadroomMax, c.PauseTx)
+		if c.IngressMax > xoff || c.IngressMax < xoff-2*units.KB || c.HeadroomMax == 0 || c.HeadroomMax > 60*units.KB || c.PauseFramesTx == 0 || got[flow].counters.Retransmitted > 0 {
+			t.Errorf("%s: xoff %v, %v came in and %v of the headroom was used, %d pauses", flow, xoff, c.IngressMax, c.HeadroomMax, c.PauseFramesTx)
 		}
 	}
 }

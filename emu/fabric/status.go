@@ -38,7 +38,7 @@ func (f *Fabric) PortStatus(node, index int) status.Port {
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
 	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now, nil))
-	s.Trimmed = c.Trimmed
+	s.Trimmed, s.PauseIgnored = c.Trimmed, c.PausesIgnored
 	if deep := f.Plan.Nodes[node].QoS; deep != nil {
 		s.QueueLimit = deep.Buffer
 		s.Classes = make([]status.Class, len(plan.Classes))
@@ -68,13 +68,17 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) status.Class {
 		Name: c.Name, Priority: c.Priority,
 		QueuePackets: c.QueuePackets, QueueBytes: c.QueueBytes, QueueLimit: c.Limit, QueueMax: c.MaxQueue, QueueMean: c.MeanQueue,
 		TxPackets: c.TxPackets, TxBytes: c.TxBytes, RxPackets: c.RxPackets, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
-		Paused: c.Got.Paused, PausedTime: c.Got.Time, PauseRx: c.Got.Pauses, ResumeRx: c.Got.Resumes, Stormed: c.Got.Storms,
-		Lossless: c.Ingress.Lossless, Pausing: c.Sent.Asking, PausingTime: c.Sent.Time, PauseTx: c.Sent.Pauses, ResumeTx: c.Sent.Resumes,
+		Paused: c.Got.Paused, PausedTime: c.Got.Time, PausedCount: c.Got.Pauses,
+		PauseFramesRx: c.Got.PauseFrames, ResumeFramesRx: c.Got.ResumeFrames, PauseIgnored: c.Got.Ignored, Stormed: c.Got.Storms,
+		Lossless: c.Ingress.Lossless, Pausing: c.Sent.Asking, PausingTime: c.Sent.Time, PausingCount: c.Sent.Pauses,
+		PauseFramesTx: c.Sent.PauseFrames, ResumeFramesTx: c.Sent.ResumeFrames,
 		IngressBytes: c.Ingress.Reserve + c.Ingress.Shared + c.Ingress.Headroom, IngressMax: c.Ingress.Peak,
 	}
 	if s.Lossless {
 		s.Xoff, s.Headroom, s.HeadroomMax = c.Ingress.Threshold, c.Ingress.HeadroomSize, c.Ingress.HeadroomPeak
+		s.NoHeadroom = c.Ingress.Refused
 	}
+	s.FormerPauses = status.FormerPauses{PauseRx: s.PauseFramesRx, ResumeRx: s.ResumeFramesRx, PauseTx: s.PauseFramesTx, ResumeTx: s.ResumeFramesTx}
 	if x := c.Spent; x != nil {
 		s.Paused = s.Paused || x.Waiting
 		s.PausedTime += x.Time

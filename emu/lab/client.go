@@ -197,6 +197,12 @@ func (c *Client) Set(ctx context.Context, endpoint, direction string, p change.L
 	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
 }
 
+// SetQueue changes the queue of a class of a port, "" for a port with one, and returns the
+// port's state.
+func (c *Client) SetQueue(ctx context.Context, endpoint, class string, p change.QueuePatch) (s status.Port, err error) {
+	return s, c.call(ctx, http.MethodPatch, "/v1/queues/"+url.PathEscape(endpoint)+"?class="+url.QueryEscape(class), p, &s)
+}
+
 // Down ends the lab and returns its final report. That may take long; only ctx
 // limits the time.
 func (c *Client) Down(ctx context.Context) (*report.Report, error) {

@@ -34,6 +34,7 @@ func (s *server) routes() http.Handler {
 		{"GET /v1/edges/{name}", s.getEdges, nil},
 		{"GET /v1/tables/{switch}", s.getTable, nil},
 		{"PATCH /v1/links/{endpoint}", s.patchLink, []string{"direction"}},
+		{"PATCH /v1/queues/{endpoint}", s.patchQueue, []string{"class"}},
 		{"GET /v1/capture", s.getCapture, []string{"port", "direction", "filter", "snaplen", "count"}},
 		{"DELETE /v1/capture/{id}", s.deleteCapture, nil},
 		{"POST /v1/hosts/{host}/agent", s.postAgent, nil},

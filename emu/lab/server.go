@@ -354,6 +354,43 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 	reply(w, out)
 }
 
+func (s *server) patchQueue(w http.ResponseWriter, r *http.Request) {
+	lab := s.lab.plan
+	node, index, err := lab.Endpoint(r.PathValue("endpoint"))
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	class, err := lab.ClassIndex(node, index, r.URL.Query().Get("class"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	patch, err := change.ReadQueuePatch(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
+		return
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	var out status.Port
+	var serr error
+	if !s.do(w, func() {
+		if serr = s.lab.fabric.SetQueue(plan.End{Node: node, Port: index}, class, patch); serr == nil {
+			out = s.lab.fabric.PortStatus(node, index)
+		}
+	}) {
+		return
+	}
+	if serr != nil {
+		fail(w, http.StatusBadRequest, serr)
+		return
+	}
+	reply(w, out)
+}
+
 // getCapture streams pcapng until the client goes away, the lab ends or the
 // requested number of packets has been written.
 func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {

@@ -110,6 +110,12 @@ func TestServer_ExplainsBadRequests(t *testing.T) {
 		{"PATCH /v1/links/s1:h1?dir=out", `{"loss": "1%"}`, 400, `no parameter "dir": it takes direction`},
 		{"PATCH /v1/links/s1:h9", `{}`, 404, `s1 has no port "h9"`},
 		{"PATCH /v1/links/s1", `{}`, 404, "write node:port"},
+		{"PATCH /v1/queues/s1:h1", `{"limit": "1KB"}`, 400, "limit 1KB is less than one packet"},
+		{"PATCH /v1/queues/s1:h1", `{"xoff": "100KB"}`, 400, "xoff needs a class with pfc"},
+		{"PATCH /v1/queues/s1:h1", `{"loss": "1%"}`, 400, "loss is a setting of links"},
+		{"PATCH /v1/queues/s1:h1?class=roce", `{"limit": "100KB"}`, 400, `s1:h1 has one plain queue and no class "roce"`},
+		{"PATCH /v1/queues/s1:h9", `{}`, 404, `s1 has no port "h9"`},
+		{"GET /v1/queues/s1:h1", ``, 405, "/v1/queues/s1:h1 does not take GET: it takes PATCH"},
 		{"GET /v1/links/s1:h1", ``, 405, "/v1/links/s1:h1 does not take GET: it takes PATCH"},
 		{"POST /v1/ports", ``, 405, "it takes GET, HEAD"},
 		{"GET /v1/port", ``, 404, "there is no /v1/port"},
@@ -165,6 +171,16 @@ func TestServer_SetsLinksAsInTheFile(t *testing.T) {
 	}
 	if code, said, _ := call(t, s, "PATCH /v1/links/s1:h1", "{}"); code != http.StatusOK {
 		t.Errorf("no change: %d, %s", code, said)
+	}
+}
+
+// TestServer_SetsQueuesAsInTheFile: the answer is the port as it is then.
+func TestServer_SetsQueuesAsInTheFile(t *testing.T) {
+	s := served(t)
+	code, said, body := call(t, s, "PATCH /v1/queues/s1:h1", `{"limit": "123KB"}`)
+	var p status.Port
+	if err := json.Unmarshal([]byte(body), &p); code != http.StatusOK || err != nil || p.QueueLimit != 123*units.KB {
+		t.Errorf("%d, %s: %v, limit %v", code, said, err, p.QueueLimit)
 	}
 }
 

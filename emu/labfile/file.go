@@ -29,7 +29,7 @@ type Lab struct {
 	Engine     Engine      `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
 	Addressing Addressing  `yaml:"addressing,omitempty" jsonschema_description:"pools for hosts without a given address"`
 	Topology   Topology    `yaml:"topology" jsonschema_description:"nodes and links"`
-	Events     []Event     `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
+	Events     []Event     `yaml:"events,omitempty" jsonschema_description:"changes to links and queues during the run"`
 	Workload   []Workload  `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
 	Window     *Window     `yaml:"window,omitempty" jsonschema_description:"which flows of patterns count, and how long a run waits for them; default all"`
 	Series     *Series     `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
@@ -202,12 +202,15 @@ type Direction struct {
 
 func (Direction) Noun() string { return "one direction of a link" }
 
-// Event is a change to a link during the run.
+// Event is a change to a link or a queue during the run.
 type Event struct {
-	At   units.Time       `yaml:"at" jsonschema_description:"time from the start of the run"`
-	Link *string          `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
-	From *string          `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
-	Set  change.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
+	At    units.Time         `yaml:"at" jsonschema_description:"time from the start of the run"`
+	Link  *string            `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
+	From  *string            `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
+	Set   *change.LinkPatch  `yaml:"set,omitempty" jsonschema_description:"the settings of the link that change"`
+	Port  *string            `yaml:"port,omitempty" jsonschema_description:"the port whose queue changes"`
+	Class *string            `yaml:"class,omitempty" jsonschema_description:"the class of that queue; required at a port with several"`
+	Queue *change.QueuePatch `yaml:"queue,omitempty" jsonschema_description:"the settings of the queue that change"`
 }
 
 func (Event) Noun() string { return "an event" }

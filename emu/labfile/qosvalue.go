@@ -3,11 +3,11 @@ package labfile
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/change"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/switches/class"
 )
@@ -15,33 +15,16 @@ import (
 // Alpha is the factor of a dynamic threshold; 0 means none.
 type Alpha float64
 
-const maxAlpha = 1000
-
 // UnmarshalText reads "0.125", "1/8" or "none".
 func (a *Alpha) UnmarshalText(b []byte) error {
-	text := string(b)
-	if text == "none" {
-		*a = 0
-		return nil
-	}
-	num, den, _ := strings.Cut(text, "/")
-	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-	if den != "" && err == nil {
-		var d float64
-		d, err = strconv.ParseFloat(strings.TrimSpace(den), 64)
-		v /= d
-	}
-	if err != nil || math.IsNaN(v) {
-		return fmt.Errorf("%q is not a factor: write for example 0.125 or 1/8, or none", text)
-	}
-	if v <= 0 || v > maxAlpha {
-		return fmt.Errorf("%s must be above 0 and at most %d: write none for no dynamic threshold", text, maxAlpha)
-	}
+	v, err := change.ParseAlpha(string(b))
 	*a = Alpha(v)
-	return nil
+	return err
 }
 
-func (Alpha) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+func (Alpha) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return alphaSchema() }
+
+func alphaSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 		{Type: "number", ExclusiveMinimum: "0", Maximum: "1000"},
 		yamlfile.Text(`^(none|(` + yamlfile.NumberForm + `) */ *(` + yamlfile.NumberForm + `))$`),
@@ -104,7 +87,7 @@ func (Priority) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 }
 
 // MaxWeight bounds the weights of classes and of ports in routes.
-const MaxWeight = 1000
+const MaxWeight = change.MaxWeight
 
 // Weight is the share of one class, or one next hop, relative to the others.
 type Weight int

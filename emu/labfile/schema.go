@@ -43,6 +43,10 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[change.MTU]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(int(change.MinMTU), int(change.MaxMTU)), yamlfile.Text(mtuForm)}}
+	case reflect.TypeFor[change.Alpha]():
+		return alphaSchema()
+	case reflect.TypeFor[change.Weight]():
+		return yamlfile.Integer(1, change.MaxWeight)
 	case reflect.TypeFor[links.Distribution]():
 		return yamlfile.Enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[workload.Verb]():

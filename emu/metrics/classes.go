@@ -35,10 +35,14 @@ var classMetrics = []metric[status.Class]{
 		func(c *status.Class) float64 { return truth(c.Paused) }),
 	counter(classLabels, "class_paused_seconds_total", "Time for which the peer paused the class.",
 		func(c *status.Class) float64 { return c.PausedTime.Seconds() }),
+	counter(classLabels, "class_paused_total", "Pauses of the class by the peer that have begun; a frame that extends one begins none.",
+		func(c *status.Class) float64 { return float64(c.PausedCount) }),
 	counter(classLabels, "class_receive_pause_frames_total", "Frames received that asked for a pause of the class.",
-		func(c *status.Class) float64 { return float64(c.PauseRx) }),
+		func(c *status.Class) float64 { return float64(c.PauseFramesRx) }),
 	counter(classLabels, "class_receive_resume_frames_total", "Frames received that ended a pause of the class.",
-		func(c *status.Class) float64 { return float64(c.ResumeRx) }),
+		func(c *status.Class) float64 { return float64(c.ResumeFramesRx) }),
+	counter(classLabels, "class_ignored_pause_frames_total", "Frames received that asked for a pause of the class, which does not obey them.",
+		func(c *status.Class) float64 { return float64(c.PauseIgnored) }),
 	counter(classLabels, "class_pause_storms_total", "Times that the pause watchdog stepped in.",
 		func(c *status.Class) float64 { return float64(c.Stormed) }),
 
@@ -46,10 +50,12 @@ var classMetrics = []metric[status.Class]{
 		func(c *status.Class) float64 { return truth(c.Pausing) }),
 	counter(classLabels, "class_pausing_seconds_total", "Time for which the class paused its peer.",
 		func(c *status.Class) float64 { return c.PausingTime.Seconds() }),
+	counter(classLabels, "class_pausing_total", "Pauses of the peer by the class that have begun; a frame that extends one begins none.",
+		func(c *status.Class) float64 { return float64(c.PausingCount) }),
 	counter(classLabels, "class_transmit_pause_frames_total", "Frames sent that asked for a pause of the class.",
-		func(c *status.Class) float64 { return float64(c.PauseTx) }),
+		func(c *status.Class) float64 { return float64(c.PauseFramesTx) }),
 	counter(classLabels, "class_transmit_resume_frames_total", "Frames sent that ended a pause of the class.",
-		func(c *status.Class) float64 { return float64(c.ResumeTx) }),
+		func(c *status.Class) float64 { return float64(c.ResumeFramesTx) }),
 	gauge(classLabels, "class_ingress_bytes", "Bytes in the buffer now that arrived through the port in this class.",
 		func(c *status.Class) float64 { return float64(c.IngressBytes) }),
 	gauge(classLabels, "class_ingress_max_bytes", "Maximum bytes in the buffer since the start that arrived through the port in this class.",
@@ -60,6 +66,8 @@ var classMetrics = []metric[status.Class]{
 		func(c *status.Class) float64 { return float64(c.Headroom) })),
 	gauge(classLabels, "class_headroom_max_bytes", "Maximum headroom used since the start; absent where the class is not lossless.", lossless(
 		func(c *status.Class) float64 { return float64(c.HeadroomMax) })),
+	counter(classLabels, "class_headroom_refused_packets_total", "Packets that found no room in the headroom of the class; absent where the class is not lossless.", lossless(
+		func(c *status.Class) float64 { return float64(c.NoHeadroom) })),
 
 	gauge(classLabels, "class_credit_available_bytes", "Credit from the peer now; absent where the class needs none.", spent(
 		func(c *status.CreditSpent) float64 { return float64(c.Available) })),

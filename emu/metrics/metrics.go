@@ -93,6 +93,8 @@ var portMetrics = []metric[status.Port]{
 		func(p *status.Port) float64 { return float64(p.TxBytes) }),
 	counter(portLabels, "port_marked_packets_total", "Packets marked CE at the port.",
 		func(p *status.Port) float64 { return float64(p.Marked) }),
+	counter(portLabels, "port_ignored_pause_frames_total", "Frames received that asked for a pause that the port does not obey.",
+		func(p *status.Port) float64 { return float64(p.PauseIgnored) }),
 	counter(portLabels, "port_trimmed_packets_total", "Packets trimmed to their headers at the port.",
 		func(p *status.Port) float64 { return float64(p.Trimmed) }),
 	gauge(portLabels, "port_queue_packets", "Packets in the egress queue now.",

@@ -52,8 +52,8 @@ func sample() *report.Sample {
 					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309,
 						Gauges: []gauges.Value{{Name: "dropping", Unit: gauges.YesNo, Value: 1}, {Name: "count", Value: 311}, {Name: "excess", Unit: gauges.Bytes, Value: 312}}},
 					{
-						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseRx: 402, ResumeRx: 403, Stormed: 404,
-						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseTx: 406, ResumeTx: 407,
+						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseFramesRx: 402, ResumeFramesRx: 403, Stormed: 404, PausedCount: 440, PauseIgnored: 441,
+						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseFramesTx: 406, ResumeFramesTx: 407, PausingCount: 442, NoHeadroom: 443,
 						PauseCauses: []status.PauseCause{{Port: "s1:3", Time: 408 * units.Millisecond}}, IngressBytes: 409, IngressMax: 410, Xoff: 411, Headroom: 412, HeadroomMax: 413,
 						CreditSpent: &status.CreditSpent{Buffer: 414, Available: 415, Waits: 416, Updates: 417},
 						CreditGiven: &status.CreditGiven{Buffer: 418, Held: 419, HeldMax: 420, Updates: 421, Lost: 422, Surplus: 423},

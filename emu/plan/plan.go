@@ -10,10 +10,12 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/weftlab/weft/emu/change"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
@@ -50,7 +52,9 @@ type Plan struct {
 	Nodes  []Node // those of the generator, then those of the file, in their order
 	Links  []Link // likewise
 	Events []Event
-	Flows  []workload.Flow
+	// QueueEvents change queues during the run, sorted by time.
+	QueueEvents []QueueEvent
+	Flows       []workload.Flow
 	// Transfers have hosts with NICs at both ends.
 	Transfers []workload.Transfer
 	// Traffic are the patterns of flows, and Measure says which flows count.
@@ -58,6 +62,10 @@ type Plan struct {
 	Measure Measure
 
 	Series *Series // nil if the file has none
+
+	// Warnings are what the file may say and its author probably does not want, each with its
+	// place and a correction. They change nothing.
+	Warnings []string
 }
 
 // Fidelity is how late packets may be in wall-clock time.
@@ -246,6 +254,27 @@ type Port struct {
 	// the first is for the whole port. It is reserved for the port, and also
 	// limits where there is no buffer.
 	Headroom [class.Count]units.Bytes
+	// Obeys says which pauses of its peer the port obeys: at a switch for the classes with
+	// PFC, or for all with global PAUSE; at a host what the switch at the other end has,
+	// except for classes that the file excludes.
+	Obeys pfc.Obeyed
+}
+
+// SharedBuffer returns what headroom and reserves leave of a switch's buffer, 0 without one.
+func (n *Node) SharedBuffer() units.Bytes {
+	if n.QoS == nil || n.QoS.Buffer == 0 {
+		return 0
+	}
+	shared := n.QoS.Buffer
+	for p := range n.Ports {
+		for _, h := range n.Ports[p].Headroom {
+			shared -= h
+		}
+		for i := range n.Ports[p].Classes {
+			shared -= n.Ports[p].Classes[i].Ingress.Reserve
+		}
+	}
+	return shared
 }
 
 // Class returns the class of a priority; nil if there is none.
@@ -279,6 +308,37 @@ type Event struct {
 	Link int
 	Dir  [2]bool // which directions change
 	Set  change.LinkPatch
+}
+
+// QueueEvent changes a queue of a port during the run.
+type QueueEvent struct {
+	At    units.Time // not negative
+	Port  End
+	Class int // number of the class of the port, -1 for a plain port
+	Set   change.QueuePatch
+}
+
+// ClassIndex returns the number of a port's class of this name, -1 for a plain port. The name
+// may be empty for a plain port, or if there is only one class.
+func (p *Plan) ClassIndex(node, port int, class string) (int, error) {
+	list := p.Nodes[node].Ports[port].Classes
+	name := p.PortName(node, port)
+	var names []string
+	for i := range list {
+		if list[i].Name == class || class == "" && len(list) == 1 {
+			return i, nil
+		}
+		names = append(names, list[i].Name)
+	}
+	switch {
+	case len(list) == 0 && class == "":
+		return -1, nil
+	case len(list) == 0:
+		return 0, &NameError{Msg: fmt.Sprintf("%s has one plain queue and no class %q", name, class), Hint: "leave the class out"}
+	case class == "":
+		return 0, &NameError{Msg: name + " has a queue for each class", Hint: "name the class: " + suggest.List(names)}
+	}
+	return 0, &NameError{Msg: fmt.Sprintf("%s has no class %q", name, class), Hint: suggest.Hint(class, "its classes are", names)}
 }
 
 // The names of kinds, attachments and so on in lab files, by their values.

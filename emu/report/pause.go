@@ -24,9 +24,9 @@ func WritePause(w io.Writer, c *status.PauseCheck) {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "class\tcame in\tpauses\tfor\tclosest to xoff\theadroom used")
+	fmt.Fprintln(t, "class\tcame in\tpauses\tframes\tfor\tclosest to xoff\theadroom used\tfound no room")
 	for _, k := range c.Rows {
-		fmt.Fprintf(t, "%s (%d)\t%d\t%d\t%s\t%s\t%s\n", k.Name, k.Priority, k.RxPackets, k.Pauses, Span(k.PausingTime), nearest(&k, c.Global), headroom(&k))
+		fmt.Fprintf(t, "%s (%d)\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", k.Name, k.Priority, k.RxPackets, k.Pauses, k.PauseFrames, Span(k.PausingTime), nearest(&k, c.Global), headroom(&k), refused(&k))
 	}
 	t.Flush()
 	for _, k := range c.Rows {
@@ -60,6 +60,11 @@ func verdict(c *status.PauseCheck) string {
 		}
 	}
 	var say []string
+	for i := range c.Rows {
+		if k := &c.Rows[i]; k.Refused > 0 {
+			say = append(say, lostForHeadroom(k))
+		}
+	}
 	if len(sent) > 0 {
 		say = append(say, "It paused: "+strings.Join(sent, ", ")+".")
 	}
@@ -75,6 +80,18 @@ func verdict(c *status.PauseCheck) string {
 		say = append(say, text+".")
 	}
 	return strings.Join(say, "\n")
+}
+
+// lostForHeadroom says how many packets of a class found no room, and why.
+func lostForHeadroom(k *status.PauseClass) string {
+	text := fmt.Sprintf("%d packets of %s found no room in its headroom of %s", k.Refused, k.Name, size(float64(k.Headroom)))
+	switch {
+	case k.Needed > k.Headroom:
+		return text + fmt.Sprintf(": the link needs %s, which is %s.", size(float64(k.Needed)), k.Follows)
+	case k.Needed > 0:
+		return text + fmt.Sprintf(", though the link needs no more than %s: the peer sent what it was asked not to send, or packets came in several copies.", size(float64(k.Needed)))
+	}
+	return text + "."
 }
 
 // nearest says how close a class came to its threshold for a pause.
@@ -102,6 +119,14 @@ func headroom(k *status.PauseClass) string {
 		return "-"
 	}
 	return fmt.Sprintf("%s of %s", size(float64(k.HeadroomMax)), size(float64(k.Headroom)))
+}
+
+// refused says how many packets found no room in the headroom.
+func refused(k *status.PauseClass) string {
+	if !k.Lossless || k.Credits {
+		return "-"
+	}
+	return fmt.Sprint(k.Refused)
 }
 
 // writeQueues shows where the packets of a lossless class waited.
@@ -140,20 +165,29 @@ func formatShare(n, of units.Bytes) string {
 // maxPauses is how many paused classes a text report shows; JSON has them all.
 const maxPauses = 12
 
-// writePauses shows which classes of which ports were paused, by which port and
-// why, the longest first, and the deadlocks.
+// writePauses shows the pauses and the deadlocks.
 func (r *Report) writePauses(w io.Writer) {
+	WritePauses(w, r.Ports, r.Emulated)
+	r.writeCredits(w)
+	for i := range r.Deadlocks {
+		fmt.Fprintln(w, r.Deadlocks[i].Text())
+	}
+}
+
+// WritePauses shows which classes of which ports were paused, by which port and why, the
+// longest first, and which ports ignored pauses. Emulated is the length of the run.
+func WritePauses(w io.Writer, ports []status.Port, emulated units.Time) {
 	type row struct {
 		port  *status.Port
 		class *status.Class
 	}
 	byName := map[string]*status.Port{}
 	var rows []row
-	for i := range r.Ports {
-		p := &r.Ports[i]
+	for i := range ports {
+		p := &ports[i]
 		byName[p.Name] = p
 		for j := range p.Classes {
-			if c := &p.Classes[j]; c.PauseRx > 0 {
+			if c := &p.Classes[j]; c.PausedCount > 0 {
 				rows = append(rows, row{p, c})
 			}
 		}
@@ -161,10 +195,10 @@ func (r *Report) writePauses(w io.Writer) {
 	sort.SliceStable(rows, func(i, j int) bool { return rows[i].class.PausedTime > rows[j].class.PausedTime })
 	if len(rows) > 0 {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tby\tbecause of")
+		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tframes\tby\tbecause of")
 		for _, x := range rows[:min(len(rows), maxPauses)] {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-				units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), x.class.PauseRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
+				units.Percent(x.class.PausedTime.Seconds()/emulated.Seconds(), 3), x.class.PausedCount, x.class.PauseFramesRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
 		}
 		t.Flush()
 		if n := len(rows) - maxPauses; n > 0 {
@@ -176,9 +210,39 @@ func (r *Report) writePauses(w io.Writer) {
 			}
 		}
 	}
-	r.writeCredits(w)
-	for i := range r.Deadlocks {
-		fmt.Fprintln(w, r.Deadlocks[i].Text())
+	writeIgnored(w, ports)
+}
+
+// writeIgnored shows which ports were asked for pauses that they do not obey, most often first.
+func writeIgnored(w io.Writer, all []status.Port) {
+	var ports []*status.Port
+	for i := range all {
+		if p := &all[i]; p.PauseIgnored > 0 {
+			ports = append(ports, p)
+		}
+	}
+	if len(ports) == 0 {
+		return
+	}
+	sort.SliceStable(ports, func(i, j int) bool { return ports[i].PauseIgnored > ports[j].PauseIgnored })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ignored pauses\tframes\tfrom\tof classes")
+	for _, p := range ports[:min(len(ports), maxPauses)] {
+		var classes []string
+		for _, c := range p.Classes {
+			if c.PauseIgnored > 0 {
+				classes = append(classes, c.Name)
+			}
+		}
+		of := strings.Join(classes, ", ")
+		if of == "" {
+			of = "none of its own"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", p.Name, p.PauseIgnored, p.Peer, of)
+	}
+	t.Flush()
+	if n := len(ports) - maxPauses; n > 0 {
+		fmt.Fprintf(w, "and %d more ports that ignored pauses\n", n)
 	}
 }
 

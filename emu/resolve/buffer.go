@@ -13,7 +13,7 @@ import (
 
 // maxMemory bounds buffers and their reservations, so that sums fit into 64
 // bits.
-const maxMemory = 1000 * units.GB
+const maxMemory = plan.MaxHeadroom
 
 // memory holds what a switch's buffer gives its classes. The zero memory is for
 // a switch without a buffer.
@@ -108,7 +108,7 @@ func (v *qos) buffers() {
 	if !slices.ContainsFunc(v.deep, func(d *qosFile) bool { return d != nil }) {
 		return
 	}
-	reach := v.extremes()
+	reach := v.plan.Extremes()
 	for i, d := range v.deep {
 		if d == nil || v.plan.Nodes[i].Kind == plan.Host {
 			continue
@@ -126,7 +126,7 @@ func (v *qos) buffers() {
 				v.credits(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j])
 			}
 			for j, file := range d.classes {
-				port.Classes[j].Trim = v.trim(d, file, port, reach[port.Link][port.End].mtu)
+				port.Classes[j].Trim = v.trim(d, file, port, reach[port.Link][port.End].MTU)
 			}
 		}
 		v.globalPause(i, &m, reach)

@@ -123,11 +123,14 @@ func (v *qos) checkHostClasses(classes yamlfile.Dict[labfile.Class]) {
 			at   any
 		}{
 			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha},
-			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"credits", c.Credits != nil, c.Credits}, {"trim", c.Trim != nil, c.Trim},
+			{"ingress", c.Ingress != nil, c.Ingress}, {"credits", c.Credits != nil, c.Credits}, {"trim", c.Trim != nil, c.Trim},
 		} {
 			if key.set {
-				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark", "%s is a setting of a switch's class", key.name)
+				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark, pfc", "%s is a setting of a switch's class", key.name)
 			}
+		}
+		if f := c.PFC.Settings(); f != nil && *f != (labfile.PFC{}) {
+			v.Fail(c.PFC, "write pfc: {} for a class that PFC frames pause, or pfc: none for one that ignores them", "hosts do not pause their switch: a class of a host has no thresholds")
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // credits resolves the credits that a class of a port grants.
-func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class) {
+func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class) {
 	f := file.Credits.Settings()
 	if f == nil {
 		return
@@ -38,7 +38,7 @@ func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]extre
 	config := credit.Config{Buffer: m.part}
 	set(&config.Buffer, f.Buffer)
 	in := reach[port.Link][1-port.End]
-	frame := in.mtu + wire.EthernetHeader
+	frame := in.MTU + wire.EthernetHeader
 	room, longest := int(config.Buffer/credit.Block), int((frame+credit.Block-1)/credit.Block)
 	switch {
 	case config.Buffer == 0 && f.Buffer == nil:
@@ -74,10 +74,10 @@ func (v *qos) credits(at plan.End, file *namedClass, m *memory, reach [][2]extre
 	case f.Period != nil:
 		v.checkTime(f.Period, "period", maxTime)
 		config.Period = *f.Period
-	case in.slowest == 0:
+	case in.Slowest == 0:
 		v.FailOnce(file.Credits, "write rate: in the link, or period: in credits", "the period of credits depends on the rate of the link, and the link of %s is unlimited", name)
 	default:
-		config.Period = in.slowest.TimeOf(credit.SymbolTimes)
+		config.Period = in.Slowest.TimeOf(credit.SymbolTimes)
 	}
 	if v.Faults() == before {
 		if c.Credits = &config; m.size > 0 {

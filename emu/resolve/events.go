@@ -21,16 +21,19 @@ func (v *directions) events(files []labfile.Event) {
 	for i := range files {
 		f := &files[i]
 		v.checkTime(&f.At, "at", maxTime)
+		if f.Port != nil || f.Queue != nil || f.Class != nil {
+			continue // see queueEvents
+		}
 		name := f.Link
 		if name == nil {
 			name = f.From
 		}
 		if name == nil || f.Link != nil && f.From != nil {
-			v.Fail(f, "link changes both directions, from only the one that leaves the endpoint", "an event needs exactly one of link and from")
+			v.Fail(f, "link changes both directions, from only the one that leaves the endpoint, port a queue", "an event needs exactly one of link, from and port")
 			continue
 		}
-		if f.Set == (change.LinkPatch{}) {
-			v.Fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
+		if f.Set == nil || *f.Set == (change.LinkPatch{}) {
+			v.Fail(v.Some(f.Set, f), "write for example set: {state: down}", "the event sets nothing")
 			continue
 		}
 		end, ok := v.end(name)
@@ -42,7 +45,7 @@ func (v *directions) events(files []labfile.Event) {
 			v.Fail(name, "", "%s has no link", *name)
 			continue
 		}
-		e := plan.Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: f.Set}
+		e := plan.Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: *f.Set}
 		if f.From != nil {
 			e.Dir[1-port.End] = false
 		}
@@ -63,7 +66,7 @@ func (v *directions) events(files []labfile.Event) {
 			}
 			changed, err := e.Set.Apply(now[e.Link][d])
 			if err != nil {
-				v.checkPatch(err, &e.file.Set)
+				v.checkPatch(err, e.file.Set)
 				continue
 			}
 			if e.Set.MTU != nil {

@@ -1,7 +1,7 @@
 package resolve
 
 import (
-	"math"
+	"fmt"
 
 	"github.com/weftlab/weft/emu/labfile"
 	"github.com/weftlab/weft/emu/plan"
@@ -17,63 +17,9 @@ const (
 	watchdogRestore = 200 * units.Millisecond
 )
 
-// extreme holds the extreme settings of a link direction over all events of the
-// plan.
-type extreme struct {
-	slowest, fastest units.Rate // slowest is 0 if it is ever unlimited
-	delay            units.Time
-	mtu              units.Bytes
-}
-
-// extremes returns the extreme settings of every link.
-func (v *qos) extremes() [][2]extreme {
-	all := make([][2]extreme, len(v.plan.Links))
-	for i, l := range v.plan.Links {
-		for d, s := range l.Dir {
-			all[i][d] = extreme{s.Rate, s.Rate, s.Delay, s.MTU}
-		}
-	}
-	for _, e := range v.plan.Events {
-		for d := range e.Dir {
-			if !e.Dir[d] {
-				continue
-			}
-			at := &all[e.Link][d]
-			if e.Set.Rate != nil {
-				at.slowest, at.fastest = min(at.slowest, *e.Set.Rate), max(at.fastest, *e.Set.Rate)
-			}
-			if e.Set.Delay != nil {
-				at.delay = max(at.delay, *e.Set.Delay)
-			}
-			if e.Set.MTU != nil {
-				at.mtu = max(at.mtu, units.Bytes(*e.Set.MTU))
-			}
-		}
-	}
-	return all
-}
-
-// headroom returns how much still comes in through a port after it has to
-// request a pause, in bytes on the wire (IEEE 802.1Q-2022 annex N). Until the
-// peer receives the request, the port finishes a frame and sends the request;
-// the request must cross the link, and so must what the peer has sent
-// meanwhile. The peer finishes a frame too. And the whole frame whose last bit
-// triggered the pause may count against the headroom.
-func headroom(in, out extreme) units.Bytes {
-	const request = wire.EthernetMin + wire.EthernetOverhead
-	frame := func(e extreme) units.Bytes { return e.mtu + wire.EthernetHeader + wire.EthernetOverhead }
-	until := out.slowest.TimeOf(frame(out)+request) + out.delay + in.delay
-	return flight(in.fastest, until, 1) + 2*frame(in)
-}
-
-// flight returns how much a rate carries in the given multiple of a time.
-func flight(r units.Rate, t units.Time, times float64) units.Bytes {
-	return units.Bytes(math.Min(math.Round(float64(r)/8*t.Seconds()*times), float64(maxMemory)))
-}
-
 // headroom returns the headroom of a port if the file does not set it.
-func (m *memory) headroom(in, out extreme) units.Bytes {
-	return max(headroom(in, out), flight(in.fastest, in.delay, m.flights))
+func (m *memory) headroom(in, out plan.Extreme) units.Bytes {
+	return max(plan.HeadroomFor(in, out).Bytes(), plan.InFlight(in.Fastest, in.Delay, m.flights))
 }
 
 // pauseAt returns the alpha at which lossless classes of a port pause. HPCC's
@@ -88,7 +34,7 @@ func (m *memory) pauseAt(r units.Rate) float64 {
 }
 
 // pfc resolves how a class of a port pauses.
-func (v *qos) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
+func (v *qos) pfc(at plan.End, file *namedClass, m *memory, reach [][2]plan.Extreme, c *class.Class, room *units.Bytes) {
 	f := file.PFC.Settings()
 	if f == nil {
 		return
@@ -121,7 +67,7 @@ func hasPriority(d *qosFile, priority uint8) bool {
 
 // globalPause resolves how the ports of a switch pause as a whole. The lowest
 // threshold of any port applies to the whole switch.
-func (v *qos) globalPause(node int, m *memory, reach [][2]extreme) {
+func (v *qos) globalPause(node int, m *memory, reach [][2]plan.Extreme) {
 	n, f := &v.plan.Nodes[node], v.deep[node].Pause.Settings()
 	if f == nil {
 		return
@@ -151,13 +97,13 @@ func (v *qos) globalPause(node int, m *memory, reach [][2]extreme) {
 
 // pause resolves how a port requests pauses, and its headroom. Reserve is the
 // part of the port's share that the threshold does not count.
-func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
+func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [][2]plan.Extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := v.Faults()
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
 	out, in := reach[port.Link][port.End], reach[port.Link][1-port.End]
 	peer := v.plan.Links[port.Link].Ends[1-port.End].Node
-	if out.slowest == 0 || in.slowest == 0 {
+	if out.Slowest == 0 || in.Slowest == 0 {
 		v.FailOnce(f, "write rate: in the link, or in link: under kinds", "%s needs links with a rate, as pauses are counted in bit times: the link of %s is unlimited", what, name)
 		return c, 0, false
 	}
@@ -166,20 +112,24 @@ func (v *qos) pause(at plan.End, f *labfile.PFC, what string, m *memory, reach [
 		return c, 0, false
 	}
 	v.checkMemory(f.Headroom, "headroom")
+	if frame := in.MTU + wire.EthernetHeader; f.Headroom != nil && *f.Headroom < frame {
+		v.FailOnce(f.Headroom, fmt.Sprintf("leave it out for what the link needs, here %v (weft headroom shows how it follows)", m.headroom(in, out)),
+			"a headroom of %v takes no packet of the MTU (%dB with its Ethernet header) at %s: what comes in after a pause has begun is dropped", *f.Headroom, frame, name)
+	}
 	room = m.headroom(in, out)
 	set(&room, f.Headroom)
 
-	v.threshold(&c, f, what, m, out.fastest, m.part-reserve-room)
+	v.threshold(&c, f, what, m, out.Fastest, m.part-reserve-room)
 	if m.part > 0 && c.Xoff < 0 {
 		v.FailOnce(f, "enlarge size of the buffer, or set headroom", "%s has %v for a class, less than the headroom %v and the reserve %v", name, m.part, room, reserve)
 	}
-	v.offset(&c, f, what, m, in.mtu)
+	v.offset(&c, f, what, m, in.MTU)
 
 	c.Quanta = pfc.DefaultQuanta
 	set((*labfile.Quanta)(&c.Quanta), f.Quanta)
 	set(&c.Refresh, f.Refresh)
 	const quantum = 512 / 8 // IEEE 802.3 §31B.2
-	if lasts := in.fastest.TimeOf(units.Bytes(c.Quanta) * quantum); f.Refresh != nil && *f.Refresh >= lasts {
+	if lasts := in.Fastest.TimeOf(units.Bytes(c.Quanta) * quantum); f.Refresh != nil && *f.Refresh >= lasts {
 		v.FailOnce(f.Refresh, "shorten refresh, or leave it out for half of that", "refresh %v is too late: at %s a pause of %d quanta lasts %v", *f.Refresh, name, c.Quanta, lasts)
 	}
 	if f.Refresh != nil && *f.Refresh == 0 {

@@ -87,26 +87,6 @@ func lossless(classes []class.Class, priority uint8) bool {
 	return false
 }
 
-// TestHeadroom_IsWhatArrivesAfterAPauseIsSent compares with sums computed by hand, in bytes on the
-// wire.
-func TestHeadroom_IsWhatArrivesAfterAPauseIsSent(t *testing.T) {
-	fast := extreme{100 * units.Gbps, 100 * units.Gbps, units.Microsecond, 1500}
-	slow := extreme{units.Gbps, units.Gbps, 0, 1000}
-	for _, test := range []struct {
-		name    string
-		in, out extreme
-		want    units.Bytes
-	}{
-		{"two delays, three frames and a request", fast, fast, 2*12500 + 3*1538 + 84},
-		{"a slow way back delays the request", fast, slow, 12500 + 100*(1038+84) + 2*1538},
-		{"a link without delay", slow, slow, 3*1038 + 84},
-	} {
-		if got := headroom(test.in, test.out); got != test.want {
-			t.Errorf("%s: %v, not %v", test.name, got, test.want)
-		}
-	}
-}
-
 // pick chooses one of several settings of a lab file, by the name of the choice.
 type pick func(name string, from ...string) string
 

@@ -48,6 +48,8 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	d.checkTelemetry()
 	d.events(lab.Events)
 	q.buffers() // after the events, which change what buffers have to hold
+	q.obeyed()
+	q.queueEvents(lab.Events)
 
 	(&traffic{controls: c, file: lab.Workload, reach: reach, duration: lab.Duration, window: lab.Window, names: map[string]int{}}).resolve()
 	window(b, lab.Window, lab.Duration)
@@ -55,6 +57,7 @@ func resolve(r *yamlfile.Reader, lab *labfile.Lab) (*plan.Plan, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
+	(&linter{base: b, qos: q, lab: lab}).lint()
 	return b.plan, nil
 }
 

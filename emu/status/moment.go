@@ -7,6 +7,7 @@ const (
 	LinkDown     = "link-down"
 	LinkUp       = "link-up"
 	LinkSet      = "link-set"      // settings other than up and down
+	QueueSet     = "queue-set"     // settings of a queue of a port
 	Rerouted     = "rerouted"      // the tables of switches follow links that went down or up
 	Watchdog     = "watchdog"      // a pause watchdog gave up a queue
 	WatchdogOver = "watchdog-over" // the watchdog lets the queue go on

@@ -23,13 +23,17 @@ type PauseClass struct {
 	Credits   bool   `json:"credits,omitempty"` // it gives credits, and never pauses
 	RxPackets uint64 `json:"rx_packets"`        // that came in through the port
 
-	Pauses      uint64        `json:"pauses"` // frames sent, with refreshes
+	Pauses      uint64        `json:"pauses"`       // that have begun
+	PauseFrames uint64        `json:"pause_frames"` // sent for them, with refreshes
 	PausingTime units.Time    `json:"pausing_time"`
 	Xoff        HighWatermark `json:"xoff"`            // bytes beyond the reserve, against the threshold
 	Dynamic     float64       `json:"alpha,omitempty"` // of the threshold, 0 for a static one
 	Reserve     units.Bytes   `json:"reserve"`
 	Headroom    units.Bytes   `json:"headroom"`
 	HeadroomMax units.Bytes   `json:"headroom_max"`
+	Refused     uint64        `json:"headroom_refused"`          // packets that found no room in it
+	Needed      units.Bytes   `json:"headroom_needed,omitempty"` // for the link, over all that events and weft set did to it
+	Follows     string        `json:"headroom_follows,omitempty"`
 	IngressMax  units.Bytes   `json:"ingress_max"`
 
 	// The queues of the class at the ports of the switch, in which incoming

@@ -33,8 +33,11 @@ type Port struct {
 
 	Gauges  []gauge.Value `json:"gauges,omitempty"` // of the congestion point of a port with one queue
 	Trimmed uint64        `json:"trimmed,omitempty"`
-	Classes []Class       `json:"classes,omitempty"` // of a port with several queues, by rising priority
-	Edge    *Edge         `json:"edge,omitempty"`    // the edge service in front of a host's port
+	// PauseIgnored counts frames that asked for a pause that the port does not obey: a PFC
+	// frame that names a class without pfc, a PAUSE where the port has none.
+	PauseIgnored uint64  `json:"pause_ignored_frames,omitempty"`
+	Classes      []Class `json:"classes,omitempty"` // of a port with several queues, by rising priority
+	Edge         *Edge   `json:"edge,omitempty"`    // the edge service in front of a host's port
 }
 
 // Class is the state of one class of a port: first its egress queue, then
@@ -57,26 +60,41 @@ type Class struct {
 
 	Gauges []gauge.Value `json:"gauges,omitempty"` // of the congestion point
 
-	Paused     bool       `json:"paused"`      // by the peer now, or waiting for its credit
-	PausedTime units.Time `json:"paused_time"` // in total
-	PauseRx    uint64     `json:"pause_rx"`    // frames that asked for a pause of this class
-	ResumeRx   uint64     `json:"resume_rx"`   // frames that ended one
-	Stormed    uint64     `json:"stormed"`     // times that the watchdog stepped in
+	Paused         bool       `json:"paused"`           // by the peer now, or waiting for its credit
+	PausedTime     units.Time `json:"paused_time"`      // in total
+	PausedCount    uint64     `json:"paused_count"`     // pauses by the peer that have begun; a frame that extends one begins none
+	PauseFramesRx  uint64     `json:"pause_rx_frames"`  // frames that asked for a pause of this class
+	ResumeFramesRx uint64     `json:"resume_rx_frames"` // frames that ended one
+	PauseIgnored   uint64     `json:"pause_ignored_frames"`
+	Stormed        uint64     `json:"stormed"` // times that the watchdog stepped in
 
 	CreditSpent *CreditSpent `json:"credit_spent,omitempty"` // of the peer; nil if the class needs none
 	CreditGiven *CreditGiven `json:"credit_given,omitempty"` // to the peer; nil if the class gives none
 
-	Lossless     bool         `json:"lossless"`
-	Pausing      bool         `json:"pausing"`      // the peer, now
-	PausingTime  units.Time   `json:"pausing_time"` // in total
-	PauseTx      uint64       `json:"pause_tx"`
-	ResumeTx     uint64       `json:"resume_tx"`
-	PauseCauses  []PauseCause `json:"pause_causes,omitempty"`
-	IngressBytes units.Bytes  `json:"ingress"`
-	IngressMax   units.Bytes  `json:"ingress_max"`
-	Xoff         units.Bytes  `json:"xoff,omitempty"` // threshold at this moment
-	Headroom     units.Bytes  `json:"headroom,omitempty"`
-	HeadroomMax  units.Bytes  `json:"headroom_max,omitempty"` // largest use
+	Lossless       bool         `json:"lossless"`
+	Pausing        bool         `json:"pausing"`       // the peer, now
+	PausingTime    units.Time   `json:"pausing_time"`  // in total
+	PausingCount   uint64       `json:"pausing_count"` // pauses of the peer that have begun
+	PauseFramesTx  uint64       `json:"pause_tx_frames"`
+	ResumeFramesTx uint64       `json:"resume_tx_frames"`
+	PauseCauses    []PauseCause `json:"pause_causes,omitempty"`
+	IngressBytes   units.Bytes  `json:"ingress"`
+	IngressMax     units.Bytes  `json:"ingress_max"`
+	Xoff           units.Bytes  `json:"xoff,omitempty"` // threshold at this moment
+	Headroom       units.Bytes  `json:"headroom,omitempty"`
+	HeadroomMax    units.Bytes  `json:"headroom_max,omitempty"`     // largest use
+	NoHeadroom     uint64       `json:"headroom_refused,omitempty"` // packets that found no room in it
+
+	FormerPauses
+}
+
+// FormerPauses has counts of a Class under the names that they had before they said what they
+// count. They will not be there in the next release.
+type FormerPauses struct {
+	PauseRx  uint64 `json:"pause_rx"`  // Class.PauseFramesRx
+	ResumeRx uint64 `json:"resume_rx"` // Class.ResumeFramesRx
+	PauseTx  uint64 `json:"pause_tx"`  // Class.PauseFramesTx
+	ResumeTx uint64 `json:"resume_tx"` // Class.ResumeFramesTx
 }
 
 // PauseCause is a port whose queue filled up and so caused a pause.

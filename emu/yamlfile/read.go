@@ -39,18 +39,20 @@ type Reader struct {
 	// reports whether it has read what ptr points to. It may be nil.
 	Special func(ptr any, n ast.Node, what string) bool
 
-	file    string
-	lines   []string
-	errs    Errors
-	faults  int
-	found   int              // faults, including those that are not reported again
-	places  map[any]ast.Node // by pointer to the Go value
-	kept    map[any]any      // likewise, what Special stores with the value
-	anchors map[*ast.AliasNode]ast.Node
-	foreign map[*token.Token]*Reader // tokens of other files
-	inlined map[ast.Node]string      // texts that Canonical writes instead of values
-	values  int
-	nesting int
+	file  string
+	lines []string
+	errs  Errors
+
+	warnings Errors
+	faults   int
+	found    int              // faults, including those that are not reported again
+	places   map[any]ast.Node // by pointer to the Go value
+	kept     map[any]any      // likewise, what Special stores with the value
+	anchors  map[*ast.AliasNode]ast.Node
+	foreign  map[*token.Token]*Reader // tokens of other files
+	inlined  map[ast.Node]string      // texts that Canonical writes instead of values
+	values   int
+	nesting  int
 }
 
 func New(file string, src []byte) *Reader {
@@ -95,9 +97,14 @@ func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 		return
 	}
 	r.faults++
+	r.addTo(&r.errs, at, hint, message, like)
+}
+
+// addTo adds a fault or a warning to a list.
+func (r *Reader) addTo(list *Errors, at *token.Token, hint, message, like string) {
 	e := &Error{Message: message, Hint: hint, like: like}
 	e.File, e.Line, e.Column, e.Source = r.where(at)
-	for _, o := range r.errs {
+	for _, o := range *list {
 		samePlace := o.File == e.File && o.Line == e.Line && o.Column == e.Column
 		switch {
 		case samePlace && o.like == like:
@@ -110,7 +117,26 @@ func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 			return
 		}
 	}
-	r.errs = append(r.errs, e)
+	*list = append(*list, e)
+}
+
+// Warn reports that the value at place is allowed, and probably not what its author wants.
+// Warnings are joined like faults. At most maxErrors are kept.
+func (r *Reader) Warn(place any, hint, format string, args ...any) {
+	if len(r.warnings) >= maxErrors {
+		return
+	}
+	var at *token.Token
+	if n := r.places[place]; n != nil {
+		at = start(n)
+	}
+	r.addTo(&r.warnings, at, hint, fmt.Sprintf(format, args...), format)
+}
+
+// Warnings returns the warnings so far, in order of their places.
+func (r *Reader) Warnings() Errors {
+	slices.SortStableFunc(r.warnings, func(a, b *Error) int { return a.place().compare(b.place()) })
+	return r.warnings
 }
 
 // Err returns the faults found so far, ordered by line, or nil.

@@ -101,21 +101,27 @@ type port struct {
 
 // class is a row of the table of classes.
 type class struct {
-	Port       string  `json:"port"`
-	Node       string  `json:"node"`
-	Class      string  `json:"class"`
-	QueueMax   int64   `json:"queue_max_bytes"`
-	QueueMean  float64 `json:"queue_mean_bytes"`
-	TxPackets  uint64  `json:"tx_packets"`
-	TxBytes    uint64  `json:"tx_bytes"`
-	Marked     uint64  `json:"marked_packets"`
-	Trimmed    uint64  `json:"trimmed_packets"`
-	Dropped    uint64  `json:"dropped_packets"`
-	Paused     float64 `json:"paused_s"` // by the peer
-	PauseRx    uint64  `json:"pause_rx_packets"`
-	Pausing    float64 `json:"pausing_s"` // the peer
-	PauseTx    uint64  `json:"pause_tx_packets"`
-	IngressMax int64   `json:"ingress_max_bytes"`
+	Port      string  `json:"port"`
+	Node      string  `json:"node"`
+	Class     string  `json:"class"`
+	QueueMax  int64   `json:"queue_max_bytes"`
+	QueueMean float64 `json:"queue_mean_bytes"`
+	TxPackets uint64  `json:"tx_packets"`
+	TxBytes   uint64  `json:"tx_bytes"`
+	Marked    uint64  `json:"marked_packets"`
+	Trimmed   uint64  `json:"trimmed_packets"`
+	Dropped   uint64  `json:"dropped_packets"`
+
+	Paused        float64 `json:"paused_s"`     // by the peer
+	PausedCount   uint64  `json:"paused_count"` // pauses that have begun
+	PauseFramesRx uint64  `json:"pause_rx_frames"`
+	PauseIgnored  uint64  `json:"pause_ignored_frames"`
+	Pausing       float64 `json:"pausing_s"` // the peer
+	PausingCount  uint64  `json:"pausing_count"`
+	PauseFramesTx uint64  `json:"pause_tx_frames"`
+
+	IngressMax int64  `json:"ingress_max_bytes"`
+	NoHeadroom uint64 `json:"headroom_refused_packets"`
 }
 
 // counter is a row of the table of NICs.
@@ -190,8 +196,10 @@ func Tables(fb *fabric.Fabric, stops []pauses.Record) table.Bundle {
 		for _, c := range s.Classes {
 			classes = append(classes, class{
 				Port: s.Name, Node: s.Node, Class: c.Name, QueueMax: int64(c.QueueMax), QueueMean: c.QueueMean, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
-				Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped, Paused: c.PausedTime.Seconds(), PauseRx: c.PauseRx,
-				Pausing: c.PausingTime.Seconds(), PauseTx: c.PauseTx, IngressMax: int64(c.IngressMax),
+				Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
+				Paused: c.PausedTime.Seconds(), PausedCount: c.PausedCount, PauseFramesRx: c.PauseFramesRx, PauseIgnored: c.PauseIgnored,
+				Pausing: c.PausingTime.Seconds(), PausingCount: c.PausingCount, PauseFramesTx: c.PauseFramesTx,
+				IngressMax: int64(c.IngressMax), NoHeadroom: c.NoHeadroom,
 			})
 		}
 	}

@@ -98,6 +98,21 @@ func TestFormerColumns_AreReadWithAWarning(t *testing.T) {
 	}
 }
 
+// TestFormerColumns_OfPausesCountFrames: what counted frames still does, under the new name.
+func TestFormerColumns_OfPausesCountFrames(t *testing.T) {
+	text := strings.Replace(whole, "  ratio: loss / longest\n", `  ratio: loss / longest
+  in: {of: classes, column: pause_rx_packets, stat: sum}
+  out: {of: classes, column: pause_tx_packets, stat: sum}
+`, 1)
+	e, err := Parse("x.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, out := e.Measure("in").Column, e.Measure("out").Column; in != "pause_rx_frames" || out != "pause_tx_frames" || len(e.Warnings) != 2 {
+		t.Errorf("%s, %s, %q", in, out, e.Warnings)
+	}
+}
+
 // TestLabFile_ErrorsReferToIt checks that the lab's path is relative to the experiment, and that errors
 // in the lab refer to its own file.
 func TestLabFile_ErrorsReferToIt(t *testing.T) {

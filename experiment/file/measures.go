@@ -108,7 +108,11 @@ func (v *resolver) try(m *experiment.Measure) error {
 
 // formerColumns has the former names of columns of all tables, and their names now. They are read
 // for one more release, with a warning.
-var formerColumns = map[string]string{"born_s": "created_s"}
+var formerColumns = map[string]string{
+	"born_s":           "created_s",
+	"pause_rx_packets": "pause_rx_frames",
+	"pause_tx_packets": "pause_tx_frames",
+}
 
 // adoptColumn replaces the former name of a column by its name now. place is where the file has it.
 func (v *resolver) adoptColumn(place any, name *string) {

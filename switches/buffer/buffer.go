@@ -99,6 +99,7 @@ type ingress struct {
 	offset   units.Bytes // xon is this far below xoff
 
 	peak, headroomPeak units.Bytes
+	refused            uint64 // packets without room in the headroom
 	highWatermark      HighWatermark
 }
 
@@ -268,6 +269,23 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 	return a.credited
 }
 
+// Refuse counts a packet that does not fit, for the reason that Fits gave. It reports whether
+// the port must now ask for a pause of the class: a packet of a lossless class that finds no
+// room pauses its senders too. Without anything that waits it does not, as nothing would end
+// the pause.
+func (b *Buffer) Refuse(in uint16, prio uint8, why packet.Fate) (xoff bool) {
+	a := b.account(in, prio)
+	if why != packet.HeadroomFull || a.credited {
+		return false
+	}
+	a.refused++
+	if a.pausing || a.used+a.headroom == 0 {
+		return false
+	}
+	a.pausing = true
+	return true
+}
+
 // Remove discharges a packet that leaves the memory. It reports whether the port must
 // end the pause of the class. For a class with credits it returns true for each packet.
 func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
@@ -295,6 +313,30 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	}
 	a.pausing = false
 	return true
+}
+
+// SetQueue changes the static limit of a queue, which includes its reserve and is 0 without
+// one, and its dynamic one; alpha is 0 without one. What waits already stays.
+func (b *Buffer) SetQueue(out int, prio uint8, limit units.Bytes, alpha float64) {
+	q := b.queue(out, prio)
+	q.limit = threshold{beyond(limit, q.reserve), alpha}
+}
+
+// Pause returns when a lossless account asks for a pause: at a static threshold, or at alpha
+// times the free bytes; it ends offset below. Both are 0 for other accounts.
+func (b *Buffer) Pause(in uint16, prio uint8) (xoff units.Bytes, alpha float64, offset units.Bytes) {
+	a := b.account(in, prio)
+	if !a.lossless || a.credited {
+		return 0, 0, 0
+	}
+	return a.limit.static, a.limit.alpha, a.offset
+}
+
+// SetPause changes what Pause returns. A pause begins or ends with the next packet that joins
+// or leaves.
+func (b *Buffer) SetPause(in uint16, prio uint8, xoff units.Bytes, alpha float64, offset units.Bytes) {
+	a := b.account(in, prio)
+	a.limit, a.offset = threshold{xoff, alpha}, offset
 }
 
 // Limit returns the current maximum length of a queue, or math.MaxInt64 if only the

@@ -235,6 +235,42 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
+// TestRefuse_PausesOnceAndOnlyWhereSomethingWaits: a packet of a lossless class that finds no
+// room begins a pause, which ends like any other. An empty account begins none, as no packet
+// would end it, nor does a lossy class.
+func TestRefuse_PausesOnceAndOnlyWhereSomethingWaits(t *testing.T) {
+	b := New(Config{Ports: []Port{{
+		Classes:  []class.Class{{Priority: 0, Ingress: class.Ingress{Limit: 5000}}, {Priority: 3, PFC: &pfc.Config{Xoff: 5000, Offset: 2000}}},
+		Headroom: [class.Count]units.Bytes{3: 1},
+	}}})
+	if b.Refuse(0, 3, b.Fits(0, 0, 3, 6000)) {
+		t.Fatal("it pauses without a packet that waits")
+	}
+	for range 2 {
+		if b.Add(0, 0, 0, 3, 2000) || b.Add(0, 0, 0, 0, 2000) {
+			t.Fatal("it pauses below the threshold")
+		}
+	}
+	if why := b.Fits(0, 0, 3, 2000); why != packet.HeadroomFull || !b.Refuse(0, 3, why) {
+		t.Fatalf("a packet that finds no room (%s) begins no pause", why)
+	}
+	if b.Refuse(0, 3, packet.HeadroomFull) {
+		t.Error("a pause begins twice")
+	}
+	if why := b.Fits(0, 0, 0, 2000); why != packet.BufferFull || b.Refuse(0, 0, why) {
+		t.Errorf("a lossy class pauses for %s", why)
+	}
+	if a := b.Ingress(0, 3); a.Refused != 3 || !a.Pausing {
+		t.Errorf("%+v", a)
+	}
+	if !b.Remove(0, 0, 3, 2000) {
+		t.Error("the pause does not end at 3000 bytes below the threshold")
+	}
+	if !b.Refuse(0, 3, packet.HeadroomFull) {
+		t.Error("a second pause does not begin")
+	}
+}
+
 // TestGlobalPauseKeepsAllReserves: with a global PAUSE a port's account has the reserves
 // of all its classes, also if none has priority 0.
 func TestGlobalPauseKeepsAllReserves(t *testing.T) {

@@ -14,6 +14,7 @@ type Ingress struct {
 	Threshold                 units.Bytes // of the shared part at this moment; 0 means none
 	Lossless, Pausing         bool
 	Peak, HeadroomPeak        units.Bytes // maximum of Reserve plus Shared, and of Headroom
+	Refused                   uint64      // packets that found no room in the headroom
 	Nearest                   HighWatermark
 }
 
@@ -25,7 +26,7 @@ func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 	return Ingress{
 		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.most,
 		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing && !a.credited,
-		Peak: a.peak, HeadroomPeak: a.headroomPeak, Nearest: a.highWatermark,
+		Peak: a.peak, HeadroomPeak: a.headroomPeak, Refused: a.refused, Nearest: a.highWatermark,
 	}
 }
 

@@ -12,6 +12,15 @@ import (
 // drop-tail.
 type Choice = registry.Choice[Settings]
 
+// Adjuster is implemented by points whose settings can change during a run. A changed point
+// keeps its state.
+type Adjuster interface {
+	// Adjusted returns a copy of the current settings.
+	Adjusted() Settings
+	// Adjust replaces the settings by others of the same type, which have passed Validate.
+	Adjust(Settings)
+}
+
 // Step marks every packet that finds a queue longer than K bytes. It is the switch
 // side of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1).
 type Step struct {

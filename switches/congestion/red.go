@@ -35,3 +35,9 @@ func (r RED) Probability(q units.Bytes) float64 {
 
 // ArrivalsOnly marks the point as one that only judges arrivals.
 func (*red) ArrivalsOnly() {}
+
+// Adjusted implements Adjuster.
+func (r *red) Adjusted() Settings { c := r.RED; return &c }
+
+// Adjust implements Adjuster.
+func (r *red) Adjust(to Settings) { r.RED = *to.(*RED) }

@@ -19,3 +19,9 @@ func (s *step) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 
 // ArrivalsOnly marks the point as one that only judges arrivals.
 func (*step) ArrivalsOnly() {}
+
+// Adjusted implements Adjuster.
+func (s *step) Adjusted() Settings { c := s.Step; return &c }
+
+// Adjust implements Adjuster.
+func (s *step) Adjust(to Settings) { s.Step = *to.(*Step) }

@@ -36,6 +36,16 @@ type Config struct {
 // global PAUSE every class has the port's config.
 type Configs [8]*Config
 
+// Obeyed says which requests of its peer a port obeys. The zero Obeyed ignores all.
+//
+// IEEE 802.1Q-2022 §36.1.3.3 makes a port ignore what a PFC frame says of a priority for
+// which PFC is not enabled. PAUSE and PFC exclude each other at a port (§36.1): with PFC,
+// switches ignore PAUSE frames, and the reverse.
+type Obeyed struct {
+	Classes uint8 // PFC frames may pause these priorities, one bit each
+	Pause   bool  // PAUSE frames pause the port; Classes is 0 then
+}
+
 // DefaultQuanta is the longest pause that a frame can ask for: an xon ends it
 // earlier.
 const DefaultQuanta = 65535

@@ -43,11 +43,11 @@ func TestSenderTranscript(t *testing.T) {
 	if f := s.Xon(4*us, 3); f != (wire.Pause{Classes: 8}) {
 		t.Fatalf("xon: %+v", f)
 	}
-	want := Sent{Time: 4 * us, Pauses: 2, Resumes: 1, Causes: []units.Time{7: 4 * us}}
+	want := Sent{Time: 4 * us, Pauses: 1, PauseFrames: 2, ResumeFrames: 1, Causes: []units.Time{7: 4 * us}}
 	if diff := cmp.Diff(want, s.Sent(9*us, 3)); diff != "" {
 		t.Errorf("class 3 (-want +got):\n%s", diff)
 	}
-	want = Sent{Asking: true, Time: 8 * us, Pauses: 2, Causes: []units.Time{2: 8 * us}}
+	want = Sent{Asking: true, Time: 8 * us, Pauses: 1, PauseFrames: 2, Causes: []units.Time{2: 8 * us}}
 	if diff := cmp.Diff(want, s.Sent(9*us, 5)); diff != "" {
 		t.Errorf("class 5 (-want +got):\n%s", diff)
 	}
@@ -59,7 +59,7 @@ func TestSenderTranscript(t *testing.T) {
 
 // TestReceiverTranscript: a pause, its extension, its expiry.
 func TestReceiverTranscript(t *testing.T) {
-	r := NewReceiver(&Configs{})
+	r := NewReceiver(&Configs{}, Obeyed{Classes: 0xff})
 	frame := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}} // 5.12 us
 	r.Frame(0, &frame, rate, 0)
 	if r.Blocked() != 8 || r.Due() != 5_120_000 {
@@ -73,20 +73,78 @@ func TestReceiverTranscript(t *testing.T) {
 	if r.Blocked() != 0 || r.Due() != units.Never {
 		t.Fatalf("after it expired: blocked %b, due %v", r.Blocked(), r.Due())
 	}
-	if got := r.Got(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 2}) {
+	if got := r.Got(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 1, PauseFrames: 2}) {
 		t.Errorf("%+v", got)
 	}
 	// A class that is not paused can be resumed.
 	r.Frame(20*us, &wire.Pause{Classes: 0xff}, rate, 0)
-	if got := r.Got(20*us, 3); got.Resumes != 1 || got.Paused {
+	if got := r.Got(20*us, 3); got.ResumeFrames != 1 || got.Paused {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestReceiver_IgnoresAndCountsWhatItDoesNotObey: a port obeys frames of one kind, and PFC
+// frames for some classes. What it ignores neither pauses nor ends a pause.
+func TestReceiver_IgnoresAndCountsWhatItDoesNotObey(t *testing.T) {
+	ask := func(classes uint8, quanta uint16) *wire.Pause {
+		f := &wire.Pause{Classes: classes}
+		for i := range f.Quanta {
+			f.Quanta[i] = quanta
+		}
+		return f
+	}
+	global := ask(0xff, 100)
+	global.Global = true
+	for _, c := range []struct {
+		name    string
+		obeys   Obeyed
+		frame   *wire.Pause
+		paused  uint8
+		ignored bool
+	}{
+		{"a class with PFC", Obeyed{Classes: 1 << 3}, ask(1<<3, 100), 1 << 3, false},
+		{"a class without", Obeyed{Classes: 1 << 3}, ask(1<<4, 100), 0, true},
+		{"both in one frame", Obeyed{Classes: 1 << 3}, ask(1<<3|1<<4, 100), 1 << 3, true},
+		{"the end of a pause of a class without", Obeyed{Classes: 1 << 3}, ask(1<<4, 0), 0, false},
+		{"PAUSE at a port with PFC", Obeyed{Classes: 1 << 3}, global, 0, true},
+		{"PAUSE at a port with neither", Obeyed{}, global, 0, true},
+		{"PAUSE at a port with PAUSE", Obeyed{Pause: true}, global, 0xff, false},
+		{"PFC at a port with PAUSE", Obeyed{Pause: true}, ask(0xff, 100), 0, true},
+	} {
+		r := NewReceiver(&Configs{}, c.obeys)
+		ignored := r.Frame(0, c.frame, rate, 0xff)
+		if r.Paused() != c.paused || r.Blocked() != c.paused || ignored != c.ignored {
+			t.Errorf("%s: paused %08b, blocked %08b, ignored %v", c.name, r.Paused(), r.Blocked(), ignored)
+		}
+		for prio := range uint8(8) {
+			want := Got{}
+			switch named := c.frame.Classes>>prio&1 != 0 && c.frame.Quanta[prio] > 0; {
+			case c.paused>>prio&1 != 0:
+				want = Got{Paused: true, Pauses: 1, PauseFrames: 1}
+			case named:
+				want.Ignored = 1
+			}
+			if got := r.Got(0, prio); got != want {
+				t.Errorf("%s: class %d: %+v, want %+v", c.name, prio, got, want)
+			}
+		}
+	}
+}
+
+// TestReceiver_ObeyedPauseOutlivesIgnoredResume: a frame that a port does not obey does not
+// end a pause either.
+func TestReceiver_ObeyedPauseOutlivesIgnoredResume(t *testing.T) {
+	r := NewReceiver(&Configs{}, Obeyed{Classes: 1 << 3})
+	r.Frame(0, &wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 100}}, rate, 0)
+	if r.Frame(us, &wire.Pause{Global: true, Classes: 0xff}, rate, 0); r.Blocked() != 1<<3 {
+		t.Errorf("a PAUSE of 0 ended a pause by PFC: blocked %08b", r.Blocked())
 	}
 }
 
 // TestWatchdogOnlyBitesTheStuck: the watchdog does not trigger for a paused class
 // without packets, or one that makes progress between pauses.
 func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
-	r := NewReceiver(&Configs{3: {Watchdog: Watchdog{Detect: 10 * us, Restore: 5 * us}}})
+	r := NewReceiver(&Configs{3: {Watchdog: Watchdog{Detect: 10 * us, Restore: 5 * us}}}, Obeyed{Classes: 1 << 3})
 	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
 	r.Frame(0, &pause, rate, 0)
 	if bitten, _ := r.Expire(50 * us); bitten != 0 {
@@ -129,7 +187,7 @@ func TestSenderKeepsReceiverPaused(t *testing.T) {
 		for i := range configs {
 			configs[i] = &Config{Quanta: uint16(rapid.IntRange(1, 65535).Draw(t, "quanta"))}
 		}
-		s, r := NewSender(false, &configs), NewReceiver(&configs)
+		s, r := NewSender(false, &configs), NewReceiver(&configs, Obeyed{Classes: 0xff})
 		var now units.Time
 		var sum [8]units.Time
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -163,7 +221,7 @@ func TestSenderKeepsReceiverPaused(t *testing.T) {
 			}
 		}
 		for i := range sum {
-			if sent, got := s.Sent(now, uint8(i)), r.Got(now, uint8(i)); sent.Time != sum[i] || got.Time != sum[i] || sent.Pauses != got.Pauses {
+			if sent, got := s.Sent(now, uint8(i)), r.Got(now, uint8(i)); sent.Time != sum[i] || got.Time != sum[i] || sent.Pauses != got.Pauses || sent.PauseFrames != got.PauseFrames {
 				t.Fatalf("class %d: paused for %v; the sender says %+v, the receiver %+v", i, sum[i], sent, got)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 // 802.1Q §36.1.3); the reaction time that the standard allows is not used.
 type Receiver struct {
 	configs *Configs
+	obeys   Obeyed
 	paused  uint8     // classes, one bit each
 	stormed uint8     // classes whose pause the watchdog has ended
 	stuck   uint8     // paused classes with packets that wait
@@ -30,16 +31,32 @@ type pause struct {
 
 // Got has the statistics of a Receiver for one class.
 type Got struct {
-	Paused  bool
-	Storm   bool
-	Time    units.Time // total time paused
-	Pauses  uint64     // frames that asked for a pause
-	Resumes uint64     // frames that ended one
-	Storms  uint64     // times that the watchdog triggered
+	Paused       bool
+	Storm        bool
+	Time         units.Time // total time paused
+	Pauses       uint64     // pauses that have begun; a frame that extends one begins none
+	PauseFrames  uint64     // frames that asked for a pause
+	ResumeFrames uint64     // frames that said that one ends
+	Ignored      uint64     // frames that asked for a pause that the port does not obey
+	Storms       uint64     // times that the watchdog triggered
 }
 
 // NewReceiver returns the receiver of a port. It uses the watchdogs of the configs.
-func NewReceiver(c *Configs) *Receiver { return &Receiver{configs: c} }
+func NewReceiver(c *Configs, o Obeyed) *Receiver { return &Receiver{configs: c, obeys: o} }
+
+// Obeyed returns which requests the port obeys.
+func (r *Receiver) Obeyed() Obeyed { return r.obeys }
+
+// obeyed returns the classes of a frame for which the port obeys it.
+func (r *Receiver) obeyed(f *wire.Pause) uint8 {
+	switch {
+	case !f.Global:
+		return f.Classes & r.obeys.Classes
+	case r.obeys.Pause:
+		return f.Classes
+	}
+	return 0
+}
 
 // watchdogConfig returns the watchdog of a class.
 func (r *Receiver) watchdogConfig(prio int) Watchdog {
@@ -63,27 +80,38 @@ func (r *Receiver) Dropping() (classes uint8) {
 	return classes
 }
 
-// Frame applies a frame. backlog has a bit for each class with waiting packets.
-func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) {
+// Frame applies a frame. backlog has a bit for each class with waiting packets. It returns
+// whether the frame asks for a pause that the port does not obey, which is counted for the
+// classes that it names.
+func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) (ignored bool) {
+	obeyed := r.obeyed(f)
 	for m := f.Classes; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
 		if r.pauses[prio] == nil {
 			r.pauses[prio] = new(pause)
 		}
 		p := r.pauses[prio]
-		if f.Quanta[prio] == 0 {
-			p.got.Resumes++
+		switch {
+		case obeyed&(1<<prio) == 0:
+			if f.Quanta[prio] > 0 {
+				p.got.Ignored++
+				ignored = true
+			}
+		case f.Quanta[prio] == 0:
+			p.got.ResumeFrames++
 			r.resume(now, prio)
-			continue
-		}
-		p.got.Pauses++
-		p.until = now + PauseTime(f.Quanta[prio], rate)
-		if r.paused&(1<<prio) == 0 {
-			r.paused |= 1 << prio
-			p.since = now
+		default:
+			p.got.PauseFrames++
+			p.until = now + PauseTime(f.Quanta[prio], rate)
+			if r.paused&(1<<prio) == 0 {
+				r.paused |= 1 << prio
+				p.since = now
+				p.got.Pauses++
+			}
 		}
 	}
 	r.Backlog(now, backlog)
+	return ignored
 }
 
 func (r *Receiver) resume(now units.Time, prio int) {

@@ -20,21 +20,23 @@ type Sender struct {
 // pauseState is the state of the pauses of one class of the peer. Most ports never pause
 // their peer, so it is allocated on first use.
 type pauseState struct {
-	since   units.Time
-	time    units.Time
-	pauses  uint64
-	resumes uint64
-	cause   int          // port whose queue was filling when the pause began
-	causes  []units.Time // by port: time of pauses that it caused
+	since  units.Time
+	time   units.Time
+	pauses uint64 // begun
+	frames uint64 // that asked for a pause
+	ended  uint64
+	cause  int          // port whose queue was filling when the pause began
+	causes []units.Time // by port: time of pauses that it caused
 }
 
 // Sent has the statistics of a Sender for one class.
 type Sent struct {
-	Asking  bool
-	Time    units.Time // of all pauses
-	Pauses  uint64     // frames that asked for a pause, including refreshes
-	Resumes uint64
-	Causes  []units.Time // by port of the switch: Time of pauses that its queues caused
+	Asking       bool
+	Time         units.Time   // of all pauses
+	Pauses       uint64       // pauses that have begun
+	PauseFrames  uint64       // frames that asked for a pause, including refreshes
+	ResumeFrames uint64       // frames that ended one
+	Causes       []units.Time // by port of the switch: Time of pauses that its queues caused
 }
 
 // NewSender returns the sender of a port.
@@ -57,6 +59,7 @@ func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wi
 	a := s.pauses[prio]
 	a.since, a.cause = now, cause
 	a.pauses++
+	a.frames++
 	if next := now + s.gap(prio, rate); next < s.refresh {
 		s.refresh = next
 	}
@@ -67,7 +70,7 @@ func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wi
 func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	s.asking &^= 1 << prio
 	a := s.pauses[prio]
-	a.resumes++
+	a.ended++
 	lasted := now - a.since
 	a.time += lasted
 	*a.timeByCause() += lasted
@@ -88,7 +91,7 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 		if s.asking&(1<<prio) == 0 {
 			continue
 		}
-		s.pauses[prio].pauses++
+		s.pauses[prio].frames++
 		f.Quanta[prio] = s.configs[prio].Quanta
 		s.refresh = min(s.refresh, now+s.gap(prio, rate))
 	}
@@ -132,7 +135,7 @@ func (s *Sender) Sent(now units.Time, prio uint8) Sent {
 	if a == nil {
 		return Sent{}
 	}
-	x := Sent{Time: a.time, Pauses: a.pauses, Resumes: a.resumes, Causes: slices.Clone(a.causes)}
+	x := Sent{Time: a.time, Pauses: a.pauses, PauseFrames: a.frames, ResumeFrames: a.ended, Causes: slices.Clone(a.causes)}
 	if s.asking&(1<<prio) != 0 {
 		x.Asking = true
 		lasted := now - a.since

@@ -3,6 +3,7 @@ package port
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/weftlab/weft/packet"
 	"github.com/weftlab/weft/sim"
@@ -135,6 +136,8 @@ type ClassEnv struct {
 	// congestion.Env.Wake.
 	Point func(c class.Class, wake func(units.Time)) congestion.Point
 	MAC   wire.MAC // source of the port's MAC control frames
+	// Obeys says which pauses of the peer the port obeys.
+	Obeys pfc.Obeyed
 	// Peer has the credit configs of the peer's classes, by priority.
 	Peer credit.Configs
 	// Storm is called when a watchdog triggers for a class and when it releases it. It may
@@ -148,7 +151,7 @@ type ClassEnv struct {
 // SetClasses replaces the port's single queue by one for each class. It is called before
 // the run, when all ports of the node exist.
 func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
-	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: list, rand: env.Rand}
+	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: slices.Clone(list), rand: env.Rand}
 	for i := range k.queue {
 		k.queue[i] = &k.queues[0]
 	}
@@ -256,6 +259,7 @@ func (p *Port) sendClass(now units.Time, pkt *packet.Packet) {
 	}
 	if q.point != nil {
 		if fate := c.Buffer.Fits(pkt.In, p.Index, pkt.Prio, pkt.Size); fate != packet.Fine {
+			p.refuse(now, pkt, fate)
 			p.removed(now, q, pkt, fate)
 			p.dropClass(now, q, pkt, fate)
 			return

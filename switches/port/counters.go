@@ -18,14 +18,15 @@ type Counters struct {
 // QueueCounters counts events in a port's queue, and frames that the port sends and
 // consumes itself.
 type QueueCounters struct {
-	Marked     uint64
-	Trimmed    uint64
-	Returned   uint64      // trimmed and sent back
-	Originated uint64      // MAC control frames that the port generated
-	Consumed   uint64      // MAC control frames that it consumed
-	MaxQueue   units.Bytes // maximum length of the queue
-	area       area
-	since      units.Time // of the last change of the queue
+	Marked        uint64
+	Trimmed       uint64
+	Returned      uint64      // trimmed and sent back
+	Originated    uint64      // MAC control frames that the port generated
+	Consumed      uint64      // MAC control frames that it consumed
+	PausesIgnored uint64      // of those, frames that asked for a pause that the port does not obey
+	MaxQueue      units.Bytes // maximum length of the queue
+	area          area
+	since         units.Time // of the last change of the queue
 }
 
 // Losses counts packets that were lost at a port or on its link.

@@ -51,7 +51,7 @@ func newFedRig(list ...class.Class) *fedRig {
 	r.port.Connect(new(links.Link).Init(new(links.Flight), side, side, nil, sim.NewRand(1, "h:1"), links.Settings{Rate: 8 * units.Gbps, MTU: 9000, Up: true}, far))
 	r.chassis = &Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*Port{r.port}}
 	r.port.SetClasses(r.chassis, list, ClassEnv{
-		Engine: &r.engine, Rand: sim.NewRand(1, "trim"),
+		Engine: &r.engine, Rand: sim.NewRand(1, "trim"), Obeys: pfc.Obeyed{Classes: 0xff},
 		Point: func(k class.Class, _ func(units.Time)) congestion.Point {
 			return congestion.New(k.Mark, congestion.Env{})
 		},

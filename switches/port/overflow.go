@@ -24,6 +24,7 @@ func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate 
 	if fate == packet.Fine {
 		return pkt
 	}
+	p.refuse(now, pkt, fate)
 	t := c.settingsOf(q.prio).Trim
 	if t == nil {
 		p.dropClass(now, q, pkt, fate)
@@ -56,6 +57,14 @@ func (p *Port) overflow(now units.Time, q *classQueue, pkt *packet.Packet, fate 
 		p.dropClass(now, headers, cut, packet.HeaderFull)
 	}
 	return nil
+}
+
+// refuse counts a packet for which there is no room, and pauses its senders if it belongs to a
+// class that must not lose it and they are not paused yet.
+func (p *Port) refuse(now units.Time, pkt *packet.Packet, why packet.Fate) {
+	if c := p.classes; c.Buffer.Refuse(pkt.In, pkt.Prio, why) {
+		c.Ports[pkt.In].handleHeld(now, pkt.Prio, pkt.Size, p.Index)
+	}
 }
 
 // exchange replaces the last packet in the queue by pkt, if pkt fits there. pkt is then

@@ -37,7 +37,7 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 		}
 	}
 	f.port, f.mac, f.storm, f.paused = p, env.MAC, env.Storm, env.Paused
-	f.rx, f.tx = pfc.NewReceiver(configs), pfc.NewSender(p.classes.Pause != nil, configs)
+	f.rx, f.tx = pfc.NewReceiver(configs, env.Obeys), pfc.NewSender(p.classes.Pause != nil, configs)
 	f.timer = env.Engine.NewTimer(f)
 	p.startCredits(&env.Peer)
 }
@@ -130,15 +130,28 @@ func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
 // takeControl acts on a MAC control frame and consumes it.
 func (p *Port) takeControl(now units.Time, pkt *packet.Packet) {
 	p.counters.Consumed++
-	if c := p.classes; c != nil {
-		if frame, ok := wire.ParsePause(pkt.Frame); ok {
-			c.flow.rx.Frame(now, &frame, p.bitRate(), c.ready)
-			p.permit(now)
-		} else if says, ok := wire.ParseCredits(pkt.Frame); ok {
-			p.takeCredits(now, &says)
-		}
+	if frame, ok := wire.ParsePause(pkt.Frame); ok {
+		p.takePause(now, &frame)
+	} else if says, ok := wire.ParseCredits(pkt.Frame); ok && p.classes != nil {
+		p.takeCredits(now, &says)
 	}
 	p.pool.Free(pkt)
+}
+
+// takePause acts on a PAUSE or PFC frame, as far as the port obeys it. A plain port obeys
+// none.
+func (p *Port) takePause(now units.Time, frame *wire.Pause) {
+	c := p.classes
+	if c == nil {
+		if frame.Asks() {
+			p.counters.PausesIgnored++
+		}
+		return
+	}
+	if c.flow.rx.Frame(now, frame, p.bitRate(), c.ready) {
+		p.counters.PausesIgnored++
+	}
+	p.permit(now)
 }
 
 // permit applies the current state of the flow control's receiver.

@@ -115,7 +115,7 @@ type Port struct {
 
 	Name string // "s1:3"
 
-	_ [72]byte // pads to whole cache lines, so that ports are aligned to them
+	_ [64]byte // pads to whole cache lines, so that ports are aligned to them
 }
 
 // What a packet needs of a port is between these offsets.

@@ -40,13 +40,21 @@ type Scheduler struct {
 // gives the same shares but takes several rounds for a packet.
 func New(weights [8]int, quantum units.Bytes) Scheduler {
 	s := Scheduler{turn: count - 1}
+	s.SetWeights(weights, quantum)
+	return s
+}
+
+// SetWeights changes the weights, as New sets them. A queue that keeps a weight keeps its
+// credit.
+func (s *Scheduler) SetWeights(weights [8]int, quantum units.Bytes) {
+	s.strict = 0
 	for i, w := range weights {
 		if w == 0 {
 			s.strict |= 1 << i
+			s.deficit[i] = 0
 		}
 		s.credit[i] = units.Bytes(w) * max(quantum, 1)
 	}
-	return s
 }
 
 // Next returns the number of the queue that sends next. ready has a bit for each

@@ -27,7 +27,8 @@ type row struct {
 
 	paused, pausing       float64 // shares of time; of a port, its worst class's
 	pausedNow, pausingNow bool
-	pauseRx, pauseTx      float64 // frames that ask for a pause
+	pausesIn, pausesOut   float64 // pauses that begin
+	xoffIn, xoffOut       float64 // frames that ask for a pause or extend it
 
 	cnps, again float64 // of an RDMA NIC at the port: CNPs that slowed it down, retransmitted packets
 }
@@ -72,7 +73,8 @@ func rowsOf(before, now *report.Sample) []row {
 			rows = append(rows, c)
 			w := &rows[at]
 			w.paused, w.pausing = larger(w.paused, c.paused), larger(w.pausing, c.pausing)
-			w.pauseRx, w.pauseTx = plus(w.pauseRx, c.pauseRx), plus(w.pauseTx, c.pauseTx)
+			w.pausesIn, w.pausesOut = plus(w.pausesIn, c.pausesIn), plus(w.pausesOut, c.pausesOut)
+			w.xoffIn, w.xoffOut = plus(w.xoffIn, c.xoffIn), plus(w.xoffOut, c.xoffOut)
 			w.pausedNow, w.pausingNow = w.pausedNow || c.pausedNow, w.pausingNow || c.pausingNow
 		}
 	}
@@ -118,7 +120,7 @@ func (b *base) portRow(p *status.Port, peerRate units.Rate) row {
 		inPackets: b.rate(q.RxPackets, p.RxPackets), outPackets: b.rate(q.TxPackets, p.TxPackets), inUse: none, outUse: none,
 		queue: float64(p.QueueBytes), most: float64(p.QueueMax), limit: float64(p.QueueLimit),
 		drops: b.rate(q.Dropped, p.Dropped), marks: b.rate(q.Marked, p.Marked), trims: b.rate(q.Trimmed, p.Trimmed),
-		dropped: float64(p.Dropped), paused: none, pausing: none, pauseRx: none, pauseTx: none,
+		dropped: float64(p.Dropped), paused: none, pausing: none, pausesIn: none, pausesOut: none, xoffIn: none, xoffOut: none,
 	}
 	r.inUse = use(r.in, r.inPackets, peerRate)
 	if p.Link != nil {
@@ -156,7 +158,8 @@ func (b *base) classRow(p *status.Port, k int) row {
 		dropped: float64(c.Dropped),
 		paused:  b.shareOfTime(q.PausedTime, c.PausedTime), pausing: b.shareOfTime(q.PausingTime, c.PausingTime),
 		pausedNow: c.Paused, pausingNow: c.Pausing,
-		pauseRx: b.rate(q.PauseRx, c.PauseRx), pauseTx: b.rate(q.PauseTx, c.PauseTx), cnps: none, again: none,
+		pausesIn: b.rate(q.PausedCount, c.PausedCount), pausesOut: b.rate(q.PausingCount, c.PausingCount),
+		xoffIn: b.rate(q.PauseFramesRx, c.PauseFramesRx), xoffOut: b.rate(q.PauseFramesTx, c.PauseFramesTx), cnps: none, again: none,
 	}
 	if p.Link != nil {
 		r.outUse = use(r.out, r.outPackets, p.Link.Rate)

@@ -56,12 +56,12 @@ func samples() (before, now *report.Sample) {
 		into := &list[3]
 		into.Classes = []status.Class{
 			{Name: "default"},
-			{Name: "lossless", Priority: 3, TxBytes: t * 1_000_000, TxPackets: t * 1000, Lossless: true, Pausing: true, PausingTime: units.Time(t) * 420 * units.Millisecond, PauseTx: t * 210},
+			{Name: "lossless", Priority: 3, TxBytes: t * 1_000_000, TxPackets: t * 1000, Lossless: true, Pausing: true, PausingTime: units.Time(t) * 420 * units.Millisecond, PausingCount: t * 70, PauseFramesTx: t * 210},
 		}
 		from := &list[0]
 		from.Classes = []status.Class{
 			{Name: "default"},
-			{Name: "lossless", Priority: 3, TxBytes: t * 62_500_000, TxPackets: t * 62_500, Paused: true, PausedTime: units.Time(t) * 415 * units.Millisecond, PauseRx: t * 210},
+			{Name: "lossless", Priority: 3, TxBytes: t * 62_500_000, TxPackets: t * 62_500, Paused: true, PausedTime: units.Time(t) * 415 * units.Millisecond, PausedCount: t * 70, PauseFramesRx: t * 210},
 		}
 		list[6].Link.State = links.Down
 		return list
@@ -257,7 +257,7 @@ func TestRates_AreOverEmulatedTime(t *testing.T) {
 		{
 			Name: "a:1", Peer: "b:1", Link: &status.Link{Rate: 100 * units.Mbps}, RxBytes: 626_000, RxPackets: 625, TxBytes: 1_251_000, TxPackets: 1260, Marked: 50, Trimmed: 5, Dropped: 14,
 			Drops: map[string]uint64{"queue-full": 4, "bad-fcs": 10}, QueueBytes: 7, QueueMax: 9,
-			Classes: []status.Class{{Name: "x", TxBytes: 100, PausedTime: 125 * units.Millisecond}, {Name: "y", PausedTime: 250 * units.Millisecond, PausingTime: units.Second, Pausing: true, PauseTx: 5, PauseRx: 1}},
+			Classes: []status.Class{{Name: "x", TxBytes: 100, PausedTime: 125 * units.Millisecond}, {Name: "y", PausedTime: 250 * units.Millisecond, PausingTime: units.Second, Pausing: true, PausedCount: 3, PausingCount: 4, PauseFramesTx: 5, PauseFramesRx: 1}},
 		},
 		{Name: "b:1", Peer: "a:1", Link: &status.Link{Rate: 50 * units.Mbps}},
 		{Name: "c:1"},
@@ -271,7 +271,7 @@ func TestRates_AreOverEmulatedTime(t *testing.T) {
 		{"in", a.in, 10e6}, {"out", a.out, 20e6}, {"packets in", a.inPackets, 1250}, {"packets out", a.outPackets, 2500},
 		{"use in", a.inUse, (10e6 + 1250*24*8) / 50e6}, {"use out", a.outUse, (20e6 + 2500*24*8) / 100e6},
 		{"drops", a.drops, 20}, {"marks", a.marks, 100}, {"trims", a.trims, 10}, {"dropped", a.dropped, 14}, {"queue", a.queue, 7}, {"most", a.most, 9},
-		{"paused", a.paused, 0.5}, {"pausing", a.pausing, 1}, {"pauses in", a.pauseRx, 2}, {"pauses out", a.pauseTx, 10},
+		{"paused", a.paused, 0.5}, {"pausing", a.pausing, 1}, {"pauses in", a.pausesIn, 6}, {"pauses out", a.pausesOut, 8}, {"frames in", a.xoffIn, 2}, {"frames out", a.xoffOut, 10},
 		{"class x out", x.out, 1600}, {"class x paused", x.paused, 0.25}, {"class y paused", y.paused, 0.5}, {"class in", x.in, none},
 		{"use without a link", c.outUse, none}, {"paused without classes", c.paused, none}, {"a port that is new", c.in, 0},
 	} {
