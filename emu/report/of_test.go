@@ -12,15 +12,16 @@ import (
 // still is a network that stands still.
 type still struct{}
 
-func (still) Now() units.Time              { return units.Second }
-func (still) Events() uint64               { return 5 }
-func (still) Trace() uint64                { return 0xabc }
-func (still) Accounts() status.Accounts    { return status.Accounts{Entered: 1, Delivered: 1} }
-func (still) Status() []status.Port        { return []status.Port{{Name: "s1:1"}} }
-func (still) NICs() []status.NIC           { return []status.NIC{{Name: "h1:eth0"}} }
-func (still) Results() []workload.Result   { return []workload.Result{{Flow: "f"}} }
-func (still) Outages() []workload.Outage   { return []workload.Outage{{}} }
-func (still) Deadlocks() []status.Deadlock { return []status.Deadlock{{}} }
+func (still) Now() units.Time               { return units.Second }
+func (still) Events() uint64                { return 5 }
+func (still) Trace() uint64                 { return 0xabc }
+func (still) Accounts() status.Accounts     { return status.Accounts{Entered: 1, Delivered: 1} }
+func (still) Status() []status.Port         { return []status.Port{{Name: "s1:1"}} }
+func (still) NICs() []status.NIC            { return []status.NIC{{Name: "h1:eth0"}} }
+func (still) BusySwitches() []status.Switch { return []status.Switch{{Name: "s1", Unknown: 6}} }
+func (still) Results() []workload.Result    { return []workload.Result{{Flow: "f"}} }
+func (still) Outages() []workload.Outage    { return []workload.Outage{{}} }
+func (still) Deadlocks() []status.Deadlock  { return []status.Deadlock{{}} }
 func (still) Transfers() []workload.TransferResult {
 	return []workload.TransferResult{{Transfer: "t", Posted: 2, Completed: 1}}
 }
@@ -41,7 +42,7 @@ func TestOf_HasWhatTheClockHas(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		for what, n := range map[string]int{
-			"ports": len(r.Ports), "NICs": len(r.NICs), "flows": len(r.Flows), "timeline": len(r.Timeline), "outages": len(r.Outages),
+			"ports": len(r.Ports), "switches": len(r.Switches), "NICs": len(r.NICs), "flows": len(r.Flows), "timeline": len(r.Timeline), "outages": len(r.Outages),
 			"deadlocks": len(r.Deadlocks), "transfers": len(r.Transfers), "sums of transfers": r.TransferSums.Transfers,
 		} {
 			if n != 1 {
