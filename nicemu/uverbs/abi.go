@@ -164,7 +164,7 @@ type cqAnswer struct{ Handle, CQE, Slots, Reserved uint32 }
 
 type modifyCQ struct{ CQ, Count, Period, Reserved uint32 }
 
-type createSRQ struct{ PD, MaxWR, MaxSGE, Limit uint32 }
+type createSRQ struct{ PD, MaxWR, MaxSGE, Reserved uint32 }
 
 type srqAnswer struct{ Handle, Number, MaxWR, MaxSGE, Slots, Stride uint32 }
 

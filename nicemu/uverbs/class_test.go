@@ -90,8 +90,8 @@ func TestLocate_FindsMemoryOfARegion(t *testing.T) {
 		"no region":           {locateMsg{PD: k.pd, LKey: 7, VA: iova, Length: 1}, syscall.ENOENT},
 		"another's":           {locateMsg{PD: other, LKey: mr.Key, VA: iova, Length: 1}, syscall.EPERM},
 		"not to be written":   {locateMsg{PD: k.pd, LKey: mr.Key, VA: iova, Length: 1, Write: 1}, syscall.EPERM},
-		"no such domain":      {locateMsg{PD: 4711, LKey: mr.Key, VA: iova, Length: 1}, syscall.EINVAL},
-		"of no domain at all": {locateMsg{PD: mr.Handle, LKey: mr.Key, VA: iova, Length: 1}, syscall.EINVAL},
+		"no such domain":      {locateMsg{PD: 4711, LKey: mr.Key, VA: iova, Length: 1}, syscall.ENOENT},
+		"of no domain at all": {locateMsg{PD: mr.Handle, LKey: mr.Key, VA: iova, Length: 1}, syscall.ENOENT},
 	} {
 		if a := c.ask(opLocate, q.locateMsg); a.err == nil || errnoOf(a.err) != q.want {
 			t.Errorf("%s: %v, not %v", what, a.err, q.want)

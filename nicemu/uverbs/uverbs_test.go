@@ -170,8 +170,8 @@ func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 		{"HELLO again", opHello, helloMsg{Version: abiVersion}, syscall.EPROTO},
 		{"a short request", opAllocPD, none{}, syscall.EPROTO},
 		{"no device", opOpen, handleMsg{Handle: 5}, syscall.ENODEV},
-		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.EINVAL},
-		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.EINVAL},
+		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.ENOENT},
+		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.ENOENT},
 		{"no memory", opRegMR, regMR{PD: k.pd, Addr: 1 << 40, Length: 10}, syscall.EFAULT},
 		{"more memory than there is", opRegMR, regMR{PD: k.pd, Addr: base, Length: 1<<64 - base}, syscall.EINVAL},
 		{"no entries", opCreateCQ, createCQ{Context: k.context}, syscall.EINVAL},
@@ -183,11 +183,11 @@ func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 		{"too much inline", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 2, MaxInline: 1 << 20}, syscall.EINVAL},
 		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 9}, syscall.EOPNOTSUPP},
 		{"a state", opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: 99}, syscall.EINVAL},
-		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.EINVAL},
-		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.EINVAL},
+		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.ENOENT},
+		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.ENOENT},
 		{"a burst without a rate limit", opSetRateLimit, rateLimitMsg{QP: k.rc.Handle, MaxBurst: 5000}, syscall.EINVAL},
-		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.EINVAL},
-		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.EINVAL},
+		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.ENOENT},
+		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.ENOENT},
 	} {
 		if a := c.ask(q.o, q.q); errnoOf(a.err) != q.want || a.err == nil {
 			t.Errorf("%s: %v, not %v", q.name, a.err, q.want)

@@ -201,7 +201,7 @@ struct weft_modify_cq {
 
 struct weft_create_srq {
 	uint32_t pd;
-	uint32_t max_wr, max_sge, limit;
+	uint32_t max_wr, max_sge, reserved;
 };
 
 struct weft_srq_answer {

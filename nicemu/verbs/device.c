@@ -234,9 +234,9 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	const struct weft_device_answer *d;
 
 	if (in && in->comp_mask)
-		return EINVAL;
+		return weft_error(EINVAL);
 	if (size < sizeof(attr->orig_attr))
-		return EOPNOTSUPP;
+		return weft_error(EOPNOTSUPP);
 	ibv_query_device(c, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
@@ -284,7 +284,7 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	int error;
 
 	if (port < 1 || port > c->device.ports)
-		return EINVAL;
+		return weft_error(EINVAL);
 	error = weft_call(c->session, WEFT_QUERY_PORT, &h, sizeof(h), &p, sizeof(p), NULL, 0);
 	if (error)
 		return error;
@@ -320,7 +320,7 @@ static int query_gid(struct weft_context *c, uint32_t port, uint32_t index, unio
 	int error;
 
 	if (port < 1 || port > c->device.ports || index >= c->device.gids)
-		return EINVAL;
+		return weft_error(EINVAL);
 	error = weft_call(c->session, WEFT_QUERY_GID, &q, sizeof(q), &a, sizeof(a), NULL, 0);
 	if (!error)
 		memcpy(gid->raw, a.gid, sizeof(a.gid));
@@ -329,10 +329,7 @@ static int query_gid(struct weft_context *c, uint32_t port, uint32_t index, unio
 
 int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *gid)
 {
-	int error = index < 0 ? EINVAL : query_gid(to_context(c), port, index, gid);
-
-	errno = error;
-	return error ? -1 : 0;
+	return weft_error(index < 0 ? EINVAL : query_gid(to_context(c), port, index, gid)) ? -1 : 0;
 }
 
 static bool is_empty(const union ibv_gid *g) { return !g->global.subnet_prefix && !g->global.interface_id; }
@@ -343,12 +340,12 @@ int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t index, stru
 	int error;
 
 	if (flags)
-		return EOPNOTSUPP;
+		return weft_error(EOPNOTSUPP);
 	error = query_gid(to_context(c), port, index, &e.gid);
 	if (error)
 		return error;
 	if (is_empty(&e.gid))
-		return ENODATA;
+		return weft_error(ENODATA);
 	e.ndev_ifindex = if_nametoindex(to_device(c->device)->said.netdev);
 	memset(entry, 0, size);
 	memcpy(entry, &e, size < sizeof(e) ? size : sizeof(e));
@@ -369,7 +366,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *entrie
 		if (error)
 			return -error;
 		if (n == max)
-			return -EINVAL;
+			return -weft_error(EINVAL);
 		n++;
 	}
 	return n;

@@ -40,7 +40,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	int error;
 
 	if (users(&d->users) && !s->dead)
-		return EBUSY;
+		return weft_error(EBUSY);
 	if (d->of) {
 		leave(&d->of->users);
 		if (d->td)
@@ -72,7 +72,7 @@ int weft_dealloc_td(struct ibv_td *td)
 	struct weft_td *t = (struct weft_td *)td;
 
 	if (users(&t->users))
-		return EBUSY;
+		return weft_error(EBUSY);
 	free(t);
 	return 0;
 }

@@ -144,7 +144,7 @@ int weft_refuse(int error, const char *format, ...)
 		va_end(args);
 		fprintf(stderr, "libibverbs: %s: %s\n", strerror(error), text);
 	}
-	return error;
+	return weft_error(error);
 }
 
 /* take reads the answer. */
@@ -210,7 +210,7 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 	int error, cancel;
 
 	if (s->dead)
-		return EIO;
+		return weft_error(EIO);
 	/* A thread cancelled half-way would leave its answer to the next one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->mutex);
@@ -219,7 +219,7 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 		error = take(s, op, answer, answer_size, fds, n);
 	pthread_mutex_unlock(&s->mutex);
 	pthread_setcancelstate(cancel, NULL);
-	return error;
+	return weft_error(error);
 }
 
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle)
