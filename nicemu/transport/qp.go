@@ -24,10 +24,10 @@ type Config struct {
 	// ReceiveMemory is where the lists of receive requests are: the view of a shared receive queue's
 	// protection domain; nil means Memory.
 	ReceiveMemory Memory
-	SendCQ CQ
-	RecvCQ CQ
-	Shared Receives // a shared receive queue; nil if there is none
-	Events Events   // may be nil
+	SendCQ        CQ
+	RecvCQ        CQ
+	Shared        Receives // a shared receive queue; nil if there is none
+	Events        Events   // may be nil
 
 	MaxSend   int // work requests
 	MaxRecv   int // work requests
