@@ -345,5 +345,7 @@ func (x *session) finish(o any) {
 		_ = o.Deregister()
 	case *domain:
 		_ = o.pd.Dealloc()
+	case *opened:
+		delete(x.server.contexts, o)
 	}
 }

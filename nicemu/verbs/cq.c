@@ -393,6 +393,11 @@ static bool element(struct weft_context *c, struct ibv_async_event *event, uint3
 		return srq;
 	case IBV_EVENT_DEVICE_FATAL:
 		return true;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_GID_CHANGE:
+		event->element.port_num = handle;
+		return true;
 	default:
 		qp = weft_table_count(&c->qps, handle, offsetof(struct weft_qp_object, async_events));
 		event->element.qp = qp ? &qp->qp : NULL;

@@ -288,7 +288,7 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	error = weft_call(c->session, WEFT_QUERY_PORT, &h, sizeof(h), &p, sizeof(p), NULL, 0);
 	if (error)
 		return error;
-	a.state = IBV_PORT_ACTIVE;
+	a.state = p.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	a.max_mtu = IBV_MTU_4096;
 	a.active_mtu = p.active_mtu;
 	a.gid_tbl_len = c->device.gids;
@@ -299,7 +299,7 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	a.pkey_tbl_len = c->device.max_pkeys;
 	a.max_vl_num = 1;
 	put_rate(&a, p.rate);
-	a.phys_state = 5; /* LinkUp */
+	a.phys_state = p.active ? 5 : 3; /* LinkUp, Disabled: as for other RoCE devices (ib_port_phys_state) */
 	a.link_layer = IBV_LINK_LAYER_ETHERNET;
 	a.flags = IBV_QPF_GRH_REQUIRED;
 	memset(attr, 0, size);
