@@ -92,11 +92,13 @@ func link(dir, from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	rel, err := filepath.Rel(filepath.Dir(from), to)
+	// By way of the directory that the target is in (kernfs_get_target_path), so that its name is
+	// there: programs take a NIC's from "device".
+	rel, err := filepath.Rel(filepath.Dir(from), filepath.Dir(to))
 	if err != nil {
 		return err
 	}
-	return os.Symlink(rel, path)
+	return os.Symlink(filepath.Join(rel, filepath.Base(to)), path)
 }
 
 // class returns the files of a device.
