@@ -44,6 +44,7 @@ func files(changes map[string]string) fstest.MapFS {
 		"sys/module/rdma_rxe/refcnt":                                        "0\n",
 		"dev/net/tun":                                                       " ",
 		"dev/fuse":                                                          " ",
+		"proc/sys/vm/max_map_count":                                         "65530\n",
 	}
 	for path, text := range changes {
 		all[path] = text

@@ -128,6 +128,7 @@ struct weft_context {
 	struct weft_waiters waiters; /* for asynchronous events */
 	struct weft_table cqs, qps, srqs; /* by handle */
 	struct weft_table numbers;        /* queue pairs by number */
+	struct weft_context *next, **link; /* in the list of open devices */
 };
 
 static inline struct weft_context *to_context(struct ibv_context *c)
