@@ -63,6 +63,10 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, b
 
 	if (!qp)
 		return weft_fail(ENOMEM);
+	if (!attr->send_cq || !attr->recv_cq) {
+		free(qp);
+		return weft_fail(EINVAL);
+	}
 	qp->session = c->session;
 	qp->qp.pd = pd;
 	weft_enter_domain(pd);
