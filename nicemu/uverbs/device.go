@@ -138,7 +138,7 @@ func (x *session) open(q *handleMsg) answer {
 	}
 	c := &opened{Device: x.server.devices[q.Handle].Device, pipe: p}
 	x.server.contexts[c] = true
-	l, limits := x.limits(c), rateLimits(c.Device)
+	l, limits := x.limitsOfOne(c), rateLimits(c.Device)
 	return answer{fds: []int{read}, body: deviceAnswer{
 		Handle: x.add(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
 		MaxMR: uint32(l.MR), MaxMW: uint32(l.MW), MaxPD: uint32(l.PD), MaxCQ: uint32(l.CQ), MaxCQE: uint32(l.CQE),
@@ -152,14 +152,14 @@ func (x *session) open(q *handleMsg) answer {
 	}}
 }
 
-// limits returns the limits of a device, but no more objects than one program can have: a NIC has
+// limitsOfOne returns the limits of a device, but no more objects than one program can have: a NIC has
 // room for those of many. The lab has maxObjects for each, and a share of what its machine has.
-func (x *session) limits(c *opened) qp.Limits {
+func (x *session) limitsOfOne(c *opened) qp.Limits {
 	l := c.Limits()
 	for _, n := range []*int{&l.MR, &l.MW, &l.PD, &l.AH} {
 		*n = min(*n, maxObjects)
 	}
-	most := x.server.budget.most()
+	most := x.server.budget.queuesOfOne()
 	for _, n := range []*int{&l.QP, &l.CQ, &l.SRQ} {
 		*n = min(*n, most)
 	}
