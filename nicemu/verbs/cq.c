@@ -160,8 +160,11 @@ int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct weft_cq_object *cq = to_cq(ibv);
-	int error = weft_call_handle(cq->session, WEFT_DESTROY_CQ, ibv->handle);
+	int error;
 
+	if (weft_table_get(&to_context(ibv->context)->cqs, ibv->handle) != cq)
+		return weft_error(ENOENT);
+	error = weft_call_handle(cq->session, WEFT_DESTROY_CQ, ibv->handle);
 	if (error && !cq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->cqs, ibv->handle);

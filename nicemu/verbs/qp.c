@@ -263,8 +263,11 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct weft_qp_object *qp = to_qp(ibv);
 	struct weft_context *c = to_context(ibv->context);
-	int error = weft_call_handle(qp->session, WEFT_DESTROY_QP, ibv->handle);
+	int error;
 
+	if (weft_table_get(&c->qps, ibv->handle) != qp)
+		return weft_error(ENOENT);
+	error = weft_call_handle(qp->session, WEFT_DESTROY_QP, ibv->handle);
 	if (error && !qp->session->dead)
 		return error;
 	clean(ibv);

@@ -97,8 +97,11 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct weft_srq_object *srq = to_srq(ibv);
-	int error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
+	int error;
 
+	if (weft_table_get(&to_context(ibv->context)->srqs, ibv->handle) != srq)
+		return weft_error(ENOENT);
+	error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
 	if (error && !srq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->srqs, ibv->handle);

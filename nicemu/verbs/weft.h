@@ -144,6 +144,7 @@ struct weft_td;
  */
 struct weft_domain {
 	struct ibv_pd pd;
+	struct ibv_context *made_with; /* pd.context, which programs can change */
 	struct weft_domain *of;
 	struct weft_td *td; /* NULL if none */
 	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type);

@@ -194,6 +194,19 @@ static void errnos(void)
 	UNKNOWN(srq, ibv_destroy_srq(srq));
 	UNKNOWN(pd, ibv_reg_mr(pd, mem, 10, 0) ? 0 : errno);
 
+	/* And those of another context of the same program. */
+	struct ibv_context *first = ctx, *other = ibv_open_device(ctx->device);
+	struct ibv_pd *spare = ibv_alloc_pd(ctx);
+
+	CHECK(other && spare);
+	spare->context = cq->context = a->context = srq->context = other;
+	FAILS(ibv_dealloc_pd(spare), ENOENT);
+	FAILS(ibv_destroy_cq(cq), ENOENT);
+	FAILS(ibv_destroy_qp(a), ENOENT);
+	FAILS(ibv_destroy_srq(srq), ENOENT);
+	spare->context = cq->context = a->context = srq->context = first;
+	CHECK(!ibv_dealloc_pd(spare));
+
 	/* What succeeds leaves errno as it was. */
 	errno = 77;
 	CHECK(!ibv_query_gid(ctx, 1, 0, &gid) && !ibv_modify_qp(b, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_ERR }, IBV_QP_STATE));
