@@ -35,3 +35,32 @@ func bindCounters(mount int) error {
 	}
 	return errors.Join(unix.Unmount(aside, unix.MNT_DETACH), os.Remove(aside))
 }
+
+// coverSys shows the NICs in /sys, and returns its mounts there, the last one first. The interface
+// of a NIC gets a link to it, as device, which the kernel's interface has not: sysfs takes no new
+// entries, so the others are bound beside it.
+func coverSys() (covers []string, err error) {
+	for _, dir := range []string{"/sys/devices", "/sys/class"} {
+		from := filepath.Join(verbsSys, filepath.Base(dir))
+		if err := cover(dir, func(_ *os.File, dir string) error { return bindAll(from, dir) }); err != nil {
+			return covers, fmt.Errorf("%s: %w", dir, err)
+		}
+		covers = append([]string{dir}, covers...)
+	}
+	interfaces, err := filepath.Glob("/sys/devices/weft/*/net/*")
+	if err != nil {
+		return covers, err
+	}
+	for _, i := range interfaces {
+		dir := filepath.Join("/sys/devices/virtual/net", filepath.Base(i))
+		nic, err := filepath.Rel(dir, filepath.Dir(filepath.Dir(i)))
+		if err != nil {
+			return covers, err
+		}
+		if err := cover(dir, func(_ *os.File, dir string) error { return os.Symlink(nic, filepath.Join(dir, "device")) }); err != nil {
+			return covers, fmt.Errorf("%s: %w", dir, err)
+		}
+		covers = append([]string{dir}, covers...)
+	}
+	return covers, nil
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,20 +17,20 @@ import (
 // which RDMA programs of a host reach its NICs. It exists if the host has any.
 func VerbsSocket(dir, host string) string { return filepath.Join(dir, "verbs", host, "socket") }
 
-// VerbsClass returns the directory beside it with the NICs' entries for /sys/class:
-// infiniband and infiniband_verbs.
-func VerbsClass(dir, host string) string { return filepath.Join(dir, "verbs", host, "class") }
+// VerbsSys returns the directory beside it with the NICs' entries for /sys: class/infiniband,
+// class/infiniband_verbs, and devices/weft with a directory for each NIC.
+func VerbsSys(dir, host string) string { return filepath.Join(dir, "verbs", host, "sys") }
 
 // The files of a host's NICs: a directory in its own /dev.
 const (
 	verbsDir       = "/dev/weft"
 	verbsSocket    = verbsDir + "/verbs" // as in nicemu/verbs/weft.h
-	verbsClass     = verbsDir + "/class"
+	verbsSys       = verbsDir + "/sys"
 	verbsLibraries = verbsDir + "/lib"
 	verbsCovers    = verbsDir + "/covers" // lists the mounts that hideVerbs removes
 )
 
-// ShowVerbs gives a host its NICs: their devices in /dev/infiniband and /sys/class, the
+// ShowVerbs gives a host its NICs: their devices in /dev/infiniband and /sys, the
 // socket (VerbsSocket) at its fixed place, and the libraries of the directory libraries
 // in place of the system's. Programs find all of this without environment variables.
 // The devices cannot be used: programs only check that they exist. counters is a served
@@ -52,8 +53,8 @@ func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
 			unix.Close(fd)
 		}
 	}()
-	places := []string{verbsSocket, verbsClass, verbsLibraries}
-	for _, from := range []string{VerbsSocket(l.info.Dir, host), VerbsClass(l.info.Dir, host), libraries} {
+	places := []string{verbsSocket, verbsSys, verbsLibraries}
+	for _, from := range []string{VerbsSocket(l.info.Dir, host), VerbsSys(l.info.Dir, host), libraries} {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
 			return fmt.Errorf("make %s visible in host %s: %w", from, host, err)
@@ -116,13 +117,13 @@ func showVerbs(places []string, trees []int, cache *linkerCache) error {
 				return err
 			}
 		}
-		devices, err := os.ReadDir(filepath.Join(verbsClass, "infiniband_verbs"))
+		devices, err := os.ReadDir(filepath.Join(verbsSys, "class/infiniband_verbs"))
 		if err != nil {
 			return err
 		}
 		names := []string{"rdma_cm"}
 		for _, d := range devices {
-			if d.IsDir() {
+			if d.Type()&fs.ModeSymlink != 0 {
 				names = append(names, d.Name())
 			}
 		}
@@ -131,14 +132,15 @@ func showVerbs(places []string, trees []int, cache *linkerCache) error {
 	if err != nil {
 		return fmt.Errorf("show RDMA devices in /dev: %w", err)
 	}
-	if err := cover("/sys/class", func(_ *os.File, dir string) error { return bindAll(verbsClass, dir) }); err != nil {
-		return fmt.Errorf("show RDMA devices in /sys/class: %w", err)
+	covers, err := coverSys()
+	if err != nil {
+		return fmt.Errorf("show RDMA devices in /sys: %w", err)
 	}
-	covers, err := cache.coverLibraries()
+	libraries, err := cache.coverLibraries()
 	if err != nil {
 		return fmt.Errorf("replace the system's RDMA libraries: %w", err)
 	}
-	covers = append(covers, "/sys/class", "/dev")
+	covers = append(append(libraries, covers...), "/dev")
 	return os.WriteFile(verbsCovers, []byte(strings.Join(covers, "\n")+"\n"), 0o644)
 }
 

@@ -147,7 +147,7 @@ func TestLists(t *testing.T) {
 func TestQueries(t *testing.T) {
 	w := newWorld(t, 1)
 	d := w.ports[0].device
-	if p := d.QueryPort(); p != (PortAttr{MaxMTU: qp.MTU4096, ActiveMTU: qp.MTU1024, Line: lineRate, GIDs: 2, PKeys: 1}) {
+	if p := d.QueryPort(); p != (PortAttr{Active: true, MaxMTU: qp.MTU4096, ActiveMTU: qp.MTU1024, Line: lineRate, GIDs: 2, PKeys: 1}) {
 		t.Errorf("the port is %+v", p)
 	}
 	if g, err := d.QueryGID(1); err != nil || AddressOf(g) != v6(0) {
@@ -186,7 +186,7 @@ func TestElementHas32Bits(t *testing.T) {
 			mr.SGE(0, n)
 		}()
 	}
-	for _, n := range []units.Bytes{-1, 0} {
+	for _, n := range []units.Bytes{-1, -units.GB} {
 		fails(t, "size", only(w.host(0).pd.RegisterSize(n, 0)), syscall.EINVAL)
 	}
 }

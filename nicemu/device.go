@@ -32,6 +32,7 @@ type Device struct {
 	settings Settings
 	env      Env
 	line     units.Rate
+	down     bool           // the link of its port
 	traits   cc.Traits      // of its rate control
 	flows    map[flowTo]*QP // with rate controls that hear messages; nil until needed
 	quantum  units.Bytes
@@ -87,7 +88,7 @@ func New(s Settings, e Env) (*Device, error) {
 	if cc.TraitsOf(s.Control).NeedsDelivery {
 		return nil, fmt.Errorf("NIC %s: %s needs samples of the delivery rate, which NICs do not take", e.Name, s.Control)
 	}
-	d := &Device{settings: s, env: e, traits: cc.TraitsOf(s.Control), line: e.Line, armed: units.Never, nextVA: firstVA}
+	d := &Device{settings: s, env: e, traits: cc.TraitsOf(s.Control), line: e.Line, down: e.Down, armed: units.Never, nextVA: firstVA}
 	if e.Links == nil {
 		d.env.Links = &outage.None
 	}

@@ -357,3 +357,36 @@ func TestDatagramWithoutItsHandle(t *testing.T) {
 		}
 	}
 }
+
+// The port is DOWN while its link is, with an event for each change; events that nobody takes do
+// not pile up.
+func TestSetLink_ChangesThePortAndRaisesEvents(t *testing.T) {
+	w := newWorld(t, 1)
+	d := w.host(0).Device
+	told := 0
+	d.NotifyEvents(func() { told++ })
+	d.SetLink(true)
+	if _, ok := d.NextEvent(); ok || !d.QueryPort().Active {
+		t.Error("a link that stays up raises an event, or its port is DOWN")
+	}
+	d.SetLink(false)
+	d.SetLink(false)
+	if e, ok := d.NextEvent(); !ok || e.Kind != EventPortErr || e.Port != 1 || told != 1 || d.QueryPort().Active {
+		t.Errorf("link down: event %+v, %v; %d notifications, port %+v", e, ok, told, d.QueryPort())
+	}
+	if _, ok := d.NextEvent(); ok {
+		t.Error("a second event")
+	}
+	for range 100 {
+		d.SetLink(true)
+		d.SetLink(false)
+	}
+	d.SetLink(true)
+	var kinds []EventKind
+	for e, ok := d.NextEvent(); ok; e, ok = d.NextEvent() {
+		kinds = append(kinds, e.Kind)
+	}
+	if fmt.Sprint(kinds) != fmt.Sprint([]EventKind{EventPortErr, EventPortActive}) || !d.QueryPort().Active {
+		t.Errorf("after many changes the events are %v", kinds)
+	}
+}

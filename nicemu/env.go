@@ -17,6 +17,7 @@ type Env struct {
 	MAC       wire.MAC     // of the port
 	Addresses []netip.Addr // of the port: its GID table, in this order
 	Line      units.Rate   // of the port; 0 means no limit
+	Down      bool         // the link of the port is down at first (Device.SetLink)
 	Priority  *[64]uint8   // class of the port's queues for each DSCP
 
 	Pool  *packet.Pool

@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // AsyncEvent is an asynchronous event and its object (ibv_get_async_event(3)). There are no events
-// of ports or of the device.
+// of the device.
 type AsyncEvent struct {
 	Kind EventKind
 	QP   *QP  // of events of queue pairs
 	CQ   *CQ  // of EventCQErr
 	SRQ  *SRQ // of EventSRQLimitReached
+	Port int  // of EventPortErr and EventPortActive: 1
 }
 
 // asyncEvents holds the events not taken yet.
@@ -60,6 +62,22 @@ func (d *Device) raise(e AsyncEvent) {
 	if len(d.events.list) == 1 && d.events.notify != nil {
 		d.events.notify()
 	}
+}
+
+// SetLink tells the NIC whether the link of its port is up: the port is ACTIVE or DOWN. A change
+// raises EventPortActive or EventPortErr; of each kind one at most waits to be taken. Queue pairs
+// stay as they are: what they send meanwhile is lost, and sent again. Without a call the link is up.
+func (d *Device) SetLink(up bool) {
+	if d.down == !up {
+		return
+	}
+	d.down = !up
+	kind := qp.PortErr
+	if up {
+		kind = qp.PortActive
+	}
+	d.dropEvents(func(e AsyncEvent) bool { return e.Kind == kind })
+	d.raise(AsyncEvent{Kind: kind, Port: 1})
 }
 
 // dropEvents drops the events of a destroyed object.

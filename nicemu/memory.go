@@ -80,7 +80,7 @@ type MR struct {
 	pd *PD
 }
 
-// Register makes a region of a buffer of 1 byte or more. The buffer gets its own address, as it
+// Register makes a region of a buffer. The buffer gets its own address, as it
 // would have in a process (Addr); the NIC reads and writes the slice itself, so do not deregister
 // the region before the program is done with the data in it. Remote write access needs LocalWrite
 // too. ENOMEM: there are max_mr; EINVAL: the length or the rights are invalid.
@@ -96,8 +96,8 @@ func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
 // everything else, including time in the emulation, is as with real bytes. Its frames have zeros in
 // a capture; atomics return 0. Errors are those of Register.
 func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
-	if size < 1 {
-		return nil, fmt.Errorf("%w: a region of %d bytes: it needs 1 or more", syscall.EINVAL, int64(size))
+	if size < 0 {
+		return nil, fmt.Errorf("%w: a region of %d bytes: it can have 0 or more", syscall.EINVAL, int64(size))
 	}
 	va := p.device.place(uint64(size))
 	return p.RegisterFrom(memory.Registration{Addr: va, IOVA: va, Length: uint64(size), Access: access, Backing: memory.Sizes{}})

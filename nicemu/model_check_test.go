@@ -61,7 +61,7 @@ func (m *model) completed(h *station, c *cq.Completion) {
 // legal returns the statuses that a work request may end with.
 func legal(r *request) []cq.Status {
 	if r.recv {
-		return []cq.Status{cq.Success, cq.WRFlushErr, cq.LocLenErr, cq.LocProtErr, cq.RemInvReqErr, cq.RemAccessErr, cq.LocQPOpErr, cq.MWBindErr}
+		return []cq.Status{cq.Success, cq.WRFlushErr, cq.LocLenErr, cq.LocProtErr, cq.RemInvReqErr, cq.LocAccessErr, cq.LocQPOpErr, cq.MWBindErr}
 	}
 	list := []cq.Status{cq.Success, cq.WRFlushErr, cq.LocQPOpErr}
 	switch {

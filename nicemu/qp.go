@@ -132,6 +132,7 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 	}
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue
+		t.ReceiveMemory = d.memory.View(c.SRQ.queue.PD(), owner)
 	}
 	if r := d.settings.Recovery.Settings; r != nil && c.Type == qp.RC {
 		t.Recovery = r.New

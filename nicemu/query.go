@@ -19,9 +19,9 @@ func (d *Device) Settings() Settings { return d.settings }
 // Limits returns the limits of the device (ibv_query_device(3)).
 func (d *Device) Limits() Limits { return d.settings.Limits }
 
-// PortAttr describes a port (ibv_query_port(3)). It is always active: a link that is down loses
-// packets, and the NIC does not learn of it.
+// PortAttr describes a port (ibv_query_port(3)).
 type PortAttr struct {
+	Active    bool       // its state: ACTIVE, or DOWN, as its link is
 	MaxMTU    MTU        // max_mtu: the largest possible
 	ActiveMTU MTU        // active_mtu: the largest that fits the link's MTU
 	Line      units.Rate // of the link now, instead of active_speed; 0 means no limit
@@ -31,7 +31,7 @@ type PortAttr struct {
 
 // QueryPort returns the attributes of the only port, number 1.
 func (d *Device) QueryPort() PortAttr {
-	return PortAttr{MaxMTU: qp.MTU4096, ActiveMTU: d.settings.MTU, Line: d.line, GIDs: len(d.env.Addresses), PKeys: 1}
+	return PortAttr{Active: !d.down, MaxMTU: qp.MTU4096, ActiveMTU: d.settings.MTU, Line: d.line, GIDs: len(d.env.Addresses), PKeys: 1}
 }
 
 // Addresses returns the port's GID table, as addresses. Do not modify it.

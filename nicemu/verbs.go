@@ -114,6 +114,8 @@ const (
 	EventQPAccessErr      = qp.QPAccessErr      // a queue pair cannot complete, due to overrun
 	EventCommEst          = qp.CommEst          // the first packet reached a queue pair in RTR
 	EventSQDrained        = qp.SQDrained        // a send queue in SQD has drained
+	EventPortActive       = qp.PortActive       // the link of the port is up
+	EventPortErr          = qp.PortErr          // the link of the port is down
 	EventSRQLimitReached  = qp.SRQLimitReached  // a shared receive queue has fewer requests than its limit
 	EventQPLastWQEReached = qp.QPLastWQEReached // a queue pair in ERR takes no more from its shared receive queue
 )

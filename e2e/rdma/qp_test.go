@@ -66,7 +66,7 @@ workload:
 		t.Errorf("exit code %d, %q", code, e)
 	}
 	for _, name := range []string{"h9", "s1", "s1:h1"} {
-		if _, e, code := l.Run("nic", "-l", l.Name, name); code != 1 || e == "" {
+		if _, e, code := l.Run("nic", "-l", l.Name, name); code != 2 || e == "" {
 			t.Errorf("%s: exit code %d, %q", name, code, e)
 		}
 	}

@@ -45,6 +45,70 @@ func TestSysfs_DescribesTheNIC(t *testing.T) {
 	}
 }
 
+// TestSysfs_HasTheKernelsShape: programs such as Mellanox's rdmamap find devices by the links of
+// /sys, from the class and from the interface, and the interface keeps its own files.
+func TestSysfs_HasTheKernelsShape(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs)
+	for at, want := range map[string]string{
+		"/sys/class/infiniband/roce0":           "../../devices/weft/nic0/infiniband/roce0",
+		"/sys/class/infiniband_verbs/uverbs0":   "../../devices/weft/nic0/infiniband_verbs/uverbs0",
+		"/sys/class/infiniband/roce0/device":    "../../../nic0",
+		"/sys/class/net/eth0/device":            "../../../weft/nic0",
+		"/sys/class/net/eth0":                   "../../devices/virtual/net/eth0",
+		"/sys/devices/weft/nic0/net/eth0":       "../../../virtual/net/eth0",
+		"/sys/class/infiniband_verbs/../net/lo": "../../devices/virtual/net/lo",
+	} {
+		if got := strings.TrimSpace(l.Exec("h1", "readlink", at)); got != want {
+			t.Errorf("%s is a link to %q, not %q", at, got, want)
+		}
+	}
+	if got := l.Exec("h1", "ls", "/sys/class/net/eth0/device/infiniband"); got != "roce0\n" {
+		t.Errorf("the interface has the RDMA devices %q", got)
+	}
+	if got := l.Exec("h1", "cat", "/sys/class/net/eth0/address", "/sys/class/net/eth0/statistics/tx_errors"); got != "02:00:00:00:00:01\n0\n" {
+		t.Errorf("the interface's own files have %q", got)
+	}
+	// What a program makes later is there, too.
+	l.Exec("h1", "ip", "link", "add", "later", "type", "bridge")
+	if got := l.Exec("h1", "ls", "/sys/class/net"); got != "eth0\nlater\nlo\n" {
+		t.Errorf("the interfaces are %q", got)
+	}
+}
+
+// TestLinkDown_TakesThePortDown: programs learn of their NIC's link that goes down and comes up, by
+// asynchronous events, ibv_query_port and /sys; those at another link do not.
+func TestLinkDown_TakesThePortDown(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs, "ibv_asyncwatch", "ibv_devinfo")
+	watch := l.StartProgram("h1", "stdbuf", "-oL", "ibv_asyncwatch")
+	watch.WaitFor(l, "it watches", func() bool { return strings.Contains(watch.Out.String(), "async event FD") })
+	for _, step := range []struct{ state, file, verbs, event string }{
+		{"down", "1: DOWN", "PORT_DOWN", "IBV_EVENT_PORT_ERR (10), port 1"}, {"up", "4: ACTIVE", "PORT_ACTIVE", "IBV_EVENT_PORT_ACTIVE (9), port 1"},
+	} {
+		set(l, "h1:eth0", "state="+step.state)
+		watch.WaitFor(l, step.event, func() bool { return strings.Contains(watch.Out.String(), step.event) })
+		l.WaitFor("the file to say "+step.file, func() bool { return l.NICFile("h1", "ports/1/state") == step.file })
+		if out := l.Exec("h1", "ibv_devinfo"); !strings.Contains(out, step.verbs) {
+			t.Errorf("after %s ibv_devinfo does not say %s:\n%s", step.state, step.verbs, out)
+		}
+		if got := l.NICFile("h2", "ports/1/state"); got != "4: ACTIVE" {
+			t.Errorf("the other NIC's port is %q", got)
+		}
+	}
+}
+
+// TestContainerWithoutTheSocket_IsToldWhy: a program that finds the NIC in /sys but not the lab's
+// socket, as in a container that got only /sys and /dev/infiniband, is told what is missing.
+func TestContainerWithoutTheSocket_IsToldWhy(t *testing.T) {
+	t.Parallel()
+	l := testlab.StartRDMA(t, testlab.TwoNICs, "ibv_devices")
+	_, said, _ := l.Run("exec", "-l", l.Name, "h1", "--", "unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/weft && exec ibv_devices")
+	if !strings.Contains(said, "/dev/weft/verbs is missing: pass /dev/weft into the container too") {
+		t.Errorf("it is told %q", said)
+	}
+}
+
 // counterFiles returns what the files of h1's NIC say of the counters of some origins, by counter.
 func counterFiles(l *testlab.Lab, of func(nicemu.Origin) bool) map[string]string {
 	l.T.Helper()

@@ -83,6 +83,7 @@ func (l *Lab) isMachine(host string) bool {
 // serverPorts are the ports on which programs that serve listen, unless their -p gives another.
 var serverPorts = map[string]string{
 	"rping": "7174", "ucmatose": "7471", "udaddy": "7174", "rdma_server": "7471", "rdma_xserver": "7471",
+	"rstream": "7471", "riostream": "7471", "rcopy": "7427",
 	"ucx_perftest": "13337", "fi_pingpong": "47592", "peer": "18600",
 }
 

@@ -44,6 +44,7 @@ func files(changes map[string]string) fstest.MapFS {
 		"sys/module/rdma_rxe/refcnt":                                        "0\n",
 		"dev/net/tun":                                                       " ",
 		"dev/fuse":                                                          " ",
+		"proc/sys/vm/max_map_count":                                         "65530\n",
 	}
 	for path, text := range changes {
 		all[path] = text
@@ -187,6 +188,9 @@ func TestChecks_EachProblemIsFound(t *testing.T) {
 		{"/dev/fuse", set("dev/fuse", ""), Warn, "missing", "modprobe fuse"},
 		{"/dev/fuse", func(*machine) {}, OK, "there", ""},
 		{"/dev/fuse", deny, Warn, "cannot be opened, permission denied", "chmod"},
+		{"vm.max_map_count", set("proc/sys/vm/max_map_count", "4000"), Warn, "4000", "vm.max_map_count=65530"},
+		{"vm.max_map_count", set("proc/sys/vm/max_map_count", "65530"), OK, "for up to 16382", ""},
+		{"vm.max_map_count", set("proc/sys/vm/max_map_count", ""), OK, "unknown", ""},
 		{"rdma_rxe", set("sys/module/rdma_rxe/refcnt", ""), Warn, "missing", "CONFIG_RDMA_RXE"},
 		{"rdma_rxe", func(m *machine) {
 			m.fs = files(map[string]string{"sys/module/rdma_rxe/refcnt": "", "lib/modules/6.8.0-45-generic/modules.dep": "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.zst: kernel/net/x.ko.zst\n"})

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 func (m *machine) checkKernel() []Check {
-	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.kvm(), m.programs(), m.ring()}
+	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.mappings(), m.kvm(), m.programs(), m.ring()}
 }
 
 func (m *machine) congestionControl() Check {
@@ -80,6 +81,29 @@ func (m *machine) fuse() Check {
 		c.Verdict, c.Found = Warn, wrong
 		c.Means = "RDMA programs find no counters of their NICs in /sys/class/infiniband (weft nic has them)"
 		c.Fix = "modprobe fuse, and sudo chmod 0666 /dev/fuse for labs without root; in a container: --device /dev/fuse"
+	}
+	return c
+}
+
+// leastMappings is the kernel's default of vm.max_map_count: with it one RDMA program can have
+// some 16,000 queue pairs and completion queues.
+const leastMappings = 65530
+
+// mappings checks how many mappings a process may have: each queue of an RDMA program takes one of
+// the program's, and one of the lab's.
+func (m *machine) mappings() Check {
+	const file = "proc/sys/vm/max_map_count"
+	c := Check{Group: groupKernel, Name: "vm.max_map_count", Verdict: OK, Found: m.read(file)}
+	n, err := strconv.Atoi(c.Found)
+	switch {
+	case err != nil:
+		c.Found = "unknown"
+	case n < leastMappings:
+		c.Verdict = Warn
+		c.Means = fmt.Sprintf("an RDMA program can have at most %d queue pairs, completion queues and shared receive queues", n/4)
+		c.Fix = fmt.Sprintf("sysctl -w vm.max_map_count=%d, or more; then restart the lab", leastMappings)
+	default:
+		c.Found += fmt.Sprintf(", for up to %d queue pairs, completion queues and shared receive queues of an RDMA program", n/4)
 	}
 	return c
 }

@@ -82,6 +82,7 @@ func (s *script) carryOut(e *plan.Event) {
 		if e.Set.State != nil {
 			s.shard.recordLinkChange(e.At, e.Link, d, *e.Set.State == links.Up)
 			f.flushMACs(s.shard, e.Link, *e.Set.State == links.Up)
+			f.tellNICs(s.shard, e.Link)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
 			f.rerouting[s.shard.Number].recordLinkState(e.At, e.Link, d, *e.Set.State == links.Up)

@@ -392,6 +392,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch change.LinkPatch) error {
 				for _, s := range f.Shards {
 					s.recordLinkChange(now, link, d, next[d].Up)
 					f.flushMACs(s, link, next[d].Up)
+					f.tellNICs(s, link)
 				}
 				for _, r := range f.rerouting {
 					r.recordLinkState(now, link, d, next[d].Up)

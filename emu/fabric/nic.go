@@ -42,6 +42,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	timer := engine.NewTimer(n)
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
+		Down:     shard.down[node.Ports[s.Index].Link] != 0,
 		Priority: &s.chassis.Map.DSCP,
 		Pool:     shard.Pool, Now: engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
 		Trip: s.tripTo,
@@ -166,6 +167,19 @@ func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {
 		for _, p := range s.Processes {
 			p.Engine.StopProcesses()
+		}
+	}
+}
+
+// tellNICs tells a shard's NICs at the ends of a link whether it is up: it is not if one of its
+// directions is down, since Ethernet reports a fault to the other end.
+func (f *Fabric) tellNICs(s *Shard, link int) {
+	for _, end := range f.Plan.Links[link].Ends {
+		if f.ShardOf(end.Node) != s {
+			continue
+		}
+		if d := f.Device(end.Node, end.Port); d != nil {
+			d.SetLink(s.down[link] == 0)
 		}
 	}
 }

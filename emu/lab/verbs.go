@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/livefs"
 	"github.com/weftlab/weft/nicemu/uverbs"
@@ -19,7 +20,9 @@ import (
 type verbsServer struct {
 	host     string
 	server   *uverbs.Server
-	counters *livefs.FS // of the NICs, in the host's /sys; nil if the machine has no FUSE for them
+	counters *livefs.FS    // of the NICs, in the host's /sys; nil if the machine has no FUSE for them
+	changed  chan struct{} // a port has changed: its files are to be written again
+	over     chan struct{} // closed at the end
 }
 
 // resolveTime is about the time that ARP takes on a real network. It is real time,
@@ -47,7 +50,14 @@ func (l *Lab) offerVerbs() error {
 		}
 		s.ResolveTime = resolveTime
 		s.Start = func() time.Time { return l.clock.Start() }
-		l.verbs = append(l.verbs, verbsServer{host: node.Name, server: s})
+		changed := make(chan struct{}, 1)
+		s.PortChanged = func() {
+			select {
+			case changed <- struct{}{}:
+			default: // the files are not written yet
+			}
+		}
+		l.verbs = append(l.verbs, verbsServer{host: node.Name, server: s, changed: changed, over: make(chan struct{})})
 		if err := driver.Attach(s); err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)
 		}
@@ -104,7 +114,7 @@ func (l *Lab) listenVerbs() error {
 	libraries, missing := FindLibraries()
 	for i := range l.verbs {
 		v := &l.verbs[i]
-		if err := v.server.WriteClass(netnslab.VerbsClass(dir, v.host), v.host); err != nil {
+		if err := v.server.WriteSys(netnslab.VerbsSys(dir, v.host), v.host); err != nil {
 			return fmt.Errorf("RDMA devices of host %s: %w", v.host, err)
 		}
 		if err := v.server.Listen(netnslab.VerbsSocket(dir, v.host)); err != nil {
@@ -143,8 +153,24 @@ func (l *Lab) showVerbs(v *verbsServer, libraries string) error {
 }
 
 func (l *Lab) serveVerbs(warn func(error)) {
+	dir := l.hosts.Dir()
 	for _, v := range l.verbs {
 		go v.server.Serve(func(err error) { warn(fmt.Errorf("host %s: %w", v.host, err)) })
+		go v.updateSys(netnslab.VerbsSys(dir, v.host), warn)
+	}
+}
+
+// updateSys keeps the files of a host's NICs in /sys up to date until the end.
+func (v *verbsServer) updateSys(dir string, warn func(error)) {
+	for {
+		select {
+		case <-v.changed:
+		case <-v.over:
+			return
+		}
+		if err := v.server.UpdateSys(dir); err != nil && !errors.Is(err, wall.ErrStopped) {
+			warn(fmt.Errorf("RDMA devices of host %s: %w", v.host, err))
+		}
 	}
 }
 
@@ -154,5 +180,6 @@ func (l *Lab) closeVerbs() {
 			v.counters.Close()
 		}
 		v.server.Close()
+		close(v.over)
 	}
 }

@@ -54,6 +54,37 @@ func (s Status) String() string {
 	return "IBV_WC_" + statusNames[s]
 }
 
+// VendorErr returns the vendor's code of a status that ConnectX NICs give (vendor_err_synd of an
+// error CQE; NVIDIA does not document it), for a receive request or another; 0 for success. Those of
+// RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, REM_*, LOC_PROT_ERR and WR_FLUSH_ERR are from reports of users
+// (openucx/ucx#6871, openucx/ucx#5472, NVIDIA/nccl#214 and #1405, charmplusplus/charm#2532,
+// ofiwg/libfabric#4283, spdk/spdk#961). Other statuses have 0x60 plus their number, which is ours:
+// programs only print it, and a 0 would say that all is well.
+func (s Status) VendorErr(receive bool) uint32 {
+	switch s {
+	case Success:
+		return 0
+	case LocProtErr:
+		if receive {
+			return 0x52
+		}
+		return 0x51
+	case WRFlushErr:
+		return 0xf9
+	case RetryExcErr:
+		return 0x81
+	case RNRRetryExcErr:
+		return 0x87
+	case RemAccessErr:
+		return 0x88
+	case RemOpErr:
+		return 0x89
+	case RemInvReqErr:
+		return 0x8a
+	}
+	return 0x60 + uint32(s)
+}
+
 // Opcode is the operation of a completion. The values are those of ibv_wc_opcode.
 type Opcode uint8
 
@@ -111,7 +142,7 @@ type Completion struct {
 	Imm          uint32     // as a number; ibv_wc has immediate data in network byte order
 	QP           uint32     // the local queue pair's number
 	SrcQP        uint32     // of a datagram
-	VendorErr    uint32     // details of an error; specific to the NIC
+	VendorErr    uint32     // details of an error: Status.VendorErr
 	PKeyIndex    uint16     // of the GSI queue pair
 	SLID         uint16     // always 0 with RoCE, which has no LIDs
 	Status       Status

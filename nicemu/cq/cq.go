@@ -128,6 +128,9 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	if c.Timestamp == 0 { // a layer's has that of the NIC's entry
 		c.Timestamp = now
 	}
+	if c.VendorErr == 0 {
+		c.VendorErr = c.Status.VendorErr(c.Opcode&Recv != 0)
+	}
 	if q.pipe != nil && !q.pipe.arriving {
 		q.pipe.push(now, c, solicited)
 		q.arrive(now)

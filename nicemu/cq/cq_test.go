@@ -63,6 +63,7 @@ func TestCQIsASlice(t *testing.T) {
 					dead = true
 					return
 				}
+				c.VendorErr = c.Status.VendorErr(false)
 				want = append(want, c)
 				if armedAny || armedSolicited && (solicited || c.Status != Success) {
 					if events == 0 {

@@ -128,7 +128,7 @@ func valid(r Registration) bool {
 		base = 0
 	}
 	limit := new(big.Int).Lsh(big.NewInt(1), 64)
-	return r.Length > 0 && new(big.Int).Add(num(base), num(r.Length)).Cmp(limit) <= 0 &&
+	return new(big.Int).Add(num(base), num(r.Length)).Cmp(limit) <= 0 &&
 		(r.Access&(RemoteWrite|RemoteAtomic) == 0 || r.Access&LocalWrite != 0)
 }
 
@@ -292,7 +292,7 @@ func (m *model) bind(t *rapid.T) {
 	qp := rapid.Uint32Range(1, 2).Draw(t, "qp")
 	b := Binding{
 		Window: g.key(), Tag: rapid.Byte().Draw(t, "tag"), Region: r.key(),
-		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+(r.length-1))).Draw(t, "addr"),
+		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+(max(r.length, 1)-1))).Draw(t, "addr"),
 		Length: rapid.OneOf(rapid.Uint64Range(0, r.length), rapid.Uint64Range(0, hostSize)).Draw(t, "length"),
 		Access: Access(rapid.IntRange(0, 63).Draw(t, "access") & 0x2f),
 	}

@@ -9,7 +9,7 @@ import (
 type Registration struct {
 	PD     *PD
 	Addr   uint64 // start in the backing
-	Length uint64 // bytes, from 1 to the device's max_mr_size
+	Length uint64 // bytes, from 0 to the device's max_mr_size
 	// IOVA is the address of the first byte in work requests and packets: Addr with ibv_reg_mr,
 	// anything with ibv_reg_mr_iova. With ZeroBased it is ignored and the address is 0.
 	IOVA    uint64
@@ -53,11 +53,11 @@ func (t *Table) check(r Registration) error {
 		return fmt.Errorf("%w: the protection domain is not of this device", syscall.EINVAL)
 	case r.Backing == nil:
 		return fmt.Errorf("%w: a region needs a Backing", syscall.EINVAL)
-	case r.Length == 0 || r.Length > t.limits.MRSize:
-		return fmt.Errorf("%w: length is %d: it can be 1 to %d (max_mr_size)", syscall.EINVAL, r.Length, t.limits.MRSize)
-	case r.Addr+(r.Length-1) < r.Addr:
+	case r.Length > t.limits.MRSize:
+		return fmt.Errorf("%w: length is %d: it can be 0 to %d (max_mr_size)", syscall.EINVAL, r.Length, t.limits.MRSize)
+	case r.Length > 0 && r.Addr+(r.Length-1) < r.Addr:
 		return fmt.Errorf("%w: %d bytes from addr %#x go beyond the last address", syscall.EINVAL, r.Length, r.Addr)
-	case r.IOVA+(r.Length-1) < r.IOVA && r.Access&ZeroBased == 0:
+	case r.Length > 0 && r.IOVA+(r.Length-1) < r.IOVA && r.Access&ZeroBased == 0:
 		return fmt.Errorf("%w: %d bytes from iova %#x go beyond the last address", syscall.EINVAL, r.Length, r.IOVA)
 	}
 	return r.Access.check()

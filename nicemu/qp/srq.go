@@ -69,6 +69,9 @@ func NewSRQ(pd *memory.PD, a SRQAttr, l *Limits, events SRQEvents) (*SRQ, error)
 	return &SRQ{limits: l, events: events, pd: pd, attr: a}, nil
 }
 
+// PD returns the protection domain, in which the memory of its requests is; nil once destroyed.
+func (s *SRQ) PD() *memory.PD { return s.pd }
+
 // Query returns the attributes (ibv_query_srq(3)).
 func (s *SRQ) Query() SRQAttr { return s.attr }
 

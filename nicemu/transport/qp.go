@@ -21,10 +21,13 @@ type Config struct {
 	SignalAll bool // every work request makes a completion, even on success
 
 	Memory Memory // a memory.View with this number
-	SendCQ CQ
-	RecvCQ CQ
-	Shared Receives // a shared receive queue; nil if there is none
-	Events Events   // may be nil
+	// ReceiveMemory is where the lists of receive requests are: the view of a shared receive queue's
+	// protection domain; nil means Memory.
+	ReceiveMemory Memory
+	SendCQ        CQ
+	RecvCQ        CQ
+	Shared        Receives // a shared receive queue; nil if there is none
+	Events        Events   // may be nil
 
 	MaxSend   int // work requests
 	MaxRecv   int // work requests
@@ -89,6 +92,9 @@ func New(c Config) (*QP, error) {
 	}
 	if c.PKey == 0 {
 		c.PKey = roce.DefaultPKey
+	}
+	if c.ReceiveMemory == nil {
+		c.ReceiveMemory = c.Memory
 	}
 	q := &QP{config: c, wire: c.Service, flow: flow{timed: c.Feedback != nil}}
 	if c.ChunkSize > 0 {

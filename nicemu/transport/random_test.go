@@ -107,9 +107,11 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 			return cq.RemInvReqErr
 		case n > 0 && rapid.Bool().Draw(t, "bounds"):
 			wr.RemoteVA += targetSize
+			s.peerFails = cq.LocAccessErr // of the receive request of a WRITE with immediate data
 			return cq.RemAccessErr
 		case n > 0:
 			wr.RKey++
+			s.peerFails = cq.LocAccessErr
 			return cq.RemAccessErr
 		}
 	}

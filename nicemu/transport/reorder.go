@@ -194,7 +194,7 @@ func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place
 		return false, at, true
 	}
 	at, f := q.config.Memory.Place(into)
-	if f != memory.OK || q.storeAround(psnOf(p), into, p.Payload) != memory.OK {
+	if f != memory.OK || q.storeAround(q.config.Memory, psnOf(p), into, p.Payload) != memory.OK {
 		return false, at, false
 	}
 	return true, at, true
@@ -231,12 +231,12 @@ func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
 // storeAround writes the payload of a packet, except over data of newer packets that arrived before
 // it: where both went to the same memory, by whatever key, resent packets of an older message leave
 // the newer one's bytes.
-func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
+func (q *QP) storeAround(m Memory, psn PSN, s memory.Span, data []byte) memory.Fault {
 	k := q.resp.buffer
 	if k == nil || k.early == 0 || s.Length == 0 {
-		return q.config.Memory.Store(s, data)
+		return m.Store(s, data)
 	}
-	here, f := q.config.Memory.Place(s)
+	here, f := m.Place(s)
 	if f != memory.OK {
 		return f
 	}
@@ -248,16 +248,16 @@ func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
 		}
 		// The parts before and after it.
 		if before := newer.at.Addr - here.Addr; newer.at.Addr > here.Addr {
-			if f := q.storeAround(psn, cut(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
+			if f := q.storeAround(m, psn, cut(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
 				return f
 			}
 		}
 		if end := newer.at.Addr + uint64(newer.at.Length) - here.Addr; end < uint64(s.Length) {
-			return q.storeAround(psn, cut(s, uint32(end), s.Length), cutBytes(data, uint32(end), s.Length))
+			return q.storeAround(m, psn, cut(s, uint32(end), s.Length), cutBytes(data, uint32(end), s.Length))
 		}
 		return memory.OK
 	}
-	return q.config.Memory.Store(s, data)
+	return m.Store(s, data)
 }
 
 func cut(s memory.Span, from, to uint32) memory.Span {
@@ -273,10 +273,11 @@ func cutBytes(b []byte, from, to uint32) []byte {
 	return b[from:to]
 }
 
-// scatterAround is storeAround for a list.
+// scatterAround is storeAround for the list of a receive request.
 func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
+	m := q.config.ReceiveMemory
 	if k := q.resp.buffer; k == nil || k.early == 0 {
-		return q.config.Memory.Scatter(list, offset, n, data)
+		return m.Scatter(list, offset, n, data)
 	}
 	for done := uint32(0); done < n; {
 		s, whole := pieceOf(list, offset+done, n-done)
@@ -286,7 +287,7 @@ func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []
 		if s.Length == 0 {
 			return memory.ListShort
 		}
-		if f := q.storeAround(psn, s, cutBytes(data, done, done+s.Length)); f != memory.OK {
+		if f := q.storeAround(m, psn, s, cutBytes(data, done, done+s.Length)); f != memory.OK {
 			return f
 		}
 		done += s.Length

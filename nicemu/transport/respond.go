@@ -48,7 +48,8 @@ func (q *QP) read(p *roce.Packet) {
 func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	h := &p.Further().Atomic
 	s := memory.Span{Key: h.RKey, VA: h.VA, Length: atomicLen, Access: memory.RemoteAtomic}
-	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || !q.roomToFetch(p) {
+	// ConnectX NICs check the alignment before the key, rdma_rxe after it.
+	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || h.VA%atomicLen != 0 || !q.roomToFetch(p) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}

@@ -149,6 +149,9 @@ func (q *QP) executeData(p *roce.Packet, s shape) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	case noAccess:
+		if s.imm {
+			q.takeReceive() // it completes with the error
+		}
 		q.deny(r.expected, f)
 		return
 	case tooLong:
@@ -241,7 +244,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		here := into
 		here.VA, here.Length = at, n
-		return q.storeAround(psnOf(p), here, data)
+		return q.storeAround(q.config.Memory, psnOf(p), here, data)
 	}
 	if f := q.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
@@ -367,12 +370,13 @@ func (q *QP) deny(psn PSN, f memory.Fault) {
 	q.refuseAt(denial(psn, f))
 }
 
-// denial returns the refusal for a memory fault.
+// denial returns the refusal for a memory fault. A WRITE with immediate data also ends its receive
+// request, with a local access error (§11.6.2).
 func denial(psn PSN, f memory.Fault) refusal {
 	if s := f.Status(memory.Remote); s != cq.RemAccessErr {
 		return refusal{psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr}
 	}
-	return refusal{psn, roce.SyndromeRemoteAccess, cq.RemAccessErr, qp.QPAccessErr}
+	return refusal{psn, roce.SyndromeRemoteAccess, cq.LocAccessErr, qp.QPAccessErr}
 }
 
 func (q *QP) refuseAt(r refusal) {

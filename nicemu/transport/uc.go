@@ -1,14 +1,13 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/wire/roce"
 )
 
 // unreliable handles a packet of an unreliable connection (§9.8.2). After a gap the rest of the
 // message is dropped silently, and the next message goes to the same receive request. A message
-// that cannot be received is dropped in the same way.
+// that cannot be received, or does not fit, is dropped in the same way.
 func (q *QP) unreliable(p *roce.Packet) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]
@@ -37,9 +36,7 @@ func (q *QP) unreliable(p *roce.Packet) {
 	case noAccess:
 		q.counters.RespRemoteAccessErrors++
 	case tooLong:
-		q.counters.RespLocalLengthError++
-		q.receiveError(cq.LocLenErr)
-		q.toError()
+		q.counters.RespLocalLengthError++ // §9.9.3, class D
 	case badList:
 		q.receiveError(f.Status(memory.Local))
 		q.toError()

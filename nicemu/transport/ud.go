@@ -24,7 +24,7 @@ func (q *QP) address(w *sendWQE, p *roce.Packet) {
 }
 
 // datagram handles a packet of an unreliable datagram queue pair (§9.8.3). It is dropped silently
-// if it has another Q_Key or nothing can receive it. The GRH comes first in the receive buffer.
+// if it has another Q_Key, if nothing can receive it, or if it does not fit. The GRH comes first in the receive buffer.
 func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	r := &q.resp
 	s, h := shapes[p.BTH.Opcode.Operation()], &p.Further().DETH
@@ -40,9 +40,7 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	}
 	n := GRHLen + uint32(p.Length)
 	if uint64(n) > memory.ListLength(r.recv.SGL) {
-		q.counters.RespLocalLengthError++
-		q.receiveError(cq.LocLenErr)
-		q.toError()
+		q.counters.RespLocalLengthError++ // the receive request waits for another (§9.9.3, class D)
 		return
 	}
 	if f := q.storeDatagram(p, grh); f != memory.OK {
@@ -70,7 +68,7 @@ func headerKind(grh *[GRHLen]byte) uint8 {
 }
 
 func (q *QP) storeDatagram(p *roce.Packet, grh *[GRHLen]byte) memory.Fault {
-	list, m := q.resp.recv.SGL, q.config.Memory
+	list, m := q.resp.recv.SGL, q.config.ReceiveMemory
 	var header []byte
 	if grh != nil {
 		header = grh[:]

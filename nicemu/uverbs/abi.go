@@ -4,7 +4,7 @@ package uverbs
 // encoding/binary and C see the same bytes.
 
 const (
-	abiVersion    = 3
+	abiVersion    = 4
 	maxMessage    = 4096
 	maxDevices    = 16
 	pageSize      = 4096
@@ -132,6 +132,7 @@ type portAnswer struct {
 	Rate                           uint64
 	ActiveMTU, GIDs                uint32
 	QKeyViolations, PKeyViolations uint32
+	Active, Reserved               uint32
 }
 
 type clockAnswer struct{ Time uint64 }
@@ -164,7 +165,7 @@ type cqAnswer struct{ Handle, CQE, Slots, Reserved uint32 }
 
 type modifyCQ struct{ CQ, Count, Period, Reserved uint32 }
 
-type createSRQ struct{ PD, MaxWR, MaxSGE, Limit uint32 }
+type createSRQ struct{ PD, MaxWR, MaxSGE, Reserved uint32 }
 
 type srqAnswer struct{ Handle, Number, MaxWR, MaxSGE, Slots, Stride uint32 }
 

@@ -22,6 +22,9 @@ import (
 // pool is the remaining amount of one resource.
 type pool struct{ left atomic.Int64 }
 
+// shareOfOne returns how much a program can take that is the only one to hold any.
+func (p *pool) shareOfOne() int64 { return p.left.Load() / 2 }
+
 // acquire takes n for a holder of *held.
 func (p *pool) acquire(held *int64, n int64) bool {
 	for {
@@ -74,6 +77,10 @@ var machine = sync.OnceValue(func() *budget {
 	}
 	return newBudget(cost{have.memory / 2, have.mappings / 2, have.descriptors / 2})
 })
+
+// queuesOfOne returns how many queues with rings a program can have that holds none yet: each has a mapping
+// here, and one in the program.
+func (b *budget) queuesOfOne() int { return int(min(b.mappings.shareOfOne(), maxObjects)) }
 
 // acquire takes c for a holder of *held; ENOMEM if that is too much.
 func (b *budget) acquire(held *cost, c cost) error {

@@ -10,16 +10,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// WriteClass writes into dir the sysfs files of the devices in /sys/class/infiniband and
-// infiniband_verbs (Documentation/ABI/stable/sysfs-class-infiniband of Linux) that programs read in
-// addition to asking the libraries. host is the host's name. The directories of counters are empty:
-// their files are those of Counters.
-func (s *Server) WriteClass(dir, host string) error {
+// WriteSys writes into dir the sysfs files of the devices that programs read in addition to asking
+// the libraries, in the kernel's shape (Documentation/ABI/stable/sysfs-class-infiniband of Linux).
+// Each NIC is a directory below devices/weft, as a PCI device would be; class/infiniband and
+// class/infiniband_verbs have symbolic links to what is in it. host is the host's name. The
+// directories of counters are empty: their files are those of Counters.
+func (s *Server) WriteSys(dir, host string) error {
 	for n, d := range s.devices {
-		at := filepath.Join(dir, "infiniband", name(n))
+		nic := filepath.Join("devices/weft", fmt.Sprintf("nic%d", n))
 		files := d.class()
 		files["node_desc"] = host + " " + name(n)
-		if err := writeFiles(at, files); err != nil {
+		at, err := writeDevice(dir, nic, "infiniband", name(n), files)
+		if err != nil {
 			return err
 		}
 		for _, c := range []nicemu.Origin{nicemu.PortCounter, nicemu.HWCounter} {
@@ -27,20 +29,76 @@ func (s *Server) WriteClass(dir, host string) error {
 				return err
 			}
 		}
-		// The interface is in device/net, as for a NIC that is a PCI device.
-		net := filepath.Join(at, "device/net")
-		if err := os.MkdirAll(net, 0o755); err != nil {
-			return err
-		}
-		if err := os.Symlink(filepath.Join("/sys/class/net", d.Netdev), filepath.Join(net, d.Netdev)); err != nil {
+		if err := link(dir, filepath.Join(nic, "net", d.Netdev), filepath.Join("devices/virtual/net", d.Netdev)); err != nil {
 			return err
 		}
 		uverbs := map[string]string{"ibdev": name(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
-		if err := writeFiles(filepath.Join(dir, "infiniband_verbs", fmt.Sprintf("uverbs%d", n)), uverbs); err != nil {
+		if _, err := writeDevice(dir, nic, "infiniband_verbs", fmt.Sprintf("uverbs%d", n), uverbs); err != nil {
 			return err
 		}
 	}
-	return writeFiles(filepath.Join(dir, "infiniband_verbs"), map[string]string{"abi_version": "6"})
+	return writeFiles(filepath.Join(dir, "class/infiniband_verbs"), map[string]string{"abi_version": "6"})
+}
+
+// UpdateSys writes again what WriteSys wrote into dir of the devices' ports, which may have changed:
+// their states and their GIDs. Files change at once, from one content to the next. Call it from one
+// thread at a time, and not from the engine's.
+func (s *Server) UpdateSys(dir string) error {
+	for n, d := range s.devices {
+		var files map[string]string
+		if err := s.do(func() { files = d.class() }); err != nil {
+			return err
+		}
+		at := filepath.Join(dir, "class/infiniband", name(n))
+		for file, text := range files {
+			path := filepath.Join(at, file)
+			if old, err := os.ReadFile(path); err == nil && string(old) == text+"\n" {
+				continue
+			}
+			// Beside the ports, so that no program finds it among the files of one.
+			next := filepath.Join(at, ".next")
+			if err := os.WriteFile(next, []byte(text+"\n"), 0o644); err != nil {
+				return err
+			}
+			if err := os.Rename(next, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeDevice writes a device of a class, below the NIC that it belongs to, and returns its
+// directory. It has links to both, and the class has one to it.
+func writeDevice(dir, nic, class, name string, files map[string]string) (at string, err error) {
+	device := filepath.Join(nic, class, name)
+	at = filepath.Join(dir, device)
+	if err := writeFiles(at, files); err != nil {
+		return "", err
+	}
+	for _, l := range [...]struct{ from, to string }{
+		{filepath.Join(device, "device"), nic}, {filepath.Join(device, "subsystem"), filepath.Join("class", class)}, {filepath.Join("class", class, name), device},
+	} {
+		if err := link(dir, l.from, l.to); err != nil {
+			return "", err
+		}
+	}
+	return at, nil
+}
+
+// link makes a relative symbolic link between two places below dir, as sysfs has them.
+func link(dir, from, to string) error {
+	path := filepath.Join(dir, from)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// By way of the directory that the target is in (kernfs_get_target_path), so that its name is
+	// there: programs take a NIC's from "device".
+	rel, err := filepath.Rel(filepath.Dir(from), filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	return os.Symlink(filepath.Join(rel, filepath.Base(to)), path)
 }
 
 // class returns the files of a device.
@@ -48,9 +106,13 @@ func (d *Device) class() map[string]string {
 	guid := d.GUID()
 	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
 	rate := d.Line()
+	state, physical := "4: ACTIVE", "5: LinkUp"
+	if !d.QueryPort().Active {
+		state, physical = "1: DOWN", "3: Disabled"
+	}
 	files := map[string]string{
 		"node_type": "1: CA", "node_guid": words, "sys_image_guid": words, "fw_ver": "weft", "hw_rev": "0", "hca_type": "weft", "board_id": "weft",
-		"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/link_layer": "Ethernet", "ports/1/lid": "0x0", "ports/1/lid_mask_count": "0",
+		"ports/1/state": state, "ports/1/phys_state": physical, "ports/1/link_layer": "Ethernet", "ports/1/lid": "0x0", "ports/1/lid_mask_count": "0",
 		"ports/1/sm_lid": "0x0", "ports/1/sm_sl": "0", "ports/1/cap_mask": "0x04010000", "ports/1/rate": fmt.Sprintf("%d Gb/sec (1X)", int64(rate/units.Gbps)),
 		"ports/1/pkeys/0": "0xffff",
 	}

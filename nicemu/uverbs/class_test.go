@@ -14,23 +14,30 @@ import (
 func TestClass_HasTheFilesOfTheNIC(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	if err := w.server.WriteClass(dir, "h1"); err != nil {
+	if err := w.server.WriteSys(dir, "h1"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"infiniband/roce0/node_desc": "h1 roce0\n", "infiniband/roce0/hca_type": "weft\n", "infiniband/roce0/board_id": "weft\n",
-		"infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n", "infiniband_verbs/uverbs0/ibdev": "roce0\n",
+		"class/infiniband/roce0/node_desc": "h1 roce0\n", "class/infiniband/roce0/hca_type": "weft\n", "class/infiniband/roce0/board_id": "weft\n",
+		"class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n", "class/infiniband_verbs/uverbs0/ibdev": "roce0\n",
+		"class/infiniband_verbs/abi_version": "6\n", "class/infiniband_verbs/uverbs0/device/infiniband/roce0/node_type": "1: CA\n",
 	} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s has %q, %v", name, b, err)
 		}
 	}
-	if to, err := os.Readlink(filepath.Join(dir, "infiniband/roce0/device/net/eth0")); err != nil || to != "/sys/class/net/eth0" {
-		t.Errorf("the interface is %q, %v", to, err)
+	for at, want := range map[string]string{
+		"class/infiniband/roce0": "../../devices/weft/nic0/infiniband/roce0", "class/infiniband_verbs/uverbs0": "../../devices/weft/nic0/infiniband_verbs/uverbs0",
+		"class/infiniband/roce0/device": "../../../nic0", "class/infiniband_verbs/uverbs0/device": "../../../nic0",
+		"class/infiniband/roce0/subsystem": "../../../../../class/infiniband", "class/infiniband/roce0/device/net/eth0": "../../../virtual/net/eth0",
+	} {
+		if to, err := os.Readlink(filepath.Join(dir, at)); err != nil || to != want {
+			t.Errorf("%s is a link to %q, not %q: %v", at, to, want, err)
+		}
 	}
 	files := w.server.Counters()
 	for name := range files {
-		if info, err := os.Stat(filepath.Dir(filepath.Join(dir, "infiniband", name))); err != nil || !info.IsDir() {
+		if info, err := os.Stat(filepath.Dir(filepath.Join(dir, "class/infiniband", name))); err != nil || !info.IsDir() {
 			t.Errorf("there is no directory for %s", name)
 		}
 	}
@@ -90,8 +97,8 @@ func TestLocate_FindsMemoryOfARegion(t *testing.T) {
 		"no region":           {locateMsg{PD: k.pd, LKey: 7, VA: iova, Length: 1}, syscall.ENOENT},
 		"another's":           {locateMsg{PD: other, LKey: mr.Key, VA: iova, Length: 1}, syscall.EPERM},
 		"not to be written":   {locateMsg{PD: k.pd, LKey: mr.Key, VA: iova, Length: 1, Write: 1}, syscall.EPERM},
-		"no such domain":      {locateMsg{PD: 4711, LKey: mr.Key, VA: iova, Length: 1}, syscall.EINVAL},
-		"of no domain at all": {locateMsg{PD: mr.Handle, LKey: mr.Key, VA: iova, Length: 1}, syscall.EINVAL},
+		"no such domain":      {locateMsg{PD: 4711, LKey: mr.Key, VA: iova, Length: 1}, syscall.ENOENT},
+		"of no domain at all": {locateMsg{PD: mr.Handle, LKey: mr.Key, VA: iova, Length: 1}, syscall.ENOENT},
 	} {
 		if a := c.ask(opLocate, q.locateMsg); a.err == nil || errnoOf(a.err) != q.want {
 			t.Errorf("%s: %v, not %v", what, a.err, q.want)

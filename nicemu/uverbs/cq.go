@@ -303,6 +303,15 @@ func (s *Server) takeEvents(d Device) {
 		case s.srqs[e.SRQ] != nil:
 			k := s.srqs[e.SRQ]
 			k.context.report(uint32(e.Kind), k.handle)
+		case e.Port != 0:
+			for c := range s.contexts {
+				if c.Device == d.Device {
+					c.report(uint32(e.Kind), uint32(e.Port))
+				}
+			}
+			if s.PortChanged != nil {
+				s.PortChanged()
+			}
 		}
 	}
 }

@@ -137,7 +137,8 @@ func (x *session) open(q *handleMsg) answer {
 		return failed(err)
 	}
 	c := &opened{Device: x.server.devices[q.Handle].Device, pipe: p}
-	l, limits := c.Limits(), rateLimits(c.Device)
+	x.server.contexts[c] = true
+	l, limits := x.limitsOfOne(c), rateLimits(c.Device)
 	return answer{fds: []int{read}, body: deviceAnswer{
 		Handle: x.add(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
 		MaxMR: uint32(l.MR), MaxMW: uint32(l.MW), MaxPD: uint32(l.PD), MaxCQ: uint32(l.CQ), MaxCQE: uint32(l.CQE),
@@ -149,6 +150,20 @@ func (x *session) open(q *handleMsg) answer {
 		MaxPKeys:              uint32(l.PKeys), Ports: uint32(l.Ports), GIDs: uint32(l.GIDs), AckDelay: ackDelay,
 		RateLimitMin: limits.min, RateLimitMax: limits.max, RateLimitTypes: limits.types,
 	}}
+}
+
+// limitsOfOne returns the limits of a device, but no more objects than one program can have: a NIC has
+// room for those of many. The lab has maxObjects for each, and a share of what its machine has.
+func (x *session) limitsOfOne(c *opened) qp.Limits {
+	l := c.Limits()
+	for _, n := range []*int{&l.MR, &l.MW, &l.PD, &l.AH} {
+		*n = min(*n, maxObjects)
+	}
+	most := x.server.budget.queuesOfOne()
+	for _, n := range []*int{&l.QP, &l.CQ, &l.SRQ} {
+		*n = min(*n, most)
+	}
+	return l
 }
 
 // ackDelay is the code of the longest time that the NIC takes to acknowledge, which rdma_cm sends
@@ -167,6 +182,7 @@ func (x *session) closeContext(q *handleMsg) answer {
 	if err != nil {
 		return failed(err)
 	}
+	delete(x.server.contexts, c)
 	c.release() // objects of the context continue without its asynchronous events
 	x.drop(q.Handle)
 	return answer{}
@@ -180,7 +196,7 @@ func (x *session) queryPort(q *handleMsg) answer {
 	n, _ := c.Counters()
 	return answer{body: portAnswer{
 		Rate: uint64(c.Line()), ActiveMTU: uint32(c.Limits().ActiveMTU), GIDs: uint32(len(c.Addresses())),
-		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations),
+		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations), Active: bit(c.QueryPort().Active),
 	}}
 }
 

@@ -2,6 +2,7 @@ package uverbs
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -77,7 +78,7 @@ func (x *session) strike(k *queue) {
 func (x *session) pair(handle uint32) (*queue, error) {
 	k, err := get[*queue](x, handle, "queue pair")
 	if err == nil && k.qp == nil {
-		err = fmt.Errorf("%w: %d is a shared receive queue", syscall.EINVAL, handle)
+		err = fmt.Errorf("%w: %d is a shared receive queue", syscall.ENOENT, handle)
 	}
 	return k, err
 }
@@ -85,7 +86,7 @@ func (x *session) pair(handle uint32) (*queue, error) {
 func (x *session) shared(handle uint32) (*queue, error) {
 	k, err := get[*queue](x, handle, "shared receive queue")
 	if err == nil && k.srq == nil {
-		err = fmt.Errorf("%w: %d is a queue pair", syscall.EINVAL, handle)
+		err = fmt.Errorf("%w: %d is a queue pair", syscall.ENOENT, handle)
 	}
 	return k, err
 }
@@ -187,18 +188,46 @@ func (x *session) modifyQP(q *qpAttr) answer {
 	if err != nil {
 		return failed(err)
 	}
-	if q.State > uint32(qp.Err) || q.CurState > uint32(qp.Err) || q.PathMTU > uint32(qp.MTU4096) && qp.Mask(q.Mask)&qp.MaskPathMTU != 0 || q.MigState > 2 || q.PKeyIndex > 0xffff {
-		return failed(fmt.Errorf("%w: an attribute is outside its enumeration", syscall.EINVAL))
-	}
-	if err := k.qp.Modify(attrOf(q), qp.Mask(q.Mask)); err != nil {
+	m := qp.Mask(q.Mask)
+	if err := q.checkRanges(m); err != nil {
 		return failed(err)
 	}
-	if qp.Mask(q.Mask)&qp.MaskState != 0 && qp.State(q.State) == qp.Reset {
+	a := attrOf(q)
+	if m&qp.MaskAV != 0 && m&qp.MaskState != 0 && a.State == qp.RTR {
+		// The kernel takes the queue pair's port there, since programs leave that of the
+		// address vector unset (modify_qp in uverbs_cmd.c).
+		old, _ := k.qp.Query()
+		a.AV.Port = old.Port
+	}
+	if err := k.qp.Modify(a, m); err != nil {
+		return failed(err)
+	}
+	if m&qp.MaskState != 0 && a.State == qp.Reset {
 		k.sends.taken, k.recvs.taken = 0, 0
 		k.mem.word(sendIndex).Store(0)
 		k.mem.word(recvIndex).Store(0)
 	}
 	return answer{body: handleMsg{Handle: uint32(k.qp.State())}}
+}
+
+// checkRanges checks the attributes of a mask whose types in package qp have fewer bits.
+func (q *qpAttr) checkRanges(m qp.Mask) error {
+	for _, c := range []struct {
+		bit        qp.Mask
+		name       string
+		value, top uint32
+	}{
+		{qp.MaskState, "qp_state", q.State, uint32(qp.Err)},
+		{qp.MaskCurState, "cur_qp_state", q.CurState, uint32(qp.Err)},
+		{qp.MaskPathMTU, "path_mtu", q.PathMTU, uint32(qp.MTU4096)},
+		{qp.MaskPathMigState, "path_mig_state", q.MigState, uint32(qp.Migrated)},
+		{qp.MaskPKeyIndex, "pkey_index", q.PKeyIndex, math.MaxUint16},
+	} {
+		if m&c.bit != 0 && c.value > c.top {
+			return fmt.Errorf("%w: %s is %d: it can be 0 to %d", syscall.EINVAL, c.name, c.value, c.top)
+		}
+	}
+	return nil
 }
 
 func (x *session) setRateLimit(q *rateLimitMsg) answer {
@@ -290,8 +319,8 @@ func (x *session) createSRQ(q *createSRQ) answer {
 	if err != nil {
 		return failed(err)
 	}
-	if q.MaxWR > 1<<30 || q.MaxSGE > 1<<30 || q.Limit > q.MaxWR {
-		return failed(fmt.Errorf("%w: max_wr is %d, max_sge %d, srq_limit %d", syscall.EINVAL, q.MaxWR, q.MaxSGE, q.Limit))
+	if q.MaxWR > 1<<30 || q.MaxSGE > 1<<30 {
+		return failed(fmt.Errorf("%w: max_wr is %d, max_sge %d", syscall.EINVAL, q.MaxWR, q.MaxSGE))
 	}
 	k := &queue{session: x, context: d.context}
 	if k.srq, err = d.pd.CreateSRQ(qp.SRQAttr{MaxWR: int(q.MaxWR), MaxSGE: int(q.MaxSGE)}); err != nil {
@@ -304,9 +333,6 @@ func (x *session) createSRQ(q *createSRQ) answer {
 			k.mem.close()
 			unix.Close(fd)
 		}
-	}
-	if err == nil && q.Limit > 0 {
-		err = k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQLimit)
 	}
 	if err != nil {
 		_ = k.srq.Destroy()

@@ -28,6 +28,9 @@ type Server struct {
 	// Start returns the zero of emulated time on the programs' clock, as computed now
 	// (wall.Clock.Start). Set it before Serve; without it the zero is in 1970.
 	Start func() time.Time
+	// PortChanged, if set, is called on the engine's thread when a port has gone down or up, or its
+	// GIDs have changed. Set it before Serve.
+	PortChanged func()
 
 	devices []Device
 	do      func(func()) error
@@ -44,16 +47,17 @@ type Server struct {
 	admitted int  // sessions
 
 	// The fields below belong to the engine's thread.
-	epoll   int
-	kick    int        // eventfd: there is more work than one turn does
-	behind  []*session // waiting for a turn
-	members map[int32]*session
-	next    int32
-	events  [16]unix.EpollEvent
-	qps     map[*nicemu.QP]*queue
-	cqs     map[*nicemu.CQ]*completions
-	srqs    map[*nicemu.SRQ]*queue
-	ports   ports
+	epoll    int
+	kick     int        // eventfd: there is more work than one turn does
+	behind   []*session // waiting for a turn
+	members  map[int32]*session
+	next     int32
+	events   [16]unix.EpollEvent
+	qps      map[*nicemu.QP]*queue
+	cqs      map[*nicemu.CQ]*completions
+	srqs     map[*nicemu.SRQ]*queue
+	contexts map[*opened]bool
+	ports    ports
 
 	// Room for the current entry.
 	scratch []byte
@@ -89,7 +93,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	}
 	s := &Server{
 		devices: devices, do: do, share: newSHM, open: map[*session]bool{}, members: map[int32]*session{},
-		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{},
+		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{}, contexts: map[*opened]bool{},
 		budget: machine(), Start: func() time.Time { return time.Unix(0, 0) },
 	}
 	s.ports.init()

@@ -180,11 +180,12 @@ func (x *session) drop(handle uint32) {
 	delete(x.objects, handle)
 }
 
-// get finds an object of a type.
+// get finds an object of a type. ENOENT: there is none with that handle, as in the kernel
+// (lookup_get_idr_uobject).
 func get[T any](x *session, handle uint32, what string) (o T, err error) {
 	o, ok := x.objects[handle].it.(T)
 	if !ok {
-		return o, fmt.Errorf("%w: the process has no %s with handle %d", syscall.EINVAL, what, handle)
+		return o, fmt.Errorf("%w: the process has no %s with handle %d", syscall.ENOENT, what, handle)
 	}
 	return o, nil
 }
@@ -344,5 +345,7 @@ func (x *session) finish(o any) {
 		_ = o.Deregister()
 	case *domain:
 		_ = o.pd.Dealloc()
+	case *opened:
+		delete(x.server.contexts, o)
 	}
 }

@@ -170,8 +170,8 @@ func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 		{"HELLO again", opHello, helloMsg{Version: abiVersion}, syscall.EPROTO},
 		{"a short request", opAllocPD, none{}, syscall.EPROTO},
 		{"no device", opOpen, handleMsg{Handle: 5}, syscall.ENODEV},
-		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.EINVAL},
-		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.EINVAL},
+		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.ENOENT},
+		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.ENOENT},
 		{"no memory", opRegMR, regMR{PD: k.pd, Addr: 1 << 40, Length: 10}, syscall.EFAULT},
 		{"more memory than there is", opRegMR, regMR{PD: k.pd, Addr: base, Length: 1<<64 - base}, syscall.EINVAL},
 		{"no entries", opCreateCQ, createCQ{Context: k.context}, syscall.EINVAL},
@@ -183,11 +183,11 @@ func TestRequest_ErrorsHaveTheirErrno(t *testing.T) {
 		{"too much inline", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 2, MaxInline: 1 << 20}, syscall.EINVAL},
 		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 9}, syscall.EOPNOTSUPP},
 		{"a state", opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: 99}, syscall.EINVAL},
-		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.EINVAL},
-		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.EINVAL},
+		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.ENOENT},
+		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.ENOENT},
 		{"a burst without a rate limit", opSetRateLimit, rateLimitMsg{QP: k.rc.Handle, MaxBurst: 5000}, syscall.EINVAL},
-		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.EINVAL},
-		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.EINVAL},
+		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.ENOENT},
+		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.ENOENT},
 	} {
 		if a := c.ask(q.o, q.q); errnoOf(a.err) != q.want || a.err == nil {
 			t.Errorf("%s: %v, not %v", q.name, a.err, q.want)
@@ -248,4 +248,53 @@ func openFiles(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(list)
+}
+
+// The limits of objects are those of one program: each object of the lab's machine, and each mapping
+// of a queue, is shared.
+func TestOpen_ReportsWhatOneProgramCanHave(t *testing.T) {
+	w := newWorld(t, func(s *nicemu.Settings) { s.Limits.SRQ, s.Limits.PD = 7, 9 })
+	w.server.budget = newBudget(cost{memory: 1 << 30, mappings: 1000, descriptors: 1000})
+	c := w.connect()
+	must[none](c, opHello, helloMsg{Version: abiVersion})
+	a := must[deviceAnswer](c, opOpen, handleMsg{})
+	if a.MaxQP != 500 || a.MaxCQ != 500 || a.MaxMR != maxObjects || a.MaxMW != maxObjects || a.MaxAH != maxObjects {
+		t.Errorf("%d queue pairs, %d completion queues, %d regions, %d windows, %d address handles", a.MaxQP, a.MaxCQ, a.MaxMR, a.MaxMW, a.MaxAH)
+	}
+	if a.MaxSRQ != 7 || a.MaxPD != 9 {
+		t.Errorf("limits of the NIC that are lower: %d shared receive queues, %d domains", a.MaxSRQ, a.MaxPD)
+	}
+	pd := must[handleMsg](c, opAllocPD, handleMsg{Handle: a.Handle}).Handle
+	cq := must[cqAnswer](c, opCreateCQ, createCQ{Context: a.Handle, CQE: 1}).Handle
+	made := uint32(1) // the completion queue
+	for ; ; made++ {
+		if x := c.ask(opCreateQP, createQP{PD: pd, SendCQ: cq, RecvCQ: cq, Type: uint32(qp.RC)}); x.err != nil {
+			break
+		}
+	}
+	if made < a.MaxQP-5 || made > a.MaxQP {
+		t.Errorf("a program has made %d queues, where %d are possible", made, a.MaxQP)
+	}
+}
+
+// A port that goes down is an event of each open context, with the number of the port, and the
+// port's state.
+func TestPort_TellsAllContexts(t *testing.T) {
+	w := newWorld(t)
+	changes := 0
+	w.server.PortChanged = func() { changes++ }
+	c := w.connect()
+	k := c.greet()
+	if a := must[portAnswer](c, opQueryPort, handleMsg{Handle: k.context}); a.Active != 1 {
+		t.Error("the port is not active")
+	}
+	w.device.SetLink(false)
+	if a := must[portAnswer](c, opQueryPort, handleMsg{Handle: k.context}); a.Active != 0 || changes != 1 || len(w.server.contexts) != 1 {
+		t.Errorf("the port is active: %d; %d changes told; %d contexts", a.Active, changes, len(w.server.contexts))
+	}
+	w.device.SetLink(true)
+	must[none](c, opClose, handleMsg{Handle: k.context})
+	if changes != 2 || len(w.server.contexts) != 0 {
+		t.Errorf("%d changes told; %d contexts are open", changes, len(w.server.contexts))
+	}
 }

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define WEFT_ABI_VERSION 3
+#define WEFT_ABI_VERSION 4
 #define WEFT_MAX_MESSAGE 4096
 
 enum weft_op {
@@ -129,6 +129,8 @@ struct weft_port_answer {
 	uint32_t active_mtu;
 	uint32_t gids;  /* number of GIDs */
 	uint32_t qkey_violations, pkey_violations;
+	uint32_t active; /* 0: the link is down */
+	uint32_t reserved;
 };
 
 struct weft_clock_answer {
@@ -201,7 +203,7 @@ struct weft_modify_cq {
 
 struct weft_create_srq {
 	uint32_t pd;
-	uint32_t max_wr, max_sge, limit;
+	uint32_t max_wr, max_sge, reserved;
 };
 
 struct weft_srq_answer {
@@ -445,7 +447,7 @@ struct weft_cqe {
 /* The descriptor of asynchronous events delivers: */
 struct weft_async {
 	uint32_t event;  /* enum ibv_event_type */
-	uint32_t handle; /* of the queue pair, completion queue or shared receive queue */
+	uint32_t handle; /* of the queue pair, completion queue or shared receive queue; the number of the port */
 };
 
 #endif

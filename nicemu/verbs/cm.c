@@ -656,18 +656,19 @@ static int put_param(struct cm_id *id, struct weft_cm_param *to, const struct rd
 {
 	int error;
 
+	to->qp_num = id->id.qp ? id->id.qp->qp_num : p ? p->qp_num : 0;
+	to->srq = id->id.qp ? !!id->id.qp->srq : p ? p->srq : 0;
+	/* Datagrams have no other parameters, and programs leave them unset (rdma_connect(3)). */
+	if (id->id.qp_type == IBV_QPT_UD)
+		return p ? put_private(to, p->private_data, p->private_data_len) : 0;
 	to->responder_resources = p ? p->responder_resources : id->responder_resources;
 	to->initiator_depth = p ? p->initiator_depth : id->initiator_depth;
 	to->flow_control = p ? p->flow_control : 1;
 	to->retry_count = p ? p->retry_count : 7;
 	to->rnr_retry_count = p ? p->rnr_retry_count : 7;
-	to->qp_num = id->id.qp ? id->id.qp->qp_num : p ? p->qp_num : 0;
-	to->srq = id->id.qp ? !!id->id.qp->srq : p ? p->srq : 0;
-	if (id->id.qp_type != IBV_QPT_UD) {
-		error = settle(id, &to->responder_resources, &to->initiator_depth);
-		if (error)
-			return error;
-	}
+	error = settle(id, &to->responder_resources, &to->initiator_depth);
+	if (error)
+		return error;
 	return p ? put_private(to, p->private_data, p->private_data_len) : 0;
 }
 

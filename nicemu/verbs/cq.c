@@ -53,7 +53,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	struct channel *ch = to_channel(channel);
 
 	if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE))
-		return EBUSY;
+		return weft_error(EBUSY);
 	weft_end(&ch->waiters);
 	weft_call_handle(to_context(channel->context)->session, WEFT_DESTROY_CHANNEL, ch->handle);
 	if (weft_release(&ch->waiters))
@@ -123,7 +123,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	int error, fd;
 
 	if (cqe < 1)
-		return EINVAL;
+		return weft_error(EINVAL);
 	/* Waiting entries move with the queue, so none may be taken meanwhile. */
 	pthread_spin_lock(&cq->lock);
 	error = weft_call(cq->session, WEFT_RESIZE_CQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
@@ -143,23 +143,28 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		}
 	}
 	pthread_spin_unlock(&cq->lock);
-	return error;
+	return weft_error(error);
 }
 
 int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	struct weft_modify_cq m = { cq->handle, attr->moderate.cq_count, attr->moderate.cq_period, 0 };
+	struct weft_modify_cq m = { .cq = cq->handle };
 
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
+		return weft_error(EINVAL);
+	m.count = attr->moderate.cq_count;
+	m.period = attr->moderate.cq_period;
 	return weft_call(to_cq(cq)->session, WEFT_MODIFY_CQ, &m, sizeof(m), NULL, 0, NULL, 0);
 }
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct weft_cq_object *cq = to_cq(ibv);
-	int error = weft_call_handle(cq->session, WEFT_DESTROY_CQ, ibv->handle);
+	int error;
 
+	if (weft_table_get(&to_context(ibv->context)->cqs, ibv->handle) != cq)
+		return weft_error(ENOENT);
+	error = weft_call_handle(cq->session, WEFT_DESTROY_CQ, ibv->handle);
 	if (error && !cq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->cqs, ibv->handle);
@@ -267,8 +272,10 @@ int weft_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	uint64_t time;
 	int got = 0;
 
-	if (cq->session->dead)
+	if (cq->session->dead) {
+		errno = EIO;
 		return -1;
+	}
 	weft_cq_lock(cq);
 	while (got < n && weft_cq_take(cq, &wc[got], &time))
 		got++;
@@ -316,7 +323,7 @@ int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	bool missed;
 
 	if (cq->session->dead)
-		return EIO;
+		return weft_error(EIO);
 	pthread_spin_lock(&cq->lock);
 	/* The lab checks it after each entry that it makes. */
 	__atomic_fetch_or(&cq->ring->arm, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_ANY, __ATOMIC_SEQ_CST);
@@ -388,6 +395,11 @@ static bool element(struct weft_context *c, struct ibv_async_event *event, uint3
 		event->element.srq = srq ? &srq->srq : NULL;
 		return srq;
 	case IBV_EVENT_DEVICE_FATAL:
+		return true;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_GID_CHANGE:
+		event->element.port_num = handle;
 		return true;
 	default:
 		qp = weft_table_count(&c->qps, handle, offsetof(struct weft_qp_object, async_events));

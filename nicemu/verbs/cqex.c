@@ -24,9 +24,9 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct weft_cq_object *cq = to_object(ex);
 
 	if (attr && attr->comp_mask)
-		return EINVAL;
+		return weft_error(EINVAL);
 	if (cq->session->dead)
-		return EIO;
+		return weft_error(EIO);
 	weft_cq_lock(cq);
 	if (advance(cq))
 		return 0;

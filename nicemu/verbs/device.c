@@ -95,6 +95,33 @@ __be64 ibv_get_device_guid(struct ibv_device *d) { return htobe64(to_device(d)->
 
 static void init_table(struct weft_table *t) { pthread_mutex_init(&t->mutex, NULL); }
 
+/*
+ * The open devices. Programs have pointers to the end of a weft_context only, which checkers of
+ * leaks take for lost (valgrind: possibly lost).
+ */
+static struct weft_context *opened;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+static void enlist(struct weft_context *c)
+{
+	pthread_mutex_lock(&opening);
+	c->next = opened;
+	c->link = &opened;
+	if (opened)
+		opened->link = &c->next;
+	opened = c;
+	pthread_mutex_unlock(&opening);
+}
+
+static void strike(struct weft_context *c)
+{
+	pthread_mutex_lock(&opening);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	pthread_mutex_unlock(&opening);
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct weft_handle number = { .handle = to_device(device)->number };
@@ -144,6 +171,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.context.num_comp_vectors = 1;
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
+	enlist(c);
 	return &c->verbs.context;
 }
 
@@ -154,6 +182,7 @@ int ibv_close_device(struct ibv_context *context)
 	weft_end(&c->waiters);
 	weft_call_handle(c->session, WEFT_CLOSE, c->device.handle);
 	release(to_device(context->device));
+	strike(c);
 	if (!weft_release(&c->waiters))
 		return 0;
 	free(c->cqs.slots);
@@ -234,9 +263,9 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	const struct weft_device_answer *d;
 
 	if (in && in->comp_mask)
-		return EINVAL;
+		return weft_error(EINVAL);
 	if (size < sizeof(attr->orig_attr))
-		return EOPNOTSUPP;
+		return weft_error(EOPNOTSUPP);
 	ibv_query_device(c, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
@@ -284,11 +313,11 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	int error;
 
 	if (port < 1 || port > c->device.ports)
-		return EINVAL;
+		return weft_error(EINVAL);
 	error = weft_call(c->session, WEFT_QUERY_PORT, &h, sizeof(h), &p, sizeof(p), NULL, 0);
 	if (error)
 		return error;
-	a.state = IBV_PORT_ACTIVE;
+	a.state = p.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	a.max_mtu = IBV_MTU_4096;
 	a.active_mtu = p.active_mtu;
 	a.gid_tbl_len = c->device.gids;
@@ -299,7 +328,7 @@ int weft_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	a.pkey_tbl_len = c->device.max_pkeys;
 	a.max_vl_num = 1;
 	put_rate(&a, p.rate);
-	a.phys_state = 5; /* LinkUp */
+	a.phys_state = p.active ? 5 : 3; /* LinkUp, Disabled: as for other RoCE devices (ib_port_phys_state) */
 	a.link_layer = IBV_LINK_LAYER_ETHERNET;
 	a.flags = IBV_QPF_GRH_REQUIRED;
 	memset(attr, 0, size);
@@ -320,7 +349,7 @@ static int query_gid(struct weft_context *c, uint32_t port, uint32_t index, unio
 	int error;
 
 	if (port < 1 || port > c->device.ports || index >= c->device.gids)
-		return EINVAL;
+		return weft_error(EINVAL);
 	error = weft_call(c->session, WEFT_QUERY_GID, &q, sizeof(q), &a, sizeof(a), NULL, 0);
 	if (!error)
 		memcpy(gid->raw, a.gid, sizeof(a.gid));
@@ -329,10 +358,7 @@ static int query_gid(struct weft_context *c, uint32_t port, uint32_t index, unio
 
 int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *gid)
 {
-	int error = index < 0 ? EINVAL : query_gid(to_context(c), port, index, gid);
-
-	errno = error;
-	return error ? -1 : 0;
+	return weft_error(index < 0 ? EINVAL : query_gid(to_context(c), port, index, gid)) ? -1 : 0;
 }
 
 static bool is_empty(const union ibv_gid *g) { return !g->global.subnet_prefix && !g->global.interface_id; }
@@ -343,12 +369,12 @@ int _ibv_query_gid_ex(struct ibv_context *c, uint32_t port, uint32_t index, stru
 	int error;
 
 	if (flags)
-		return EOPNOTSUPP;
+		return weft_error(EOPNOTSUPP);
 	error = query_gid(to_context(c), port, index, &e.gid);
 	if (error)
 		return error;
 	if (is_empty(&e.gid))
-		return ENODATA;
+		return weft_error(ENODATA);
 	e.ndev_ifindex = if_nametoindex(to_device(c->device)->said.netdev);
 	memset(entry, 0, size);
 	memcpy(entry, &e, size < sizeof(e) ? size : sizeof(e));
@@ -369,7 +395,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *entrie
 		if (error)
 			return -error;
 		if (n == max)
-			return -EINVAL;
+			return -weft_error(EINVAL);
 		n++;
 	}
 	return n;

@@ -24,7 +24,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		free(d);
 		return weft_fail(error);
 	}
-	d->pd.context = context;
+	d->pd.context = d->made_with = context;
 	d->pd.handle = h.handle;
 	return &d->pd;
 }
@@ -39,8 +39,10 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	struct weft_session *s = to_context(pd->context)->session;
 	int error;
 
+	if (pd->context != d->made_with)
+		return weft_error(ENOENT); /* handles are of the context that they were made with */
 	if (users(&d->users) && !s->dead)
-		return EBUSY;
+		return weft_error(EBUSY);
 	if (d->of) {
 		leave(&d->of->users);
 		if (d->td)
@@ -72,7 +74,7 @@ int weft_dealloc_td(struct ibv_td *td)
 	struct weft_td *t = (struct weft_td *)td;
 
 	if (users(&t->users))
-		return EBUSY;
+		return weft_error(EBUSY);
 	free(t);
 	return 0;
 }
@@ -88,7 +90,7 @@ struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *c, struct ibv_parent
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return weft_fail(ENOMEM);
-	d->pd.context = c;
+	d->pd.context = d->made_with = c;
 	d->pd.handle = attr->pd->handle;
 	d->of = to_domain(attr->pd);
 	d->td = (struct weft_td *)attr->td;

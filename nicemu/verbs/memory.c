@@ -7,6 +7,12 @@
 
 #include "weft.h"
 
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_MAKE_MEM_DEFINED(p, n) (void)(p)
+#endif
+
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -18,6 +24,39 @@ static int gone(struct ibv_context *c, int error, void *object)
 	return error;
 }
 
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static bool populate(uint64_t addr)
+{
+	return !madvise((void *)(uintptr_t)(addr & ~(uint64_t)(WEFT_PAGE - 1)), WEFT_PAGE, MADV_POPULATE_WRITE);
+}
+
+/* can_write reports whether the process may write the page at an address, which changes no byte of it. */
+static bool can_write(uint64_t addr)
+{
+	char here = 0;
+
+	return populate(addr) || !populate((uintptr_t)&here) /* the kernel is too old to say */;
+}
+
+#define WRITING (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+/*
+ * may_register checks the first and the last page of a region that will be written, which the
+ * kernel pins for writing (ib_umem_get). The lab can only check that they are there. 0 or EFAULT.
+ */
+static int may_register(uint64_t addr, uint64_t length, unsigned int access)
+{
+	if (!(access & WRITING) || access & IBV_ACCESS_ON_DEMAND || !length || addr + length < addr)
+		return 0;
+	if (can_write(addr) && can_write(addr + length - 1))
+		return 0;
+	return weft_refuse(EFAULT, "the process may not write all of %#llx to %#llx", (unsigned long long)addr, (unsigned long long)(addr + length - 1));
+}
+
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct weft_reg_mr r = { .pd = pd->handle, .access = access, .addr = (uintptr_t)addr, .length = length, .iova = iova };
@@ -27,7 +66,9 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint6
 
 	if (!mr)
 		return weft_fail(ENOMEM);
-	error = weft_call(to_context(pd->context)->session, WEFT_REG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
+	error = may_register(r.addr, length, access);
+	if (!error)
+		error = weft_call(to_context(pd->context)->session, WEFT_REG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
 	if (error) {
 		free(mr);
 		return weft_fail(error);
@@ -70,8 +111,9 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	errno = weft_call(to_context(mr->context)->session, WEFT_REREG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
-	if (errno)
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS && may_register(flags & IBV_REREG_MR_CHANGE_TRANSLATION ? r.addr : (uintptr_t)mr->addr, flags & IBV_REREG_MR_CHANGE_TRANSLATION ? length : mr->length, access))
+		return IBV_REREG_MR_ERR_CMD;
+	if (weft_call(to_context(mr->context)->session, WEFT_REREG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0))
 		return IBV_REREG_MR_ERR_CMD; /* the region is unchanged */
 	mr->lkey = mr->rkey = a.key;
 	if (flags & IBV_REREG_MR_CHANGE_PD)
@@ -87,11 +129,6 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	return gone(mr->context, weft_call_handle(to_context(mr->context)->session, WEFT_DEREG_MR, mr->handle), mr);
 }
-
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* prefetch makes the kernel bring in pages, as it does for hardware that is about to use them. */
 static int prefetch(uint64_t addr, uint64_t n, bool write)
@@ -109,9 +146,9 @@ int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 
 	if ((unsigned int)advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return EOPNOTSUPP;
+		return weft_error(EOPNOTSUPP);
 	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !n)
-		return EINVAL;
+		return weft_error(EINVAL);
 	for (uint32_t i = 0; i < n; i++) {
 		struct weft_locate q = { pd->handle, list[i].lkey, list[i].addr, list[i].length, write };
 		struct weft_locate_answer a;
@@ -120,7 +157,7 @@ int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 		if (!error && flags & IBV_ADVISE_MR_FLAG_FLUSH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 			error = prefetch(a.addr, list[i].length, write);
 		if (error)
-			return error;
+			return weft_error(error);
 	}
 	return 0;
 }
@@ -157,7 +194,7 @@ int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	int error;
 
 	if (mw->type != IBV_MW_TYPE_1)
-		return EINVAL;
+		return weft_error(EINVAL);
 	error = weft_post_send(qp, &wr, &bad);
 	if (!error)
 		mw->rkey = wr.bind_mw.rkey;
@@ -167,11 +204,13 @@ int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 void weft_put_ah(struct weft_ah_attr *to, const struct ibv_ah_attr *from)
 {
 	memset(to, 0, sizeof(*to));
-	memcpy(to->dgid, from->grh.dgid.raw, sizeof(to->dgid));
-	to->flow_label = from->grh.flow_label;
-	to->sgid_index = from->grh.sgid_index;
-	to->hop_limit = from->grh.hop_limit;
-	to->traffic_class = from->grh.traffic_class;
+	if (from->is_global) {
+		memcpy(to->dgid, from->grh.dgid.raw, sizeof(to->dgid));
+		to->flow_label = from->grh.flow_label;
+		to->sgid_index = from->grh.sgid_index;
+		to->hop_limit = from->grh.hop_limit;
+		to->traffic_class = from->grh.traffic_class;
+	}
 	to->sl = from->sl;
 	to->static_rate = from->static_rate;
 	to->is_global = from->is_global;
@@ -248,6 +287,7 @@ int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, 
 	int index;
 
 	memset(attr, 0, sizeof(*attr));
+	VALGRIND_MAKE_MEM_DEFINED(grh, sizeof(*grh)); /* the lab has written it */
 	attr->port_num = port;
 	if (!(wc->wc_flags & IBV_WC_GRH)) {
 		errno = EINVAL;

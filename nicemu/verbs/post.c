@@ -20,14 +20,18 @@ uint32_t weft_operations(enum ibv_qp_type type)
 static void put_operation(struct weft_send *s, const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	*s = (struct weft_send){ .opcode = wr->opcode, .flags = wr->send_flags };
-	s->imm = be32toh(wr->imm_data);
 	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+		s->imm = be32toh(wr->imm_data);
+		break;
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
 		s->imm = wr->invalidate_rkey;
 		break;
-	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		s->imm = be32toh(wr->imm_data);
+		/* fallthrough */
+	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
 		s->remote_addr = wr->wr.rdma.remote_addr;
 		s->rkey = wr->wr.rdma.rkey;
@@ -78,7 +82,7 @@ static int put_send(struct weft_qp_object *qp, const struct ibv_send_wr *wr)
 	int error;
 
 	if (!s)
-		return ENOMEM;
+		return weft_error(ENOMEM);
 	error = check(qp, wr);
 	if (error)
 		return error;
@@ -133,7 +137,7 @@ int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	if (qp->session->dead || ibv->state == IBV_QPS_RESET || ibv->srq) {
 		*bad = wr;
 		if (qp->session->dead)
-			return EIO;
+			return weft_error(EIO);
 		return weft_refuse(EINVAL, "receive at queue pair %u: it %s", ibv->qp_num, ibv->srq ? "has a shared receive queue" : "is in RESET");
 	}
 	pthread_spin_lock(&h->lock);
@@ -142,7 +146,7 @@ int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		struct weft_recv *r = weft_next(h);
 
 		if (!r || wr->num_sge < 0 || (uint32_t)wr->num_sge > h->max_sge) {
-			error = !r ? ENOMEM : weft_refuse(EINVAL, "receive at queue pair %u: num_sge is %d: max_recv_sge is %u", ibv->qp_num, wr->num_sge, h->max_sge);
+			error = !r ? weft_error(ENOMEM) : weft_refuse(EINVAL, "receive at queue pair %u: num_sge is %d: max_recv_sge is %u", ibv->qp_num, wr->num_sge, h->max_sge);
 			*bad = wr;
 			break;
 		}

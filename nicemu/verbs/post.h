@@ -72,7 +72,7 @@ static inline void weft_publish(struct weft_qp_object *qp, struct weft_half *h)
 static inline int weft_may_send(const struct weft_qp_object *qp)
 {
 	if (qp->session->dead)
-		return EIO;
+		return weft_error(EIO);
 	/* The lab itself moves it to SQE and ERR, where posting is allowed. */
 	if (qp->qp.state < IBV_QPS_RTS)
 		return weft_refuse(EINVAL, "post to queue pair %u: it is not in RTS yet", qp->qp.qp_num);

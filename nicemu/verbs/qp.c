@@ -63,6 +63,10 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, b
 
 	if (!qp)
 		return weft_fail(ENOMEM);
+	if (!attr->send_cq || !attr->recv_cq) {
+		free(qp);
+		return weft_fail(EINVAL);
+	}
 	qp->session = c->session;
 	qp->qp.pd = pd;
 	weft_enter_domain(pd);
@@ -133,27 +137,33 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 
 /*
  * QP_ATTRS lists the common fields of the two forms of attributes: the lab's name,
- * and the verbs name.
+ * the verbs name, and the bit of the mask that selects it.
  */
 #define QP_ATTRS(X)                                                                                             \
-	X(state, qp_state) X(cur_state, cur_qp_state) X(path_mtu, path_mtu) X(path_mig_state, path_mig_state)       \
-	X(qkey, qkey) X(rq_psn, rq_psn) X(sq_psn, sq_psn) X(dest_qp_num, dest_qp_num) X(access, qp_access_flags)    \
-	X(pkey_index, pkey_index) X(en_sqd_async_notify, en_sqd_async_notify) X(max_rd_atomic, max_rd_atomic)       \
-	X(max_dest_rd_atomic, max_dest_rd_atomic) X(min_rnr_timer, min_rnr_timer) X(port_num, port_num)             \
-	X(timeout, timeout) X(retry_cnt, retry_cnt) X(rnr_retry, rnr_retry)
+	X(state, qp_state, STATE) X(cur_state, cur_qp_state, CUR_STATE) X(path_mtu, path_mtu, PATH_MTU)             \
+	X(path_mig_state, path_mig_state, PATH_MIG_STATE) X(qkey, qkey, QKEY) X(rq_psn, rq_psn, RQ_PSN)             \
+	X(sq_psn, sq_psn, SQ_PSN) X(dest_qp_num, dest_qp_num, DEST_QPN) X(access, qp_access_flags, ACCESS_FLAGS)    \
+	X(pkey_index, pkey_index, PKEY_INDEX) X(en_sqd_async_notify, en_sqd_async_notify, EN_SQD_ASYNC_NOTIFY)      \
+	X(max_rd_atomic, max_rd_atomic, MAX_QP_RD_ATOMIC) X(max_dest_rd_atomic, max_dest_rd_atomic, MAX_DEST_RD_ATOMIC) \
+	X(min_rnr_timer, min_rnr_timer, MIN_RNR_TIMER) X(port_num, port_num, PORT) X(timeout, timeout, TIMEOUT)     \
+	X(retry_cnt, retry_cnt, RETRY_CNT) X(rnr_retry, rnr_retry, RNR_RETRY)
 
-static void put_qp_attr(struct weft_qp_attr *to, const struct ibv_qp_attr *a)
+/* put_qp_attr takes the attributes of the mask; programs need not initialise the others. */
+static void put_qp_attr(struct weft_qp_attr *to, const struct ibv_qp_attr *a, int mask)
 {
-#define PUT(ours, theirs) to->ours = a->theirs;
+#define PUT(ours, theirs, bit)          \
+	if (mask & IBV_QP_##bit)        \
+		to->ours = a->theirs;
 	QP_ATTRS(PUT)
 #undef PUT
-	weft_put_ah(&to->ah, &a->ah_attr);
+	if (mask & IBV_QP_AV)
+		weft_put_ah(&to->ah, &a->ah_attr);
 }
 
 void weft_get_qp_attr(struct ibv_qp_attr *to, const struct weft_qp_attr *a)
 {
 	memset(to, 0, sizeof(*to));
-#define GET(ours, theirs) to->theirs = a->ours;
+#define GET(ours, theirs, bit) to->theirs = a->ours;
 	QP_ATTRS(GET)
 #undef GET
 	to->sq_draining = a->sq_draining; /* reported only, never set */
@@ -180,7 +190,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	struct weft_handle state;
 	int error;
 
-	put_qp_attr(&q, attr);
+	put_qp_attr(&q, attr, mask);
 	/* Nothing is posted while the lab takes over or discards posted work. */
 	pthread_spin_lock(&qp->send.lock);
 	pthread_spin_lock(&qp->recv.lock);
@@ -203,7 +213,7 @@ int weft_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *
 	struct weft_rate_limit q = { .qp = qp->handle, .rate = attr->rate_limit, .max_burst = attr->max_burst_sz, .typical_packet = attr->typical_pkt_sz };
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return weft_error(EINVAL);
 	return weft_call(to_qp(qp)->session, WEFT_SET_RATE_LIMIT, &q, sizeof(q), NULL, 0, NULL, 0);
 }
 
@@ -246,15 +256,18 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!ece->vendor_id)
 		return 0;
-	return EOPNOTSUPP;
+	return weft_error(EOPNOTSUPP);
 }
 
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct weft_qp_object *qp = to_qp(ibv);
 	struct weft_context *c = to_context(ibv->context);
-	int error = weft_call_handle(qp->session, WEFT_DESTROY_QP, ibv->handle);
+	int error;
 
+	if (weft_table_get(&c->qps, ibv->handle) != qp)
+		return weft_error(ENOENT);
+	error = weft_call_handle(qp->session, WEFT_DESTROY_QP, ibv->handle);
 	if (error && !qp->session->dead)
 		return error;
 	clean(ibv);

@@ -69,6 +69,20 @@ static int dial(const char *path)
 	return fd;
 }
 
+/*
+ * complain_of_container says, once, what a container lacks that has a lab's NIC in /sys, from the
+ * host that it runs in, but not the socket.
+ */
+static void complain_of_container(const char *path)
+{
+	static bool said;
+
+	if (said || access("/sys/devices/weft", F_OK))
+		return;
+	said = true;
+	fprintf(stderr, "libibverbs: /sys has the NIC of a lab's host, but %s is missing: pass /dev/weft into the container too, for instance with --volume /dev/weft:/dev/weft\n", path);
+}
+
 static struct weft_session *make(void)
 {
 	struct weft_hello hello = { .version = WEFT_ABI_VERSION };
@@ -78,8 +92,10 @@ static struct weft_session *make(void)
 
 	if (!path || !*path) {
 		path = WEFT_SOCKET;
-		if (access(path, F_OK))
+		if (access(path, F_OK)) {
+			complain_of_container(path);
 			return weft_fail(ENOSYS); /* this is not a host of a lab */
+		}
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -144,7 +160,7 @@ int weft_refuse(int error, const char *format, ...)
 		va_end(args);
 		fprintf(stderr, "libibverbs: %s: %s\n", strerror(error), text);
 	}
-	return error;
+	return weft_error(error);
 }
 
 /* take reads the answer. */
@@ -210,7 +226,7 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 	int error, cancel;
 
 	if (s->dead)
-		return EIO;
+		return weft_error(EIO);
 	/* A thread cancelled half-way would leave its answer to the next one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->mutex);
@@ -219,7 +235,7 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 		error = take(s, op, answer, answer_size, fds, n);
 	pthread_mutex_unlock(&s->mutex);
 	pthread_setcancelstate(cancel, NULL);
-	return error;
+	return weft_error(error);
 }
 
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle)

@@ -14,10 +14,11 @@ static void free_srq(struct weft_srq_object *srq)
 	free(srq);
 }
 
+/* The limit in attr is not looked at: "irrelevant for ibv_create_srq" (ibv_create_srq(3)). */
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	struct weft_context *c = to_context(pd->context);
-	struct weft_create_srq q = { pd->handle, attr->attr.max_wr, attr->attr.max_sge, attr->attr.srq_limit };
+	struct weft_create_srq q = { .pd = pd->handle, .max_wr = attr->attr.max_wr, .max_sge = attr->attr.max_sge };
 	struct weft_srq_object *srq = calloc(1, sizeof(*srq));
 	struct weft_srq_answer a;
 	int error, fd;
@@ -75,7 +76,9 @@ struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_at
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	struct weft_modify_srq m = { srq->handle, mask, attr->max_wr, attr->srq_limit };
+	struct weft_modify_srq m = {
+		.srq = srq->handle, .mask = mask, .max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0, .limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : 0,
+	};
 
 	return weft_call(to_srq(srq)->session, WEFT_MODIFY_SRQ, &m, sizeof(m), NULL, 0, NULL, 0);
 }
@@ -94,8 +97,11 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct weft_srq_object *srq = to_srq(ibv);
-	int error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
+	int error;
 
+	if (weft_table_get(&to_context(ibv->context)->srqs, ibv->handle) != srq)
+		return weft_error(ENOENT);
+	error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
 	if (error && !srq->session->dead)
 		return error;
 	weft_table_remove(&to_context(ibv->context)->srqs, ibv->handle);
@@ -115,7 +121,7 @@ int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 
 	if (srq->session->dead) {
 		*bad = wr;
-		return EIO;
+		return weft_error(EIO);
 	}
 	pthread_spin_lock(&srq->lock);
 	before = srq->posted;
@@ -124,7 +130,7 @@ int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 		uint32_t cookie = srq->free;
 
 		if (srq->outstanding >= srq->max_wr || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
-			error = srq->outstanding >= srq->max_wr ? ENOMEM : weft_refuse(EINVAL, "receive at a shared receive queue: num_sge is %d: max_sge is %u", wr->num_sge, srq->max_sge);
+			error = srq->outstanding >= srq->max_wr ? weft_error(ENOMEM) : weft_refuse(EINVAL, "receive at a shared receive queue: num_sge is %d: max_sge is %u", wr->num_sge, srq->max_sge);
 			*bad = wr;
 			break;
 		}

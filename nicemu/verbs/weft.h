@@ -36,16 +36,24 @@ struct weft_session {
 /* weft_session returns the session, and makes it if necessary; NULL with errno. */
 struct weft_session *weft_session(void);
 
+/* weft_error sets errno to an error number, unless that is 0, and returns it: verbs do both. */
+static inline int weft_error(int error)
+{
+	if (error)
+		errno = error;
+	return error;
+}
+
 /*
  * weft_call sends a request and reads its answer, which must have exactly the
- * expected size and n descriptors. It returns 0 or an errno.
+ * expected size and n descriptors. It returns 0, or an errno, which it also sets.
  */
 int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t size, void *answer, size_t answer_size, int *fds, int n);
 
 /* weft_call_handle sends a request with only a handle, whose answer has no body. */
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 
-/* weft_refuse returns the error, and with WEFT_VERBS_DEBUG prints why the request is refused. */
+/* weft_refuse sets errno to the error and returns it, and with WEFT_VERBS_DEBUG prints why the request is refused. */
 __attribute__((format(printf, 2, 3))) int weft_refuse(int error, const char *format, ...);
 
 /*
@@ -120,6 +128,7 @@ struct weft_context {
 	struct weft_waiters waiters; /* for asynchronous events */
 	struct weft_table cqs, qps, srqs; /* by handle */
 	struct weft_table numbers;        /* queue pairs by number */
+	struct weft_context *next, **link; /* in the list of open devices */
 };
 
 static inline struct weft_context *to_context(struct ibv_context *c)
@@ -135,6 +144,7 @@ struct weft_td;
  */
 struct weft_domain {
 	struct ibv_pd pd;
+	struct ibv_context *made_with; /* pd.context, which programs can change */
 	struct weft_domain *of;
 	struct weft_td *td; /* NULL if none */
 	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type);

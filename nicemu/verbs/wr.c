@@ -233,7 +233,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	error = qp->error;
 	if (error) {
 		wr_abort(ex);
-		return error;
+		return weft_error(error);
 	}
 	if (qp->send.posted != qp->before)
 		weft_publish(qp, &qp->send);

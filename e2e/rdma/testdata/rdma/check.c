@@ -468,7 +468,7 @@ const struct check basics[] = {
 
 int main(int argc, char **argv)
 {
-	const struct check *lists[] = { basics, extended, misuses, connections, features };
+	const struct check *lists[] = { basics, extended, misuses, unread, connections, features };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		for (const struct check *c = lists[i]; c->name; c++) {

@@ -5,6 +5,7 @@
 #include "kit.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -381,26 +382,37 @@ static void cm_endpoints(void)
 	rdma_destroy_ep(listen);
 }
 
-/* rsocket(7) is refused with EOPNOTSUPP. */
+/* Calls of rsocket(7) on what is none, or in a wrong state; and datagrams, which are refused. */
 static void cm_sockets(void)
 {
-	struct sockaddr_storage a;
+	struct sockaddr_in a = { .sin_family = AF_INET };
 	socklen_t n = sizeof(a);
-	char b[1];
+	struct pollfd p;
+	char b[8];
+	int s, v = 1;
 
-	FAILS(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
-	FAILS(rbind(0, (struct sockaddr *)&a, n), EOPNOTSUPP);
-	FAILS(rlisten(0, 1), EOPNOTSUPP);
-	FAILS(raccept(0, (struct sockaddr *)&a, &n), EOPNOTSUPP);
-	FAILS(rconnect(0, (struct sockaddr *)&a, n), EOPNOTSUPP);
-	FAILS(rsend(0, b, 1, 0), EOPNOTSUPP);
-	FAILS(rrecv(0, b, 1, 0), EOPNOTSUPP);
-	FAILS(rread(0, b, 1), EOPNOTSUPP);
-	FAILS(rwrite(0, b, 1), EOPNOTSUPP);
-	FAILS(rgetsockopt(0, 0, 0, b, &n), EOPNOTSUPP);
-	FAILS(rfcntl(0, 0), EOPNOTSUPP);
-	FAILS(rclose(0), EOPNOTSUPP);
-	FAILS((long)riomap(0, b, 1, 0, 0, 0), EOPNOTSUPP);
+	FAILS(rsocket(AF_INET, SOCK_DGRAM, 0), EOPNOTSUPP);
+	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsend(0, b, 1, 0), EBADF);
+	FAILS(rclose(0), EBADF);
+	s = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK(s >= 0);
+	FAILS(raccept(s, (struct sockaddr *)&a, &n), EINVAL);
+	FAILS(rsend(s, b, 1, 0), ENOTCONN);
+	FAILS(rrecv(s, b, 1, 0), ENOTCONN);
+	FAILS(rgetpeername(s, (struct sockaddr *)&a, &n), ENOTCONN);
+	FAILS(rshutdown(s, SHUT_WR), ENOTCONN);
+	FAILS((long)riomap(s, b, 1, PROT_WRITE, 0, 0), EINVAL);
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &v, sizeof(v)), ENOTSUP);
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &v, 1), EINVAL);
+	FAILS(rfcntl(s, F_SETOWN, 0), ENOTSUP);
+	CHECK(!rfcntl(s, F_SETFL, O_NONBLOCK) && rfcntl(s, F_GETFL) == (O_RDWR | O_NONBLOCK));
+	a.sin_port = htons(7999);
+	CHECK(!rbind(s, (struct sockaddr *)&a, sizeof(a)) && !rlisten(s, 1));
+	FAILS(raccept(s, NULL, NULL), EAGAIN);
+	p = (struct pollfd){ .fd = s, .events = POLLIN };
+	CHECK(!rpoll(&p, 1, 0) && !rpoll(&p, 1, 10));
+	CHECK(!rclose(s));
 }
 
 const struct check connections[] = {
@@ -409,6 +421,6 @@ const struct check connections[] = {
 	{ "cm_requests_are_answered_once", cm_answers },
 	{ "cm_endpoints_are_synchronous", cm_endpoints },
 	{ "cm_channel_closes_under_a_waiting_thread", cm_closes },
-	{ "cm_sockets_are_refused", cm_sockets },
+	{ "cm_sockets_check_their_state", cm_sockets },
 	{ NULL, NULL },
 };

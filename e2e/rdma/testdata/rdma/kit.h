@@ -94,6 +94,6 @@ struct check {
 	void (*run)(void);
 };
 
-extern const struct check basics[], extended[], misuses[], connections[], features[];
+extern const struct check basics[], extended[], misuses[], unread[], connections[], features[];
 
 #endif
