@@ -52,7 +52,7 @@ warning counts as an error. A FILE of - is standard input:
 				printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
 					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events)+len(p.QueueEvents), len(p.Flows), len(p.Transfers), len(p.Traffic))
 				if verbose {
-					report.WriteHeadrooms(os.Stdout, report.Headrooms(p))
+					report.WriteHeadrooms(stdout, report.Headrooms(p))
 				}
 			}
 			switch {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -31,9 +29,9 @@ FILE may be - for standard input.`,
 				return printJSON(all)
 			}
 			if len(all) == 0 {
-				fmt.Printf("%s: no switch has a class with pfc, or pause: nothing needs headroom\n", p.File)
+				printf("%s: no switch has a class with pfc, or pause: nothing needs headroom\n", p.File)
 			}
-			report.WriteHeadrooms(os.Stdout, all)
+			report.WriteHeadrooms(stdout, all)
 			return nil
 		},
 	}

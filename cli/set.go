@@ -91,7 +91,7 @@ func setQueue(ctx context.Context, name string, args []string, class string, asJ
 	if asJSON {
 		return printJSON(p)
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if len(p.Classes) == 0 {
 		fmt.Fprintf(t, "%s\tqueue %s\tlimit %s\n", p.Name, p.QueueBytes, p.QueueLimit)
 	}
