@@ -234,7 +234,7 @@ func (v *linter) unmarked() {
 		if n.NIC != nil && waitsForMarks(n.NIC.Control) {
 			dscps := append(v.rdmaDSCPs(), n.NIC.DSCP)
 			// Points that send messages may be in the class of those.
-			if !slices.ContainsFunc(dscps, v.marks) && (cc.Methods.Kind(n.NIC.Control.Name).Feedback == nil || !v.marksAny()) {
+			if !slices.ContainsFunc(dscps, v.marks) && (!getsMessages(n.NIC.Control) || !v.marksAny()) {
 				v.Warn(v.nicPlace(i, func(f *labfile.NIC) any { return f.Control }), markHint,
 					"cc: %s of %s waits for marks, and no queue marks packets of DSCP %d: it never slows down", n.NIC.Control, n.Name, dscps[0])
 			}
@@ -251,7 +251,7 @@ func (v *linter) unmarked() {
 	k := 0
 	for i := range v.lab.Workload {
 		if pattern, place, _ := patternOf(&v.lab.Workload[i]); pattern != nil && k < len(v.plan.Traffic) {
-			if t := v.plan.Traffic[k].TCP; t != nil && waitsForMarks(t.Control) && !t.Control.Settings.Traits().ClassicECN && !v.marks(t.DSCP) {
+			if t := v.plan.Traffic[k].TCP; t != nil && waitsForMarks(t.Control) && !cc.TraitsOf(t.Control).ClassicECN && !v.marks(t.DSCP) {
 				v.Warn(place, markHint, "cc: %s waits for marks, and no queue marks packets of DSCP %d: it never slows down but for losses", t.Control, t.DSCP)
 			}
 			k++
@@ -263,7 +263,13 @@ const markHint = "give the class or the queue a mark at the switches, such as ma
 
 // waitsForMarks reports whether a control reacts to signals of congestion points alone.
 func waitsForMarks(c cc.Choice) bool {
-	return c.Settings != nil && (c.Settings.Traits().Marks != cc.AnswerNothing || cc.Methods.Kind(c.Name).Feedback != nil)
+	return cc.TraitsOf(c).Marks != cc.AnswerNothing || getsMessages(c)
+}
+
+// getsMessages reports whether a control reacts to messages of congestion points.
+func getsMessages(c cc.Choice) bool {
+	m, err := cc.Methods.Find(c.Name)
+	return err == nil && m.Feedback != nil
 }
 
 // marks reports whether any queue for packets with a DSCP has a congestion point.
