@@ -32,7 +32,7 @@ func hostsFile(hosts []HostInfo, others []Name) []byte {
 	b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
 	for _, h := range hosts {
 		for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
-			if a, ok := h.first(family); ok {
+			if a, ok := h.firstAddress(family); ok {
 				fmt.Fprintf(&b, "%s\t%s\n", a, h.Name)
 			}
 		}
@@ -45,7 +45,7 @@ func hostsFile(hosts []HostInfo, others []Name) []byte {
 	return b.Bytes()
 }
 
-func (h HostInfo) first(family func(netip.Addr) bool) (netip.Addr, bool) {
+func (h HostInfo) firstAddress(family func(netip.Addr) bool) (netip.Addr, bool) {
 	for _, i := range h.Interfaces {
 		for _, p := range i.Addresses {
 			if family(p.Addr()) {

@@ -29,7 +29,7 @@ func bindCounters(mount int) error {
 		if err != nil {
 			return err
 		}
-		if err := bind(from, filepath.Join("/sys/class/infiniband", rel)); err != nil {
+		if err := bindMount(from, filepath.Join("/sys/class/infiniband", rel)); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (d *Device) NextEvent() (AsyncEvent, bool) {
 // WaitEvent takes the oldest asynchronous event, waiting up to timeout for one; units.Never means
 // no limit. ETIMEDOUT: none arrived.
 func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, error) {
-	end := after(p, timeout)
+	end := deadlineAfter(p, timeout)
 	for {
 		if e, ok := d.NextEvent(); ok {
 			return e, nil
@@ -54,7 +54,7 @@ func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, erro
 // use the NIC, but may arm a timer or wake a process.
 func (d *Device) NotifyEvents(f func()) { d.events.notify = f }
 
-func (d *Device) raise(e AsyncEvent) {
+func (d *Device) raiseEvent(e AsyncEvent) {
 	d.events.list = append(d.events.list, e)
 	d.events.came.Broadcast()
 	if len(d.events.list) == 1 && d.events.notify != nil {

@@ -41,7 +41,7 @@ const (
 
 	Protocol int32 = -3 // of a protocol that a system defines: has a Message
 
-	Train int32 = -4 // stands for several packets of a real program, see Pool.Split
+	Train int32 = -4 // stands for several packets of a real program, see Pool.SplitTrain
 )
 
 // Packet is one frame in the network. Exactly one holder owns it at a time (a queue,
@@ -76,7 +76,7 @@ type Packet struct {
 	Frame []byte
 	Piece Piece
 
-	Born    units.Time // when it entered the fabric
+	Created units.Time // when it entered the fabric
 	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16

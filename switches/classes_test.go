@@ -107,7 +107,7 @@ func TestPauseTranscript(t *testing.T) {
 	k.PFC.Quanta = 1000 // 51.2 us at 10 Gb/s, refreshed after half of that
 	c := newIncast(1, buffer.Config{}, 20_000, k, class.Class{Name: "default", Priority: 0})
 	seen := &log{}
-	c.from[0].port.Observe(0, seen)
+	c.from[0].port.SetObserver(0, seen)
 	for range 8 {
 		c.from[0].send(c.packet(0, 1, bigFrame), 3)
 	}
@@ -126,8 +126,8 @@ func TestPauseTranscript(t *testing.T) {
 	if diff := cmp.Diff(want, seen.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(c.to.got) != 8 || c.pool.Live() != 0 {
-		t.Errorf("%d packets arrived, %d are live", len(c.to.got), c.pool.Live())
+	if len(c.to.got) != 8 || c.pool.LivePackets() != 0 {
+		t.Errorf("%d packets arrived, %d are live", len(c.to.got), c.pool.LivePackets())
 	}
 	lasted := units.Time(51_267_200 - 6_867_200 + 75_267_200 - 55_734_400)
 	if got := c.class(c.from[0].port, 3).Got; got.Pauses != 3 || got.Resumes != 2 || got.Time != lasted {
@@ -145,10 +145,10 @@ func TestPauseExpires(t *testing.T) {
 	h := c.from[0]
 	frame := wire.Pause{Classes: 1 << 3, Quanta: [8]uint16{3: 100}} // 5.12 us at 10 Gb/s
 	p := c.pool.NewFrame(wire.PauseFrame)
-	frame.Put(p.Frame, 1)
+	frame.PutFrame(p.Frame, 1)
 	p.Parse()
 	p.Dest = packet.MACControl
-	h.port.Receive(0, p)
+	h.port.ReceivePacket(0, p)
 	h.send(c.packet(0, 1, bigFrame), 3)
 	c.finish()
 	if want := []came{{units.Time(5_120_000+1_200_000+1_000_000) + bigTime + 1_000_000, 0}}; !cmp.Equal(want, c.to.got) {
@@ -183,7 +183,7 @@ func TestGlobalPause(t *testing.T) {
 	c := newIncast(2, buffer.Config{Pause: &pfc.Config{Xoff: 6000, Offset: 3000, Quanta: pfc.DefaultQuanta}}, 40_000,
 		class.Class{Name: "a", Priority: 0, Weight: 1}, class.Class{Name: "b", Priority: 5, Weight: 1})
 	seen := &log{}
-	c.from[0].port.Observe(0, seen)
+	c.from[0].port.SetObserver(0, seen)
 	for range 30 {
 		c.from[0].send(c.packet(0, 2, bigFrame), 0)
 		c.from[0].send(c.packet(0, 2, bigFrame), 5)
@@ -198,8 +198,8 @@ func TestGlobalPause(t *testing.T) {
 	if len(seen.lines) < 2 || seen.lines[0] != "9267.2ns h1:eth0 <- PAUSE 65535" {
 		t.Errorf("the sender heard %q", seen.lines)
 	}
-	if len(c.to.got) != 60 || c.pool.Live() != 0 {
-		t.Errorf("%d of 60 packets arrived, %d are live", len(c.to.got), c.pool.Live())
+	if len(c.to.got) != 60 || c.pool.LivePackets() != 0 {
+		t.Errorf("%d of 60 packets arrived, %d are live", len(c.to.got), c.pool.LivePackets())
 	}
 }
 
@@ -215,14 +215,14 @@ func TestStrictPriorityWaitsForOnePacket(t *testing.T) {
 		c.until(units.Time(100+37*i) * units.Microsecond)
 		p := c.packet(1, 2, 60)
 		p.ID = uint64(1000 + i)
-		p.Born = c.engine.Now()
+		p.Created = c.engine.Now()
 		c.from[1].send(p, 7)
 	}
 	c.to.keep = func(p *packet.Packet) {
 		if p.ID < 1000 {
 			return
 		}
-		if took := c.engine.Now() - p.Born; took < idle || took > idle+bigTime {
+		if took := c.engine.Now() - p.Created; took < idle || took > idle+bigTime {
 			t.Errorf("packet %d took %v, idle %v", p.ID, took, idle)
 		}
 	}
@@ -320,8 +320,8 @@ func TestLosslessLosesNothing(t *testing.T) {
 			}
 		}
 		c.finish()
-		if c.pool.Live() != 0 {
-			t.Fatalf("%d packets are live at the end", c.pool.Live())
+		if c.pool.LivePackets() != 0 {
+			t.Fatalf("%d packets are live at the end", c.pool.LivePackets())
 		}
 		place := map[uint64]int{}
 		for i, g := range c.to.got {
@@ -358,10 +358,10 @@ func TestWatchdog(t *testing.T) {
 		for i := range 15 {
 			c.until(units.Time(20*i) * units.Microsecond)
 			p := c.pool.NewFrame(wire.PauseFrame)
-			storm.Put(p.Frame, 1)
+			storm.PutFrame(p.Frame, 1)
 			p.Parse()
 			p.Dest = packet.MACControl
-			c.out.Receive(c.engine.Now(), p)
+			c.out.ReceivePacket(c.engine.Now(), p)
 			// The first packet arrives at 3 us and waits, so the watchdog triggers
 			// at 103 us.
 			c.from[0].send(c.packet(0, 1, bigFrame), 3)
@@ -377,8 +377,8 @@ func TestWatchdog(t *testing.T) {
 		if action == pfc.Forward {
 			wantDrops, wantArrived = 0, 17
 		}
-		if got.Got.Storms != 1 || drops != wantDrops || len(c.to.got) != wantArrived || c.pool.Live() != 0 {
-			t.Errorf("%v: %d storms, %d dropped, %d arrived, %d live", action, got.Got.Storms, drops, len(c.to.got), c.pool.Live())
+		if got.Got.Storms != 1 || drops != wantDrops || len(c.to.got) != wantArrived || c.pool.LivePackets() != 0 {
+			t.Errorf("%v: %d storms, %d dropped, %d arrived, %d live", action, got.Got.Storms, drops, len(c.to.got), c.pool.LivePackets())
 		}
 	}
 }
@@ -429,16 +429,16 @@ func TestTrimming(t *testing.T) {
 		drops := 0
 		for _, p := range c.sw.Ports {
 			k := p.Counters(c.engine.Now())
-			drops += int(k.Dropped())
+			drops += int(k.DroppedPackets())
 			if k.Drops[packet.QueueFull] > 0 {
 				t.Fatalf("%s dropped what it might have trimmed", p.Name)
 			}
 		}
 		k := c.out.Counters(c.engine.Now())
-		if whole+trimmed+returned+drops != sent || int(k.Trimmed) != trimmed+returned+drops || c.pool.Live() != 0 {
-			t.Fatalf("%d sent: %d whole, %d trimmed, %d returned, %d dropped; the port trimmed %d, %d live", sent, whole, trimmed, returned, drops, k.Trimmed, c.pool.Live())
+		if whole+trimmed+returned+drops != sent || int(k.Trimmed) != trimmed+returned+drops || c.pool.LivePackets() != 0 {
+			t.Fatalf("%d sent: %d whole, %d trimmed, %d returned, %d dropped; the port trimmed %d, %d live", sent, whole, trimmed, returned, drops, k.Trimmed, c.pool.LivePackets())
 		}
-		if config.Return && k.Returned == 0 && k.Dropped() > 0 {
+		if config.Return && k.Returned == 0 && k.DroppedPackets() > 0 {
 			t.Fatalf("headers were dropped and not returned")
 		}
 	})
@@ -497,8 +497,8 @@ func TestCutThrough(t *testing.T) {
 		if got := b.got[len(b.got)-1].At; len(b.got) != 20 || got != start+c.want+19*slower {
 			t.Errorf("%s: the last of %d came at %v, want %v", c.name, len(b.got), got, start+c.want+19*slower)
 		}
-		if n.pool.Live() != 0 {
-			t.Errorf("%s: %d live", c.name, n.pool.Live())
+		if n.pool.LivePackets() != 0 {
+			t.Errorf("%s: %d live", c.name, n.pool.LivePackets())
 		}
 	}
 }
@@ -535,7 +535,7 @@ func TestFairQueue(t *testing.T) {
 			for j := range 5 {
 				h := packet.Endpoint(min(j, 1))
 				p := c.packet(h, 2, bigFrame)
-				p.Hash = packet.Mix(uint64(h))
+				p.Hash = packet.MixBits(uint64(h))
 				c.from[h].send(p, 0)
 			}
 		}
@@ -578,7 +578,7 @@ func TestClassify(t *testing.T) {
 		if !p.Parse() {
 			t.Fatal(k.name)
 		}
-		if c.Classify(&p); p.Prio != k.want {
+		if c.ClassifyPacket(&p); p.Prio != k.want {
 			t.Errorf("%s: priority %d, want %d", k.name, p.Prio, k.want)
 		}
 	}

@@ -72,52 +72,52 @@ func New(name string, seed uint64, pool *packet.Pool) *Switch {
 // Table returns the forwarding table.
 func (s *Switch) Table() Table { return s.table }
 
-// Replicated returns the number of copies made of packets to several ports.
-func (s *Switch) Replicated() uint64 { return s.replicated }
+// ReplicatedPackets returns the number of copies made of packets to several ports.
+func (s *Switch) ReplicatedPackets() uint64 { return s.replicated }
 
-// Originated returns the number of packets that the switch generated.
-func (s *Switch) Originated() uint64 { return s.originated }
+// OriginatedPackets returns the number of packets that the switch generated.
+func (s *Switch) OriginatedPackets() uint64 { return s.originated }
 
-// Consumed returns the number of packets that were for the switch itself.
-func (s *Switch) Consumed() uint64 { return s.consumed }
+// ConsumedPackets returns the number of packets that were for the switch itself.
+func (s *Switch) ConsumedPackets() uint64 { return s.consumed }
 
 // SetChassis sets what the ports of a switch with traffic classes share.
 func (s *Switch) SetChassis(c *port.Chassis) {
 	s.chassis = c
-	c.Forward = s.forward
+	c.Forward = s.forwardReturned
 }
 
 // Chassis returns what the ports of a switch with traffic classes share, nil for
 // plain ports.
 func (s *Switch) Chassis() *port.Chassis { return s.chassis }
 
-// Unsent returns the number of generated packets that had no route or were refused.
-func (s *Switch) Unsent() uint64 { return s.unsent }
+// UnsentPackets returns the number of generated packets that had no route or were refused.
+func (s *Switch) UnsentPackets() uint64 { return s.unsent }
 
-// Input forwards a packet or a train.
-func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+// InputPacket forwards a packet or a train.
+func (s *Switch) InputPacket(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow == packet.Train {
 		s.inputTrain(now, in, p)
 		return
 	}
 	if s.chassis != nil {
 		p.In = uint16(in.Index)
-		s.chassis.Classify(p)
+		s.chassis.ClassifyPacket(p)
 		in.CountReceived(p)
 	}
 	if s.router != nil {
-		s.route(now, in, p)
+		s.routePacket(now, in, p)
 		return
 	}
 	if p.Dest == packet.Flood {
-		if !s.flood(now, in, p) {
-			in.Discard(now, p, packet.NoRoute)
+		if !s.floodPacket(now, in, p) {
+			in.DiscardPacket(now, p, packet.NoRoute)
 		}
 		return
 	}
-	out := s.choose(now, in, p)
+	out := s.choosePort(now, in, p)
 	if out == nil {
-		in.Discard(now, p, packet.NoRoute)
+		in.DiscardPacket(now, p, packet.NoRoute)
 		return
 	}
 	out.Send(now, p)
@@ -129,19 +129,19 @@ func (s *Switch) inputTrain(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.chassis == nil && s.router == nil && p.Dest != packet.Flood {
 		number := s.routes[p.Dest]
 		g := &s.groups[number]
-		if !g.static && (g.count == 1 || !s.chooser.Stateful()) {
-			if out, _ := s.pick(now, in, number, p); out != nil {
+		if !g.static && (g.count == 1 || !s.chooser.IsStateful()) {
+			if out, _ := s.pickPort(now, in, number, p); out != nil {
 				out.Send(now, p)
 				return
 			}
 		}
 	}
-	s.pool.Split(p, func(q *packet.Packet) { s.Input(now, in, q) })
+	s.pool.SplitTrain(p, func(q *packet.Packet) { s.InputPacket(now, in, q) })
 }
 
-// Originate sends a packet that the switch generated, such as a congestion point's
+// OriginatePacket sends a packet that the switch generated, such as a congestion point's
 // feedback, towards its destination.
-func (s *Switch) Originate(now units.Time, p *packet.Packet) {
+func (s *Switch) OriginatePacket(now units.Time, p *packet.Packet) {
 	s.classifyOwn(p)
 	if s.router != nil {
 		s.originateRouted(now, p)
@@ -149,10 +149,10 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	}
 	s.originated++
 	if p.Dest == packet.Flood {
-		if s.flood(now, nil, p) {
+		if s.floodPacket(now, nil, p) {
 			return
 		}
-	} else if out := s.choose(now, nil, p); out != nil {
+	} else if out := s.choosePort(now, nil, p); out != nil {
 		out.Send(now, p)
 		return
 	}
@@ -160,8 +160,8 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
-// Refuse drops a generated packet that cannot be sent.
-func (s *Switch) Refuse(p *packet.Packet) {
+// RefusePacket drops a generated packet that cannot be sent.
+func (s *Switch) RefusePacket(p *packet.Packet) {
 	s.originated++
 	s.unsent++
 	s.pool.Free(p)
@@ -171,18 +171,18 @@ func (s *Switch) Refuse(p *packet.Packet) {
 func (s *Switch) classifyOwn(p *packet.Packet) {
 	if s.chassis != nil {
 		p.In = buffer.Own
-		s.chassis.Classify(p)
+		s.chassis.ClassifyPacket(p)
 	}
 }
 
-// forward sends a packet that a port has turned round towards its new destination.
+// forwardReturned sends a packet that a port has turned round towards its new destination.
 // The packet keeps the class in which it was turned.
-func (s *Switch) forward(now units.Time, p *packet.Packet) {
+func (s *Switch) forwardReturned(now units.Time, p *packet.Packet) {
 	if s.router != nil {
 		s.forwardRouted(now, p)
 		return
 	}
-	out := s.choose(now, nil, p)
+	out := s.choosePort(now, nil, p)
 	if out == nil {
 		s.discardTurned(now, p)
 		return
@@ -197,7 +197,7 @@ func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
 	if p.In != buffer.Own {
 		in = s.Ports[p.In]
 	}
-	in.Discard(now, p, packet.NoRoute)
+	in.DiscardPacket(now, p, packet.NoRoute)
 }
 
 // PeekFate returns Fine if there is a path for p, or the reason why there is none.
@@ -207,7 +207,7 @@ func (s *Switch) PeekFate(in *port.Port, p *packet.Packet) packet.Fate {
 	}
 	if p.Dest == packet.Flood {
 		for i, q := range s.Ports {
-			if s.floods(i, q, in) {
+			if s.isFloodPort(i, q, in) {
 				return packet.Fine
 			}
 		}
@@ -219,23 +219,23 @@ func (s *Switch) PeekFate(in *port.Port, p *packet.Packet) packet.Fate {
 	return packet.Fine
 }
 
-// floods reports whether a flooded packet that came in through in leaves through q,
+// isFloodPort reports whether a flooded packet that came in through in leaves through q,
 // port i.
-func (s *Switch) floods(i int, q, in *port.Port) bool {
+func (s *Switch) isFloodPort(i int, q, in *port.Port) bool {
 	return q != in && s.table.Tree[i] && q.Link() != nil
 }
 
-// flood sends a copy to every tree port except the one the packet came in on. It
+// floodPacket sends a copy to every tree port except the one the packet came in on. It
 // returns false if there is none; the caller then still owns the packet.
-func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) bool {
+func (s *Switch) floodPacket(now units.Time, in *port.Port, p *packet.Packet) bool {
 	var out *port.Port
 	for i, q := range s.Ports {
-		if !s.floods(i, q, in) {
+		if !s.isFloodPort(i, q, in) {
 			continue
 		}
 		if out != nil {
 			s.replicated++
-			out.Send(now, s.pool.Clone(p))
+			out.Send(now, s.pool.ClonePacket(p))
 		}
 		out = q
 	}

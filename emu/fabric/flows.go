@@ -49,7 +49,7 @@ func (f *Fabric) addFlow(i int) {
 	}
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
-	r.Watch(&f.ShardOf(to.Node).links)
+	r.WatchOutages(&f.ShardOf(to.Node).links)
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]*Station{from, to})
 	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)

@@ -34,7 +34,7 @@ func (f *Fabric) CheckPause(node, index int) (status.PauseCheck, error) {
 	}
 	c.Global = plan.QoS.Pause != nil
 	chassis := sw.Chassis()
-	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.Held()
+	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.HeldBytes()
 	any, credits := c.Global, false
 	for i, k := range p.Classes(c.Now) {
 		s := &plan.Ports[index].Classes[i]

@@ -23,7 +23,7 @@ func checkPlan(t rapid.TB, p *plan.Plan) {
 			t.Errorf("two nodes %s", n.Name)
 		}
 		nodes[n.Name] = true
-		checkDeep(t, p, &n)
+		checkQoS(t, p, &n)
 		checkNIC(t, p, &n)
 		ports := map[string]bool{}
 		for j, port := range n.Ports {
@@ -222,5 +222,5 @@ func TestOnLinkReaches(t *testing.T) {
 
 // anyCovers reports whether one of the prefixes covers p.
 func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
-	return slices.ContainsFunc(wide, func(w netip.Prefix) bool { return covers(w, p) })
+	return slices.ContainsFunc(wide, func(w netip.Prefix) bool { return coversPrefix(w, p) })
 }

@@ -26,8 +26,8 @@ type traffic struct {
 	names    map[string]int  // of flows and patterns; the last number tried for each
 }
 
-// resolve adds the flows, transfers and patterns of the workload to the plan.
-func (v *traffic) resolve() {
+// resolveTraffic adds the flows, transfers and patterns of the workload to the plan.
+func (v *traffic) resolveTraffic() {
 	x := &transfers{traffic: v, pairsOf: map[int]int{}}
 	for i := range v.file {
 		f := &v.file[i]
@@ -37,15 +37,15 @@ func (v *traffic) resolve() {
 		flows, transfers := len(v.plan.Flows), len(v.plan.Transfers)
 		var name *string
 		if f.CBR != nil || f.Poisson != nil || f.OnOff != nil {
-			name = v.flows(f)
+			name = v.addFlows(f)
 		} else {
-			name = x.add(f)
+			name = x.addTransfers(f)
 		}
 		if name != nil {
 			v.giveNames(name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
 		}
 	}
-	v.patterns()
+	v.resolvePatterns()
 	for i := range v.plan.Flows {
 		if f := &v.plan.Flows[i]; f.Name == "" {
 			f.Name = freeName(v.names, v.pairName(f.From, f.To))
@@ -67,7 +67,7 @@ func (v *traffic) giveNames(name *string, flows []workload.Flow, transfers []wor
 			given += "-" + v.pairName(from, to)
 		}
 		if v.names[given] > 0 {
-			v.Fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
+			v.ReportFault(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
 		}
 		v.names[given] = 1
 		return given
@@ -103,10 +103,10 @@ func (v *traffic) pairName(from, to int) string {
 // hostPair is two hosts.
 type hostPair struct{ from, to int }
 
-// pairs pairs every host in from with every host in to, except itself. The
+// pairHosts pairs every host in from with every host in to, except itself. The
 // places are those of the two lists.
-func (v *traffic) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
-	if !v.room(len(from)*len(to), atFrom) {
+func (v *traffic) pairHosts(from, to []int, atFrom, atTo any) (pairs []hostPair) {
+	if !v.checkRoom(len(from)*len(to), atFrom) {
 		return nil
 	}
 	for _, f := range from {
@@ -117,35 +117,35 @@ func (v *traffic) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 		}
 	}
 	if len(from) == 1 && slices.Equal(from, to) {
-		v.Fail(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0]].Name)
+		v.ReportFault(atTo, "", "%s cannot send to itself", v.plan.Nodes[from[0]].Name)
 	}
 	return pairs
 }
 
-// room reports whether there may be this many more flows and transfers.
-func (v *traffic) room(more int, place any) bool {
+// checkRoom reports whether there may be this many more flows and transfers.
+func (v *traffic) checkRoom(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
 	if !ok {
-		v.Fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
+		v.ReportFault(place, "", "the workload has more than %d flows and transfers", maxFlows)
 	}
 	return ok
 }
 
-// version chooses the version of IP between two hosts, unless the file does.
+// chooseIPVersion chooses the version of IP between two hosts, unless the file does.
 // Place is where the file names the hosts.
-func (v *traffic) version(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
+func (v *traffic) chooseIPVersion(from, to int, file *labfile.IPVersion, place any) (ipv6, ok bool) {
 	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
-	ipv6 = !(speaks(a, false) && speaks(b, false))
+	ipv6 = !(hasIPVersion(a, false) && hasIPVersion(b, false))
 	if file == nil {
-		if ok = speaks(a, ipv6) && speaks(b, ipv6); !ok {
-			v.Fail(place, "", "%s and %s have no IP version in common", a.Name, b.Name)
+		if ok = hasIPVersion(a, ipv6) && hasIPVersion(b, ipv6); !ok {
+			v.ReportFault(place, "", "%s and %s have no IP version in common", a.Name, b.Name)
 		}
 		return ipv6, ok
 	}
 	ipv6 = *file == 6
 	for _, n := range []*plan.Node{a, b} {
-		if !speaks(n, ipv6) {
-			v.Fail(file, "", "%s has no IPv%d address", n.Name, *file)
+		if !hasIPVersion(n, ipv6) {
+			v.ReportFault(file, "", "%s has no IPv%d address", n.Name, *file)
 			return ipv6, false
 		}
 	}
@@ -159,21 +159,21 @@ func (v *traffic) pathHint() string {
 	return "hosts do not forward: links and switches must join them"
 }
 
-// speaks reports whether a host has an address of a version of IP.
-func speaks(n *plan.Node, ipv6 bool) bool {
+// hasIPVersion reports whether a host has an address of a version of IP.
+func hasIPVersion(n *plan.Node, ipv6 bool) bool {
 	return slices.ContainsFunc(n.Ports, func(p plan.Port) bool { return plan.HasFamily(p.Addresses, ipv6) })
 }
 
-// path finds the interfaces of two hosts that are connected by links, switches
+// findPath finds the interfaces of two hosts that are connected by links, switches
 // and routers.
-func (v *traffic) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
+func (v *traffic) findPath(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
 	a, b, _, ok := v.reach.Path(from, to, ipv6)
 	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
 }
 
-// hosts finds the hosts that an entry of the workload names, by name or by
+// findHosts finds the hosts that an entry of the workload names, by name or by
 // pattern. With nic all of them must have a NIC.
-func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
+func (v *traffic) findHosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ok = true
 	there := map[int]bool{}
 	for i := range names {
@@ -182,7 +182,7 @@ func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (
 		for _, n := range found {
 			switch {
 			case there[n] && names[i] == v.plan.Nodes[n].Name:
-				v.Fail(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
+				v.ReportFault(&names[i], "write another entry to send twice as much", "%s is listed twice", names[i])
 				ok = false
 			case there[n]:
 			case nic && !v.hasNIC(n, &names[i]):
@@ -194,7 +194,7 @@ func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (
 		}
 	}
 	if len(names) == 0 {
-		v.Fail(place, "name at least one host", "the list is empty")
+		v.ReportFault(place, "name at least one host", "the list is empty")
 		ok = false
 	}
 	return hosts, ok
@@ -203,13 +203,13 @@ func (v *traffic) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (
 // matchHosts finds the host with a name, or those that a pattern matches.
 func (v *traffic) matchHosts(name *string) (found []int, ok bool) {
 	if !strings.ContainsAny(*name, `*?[\`) {
-		if n, ok := v.host(name); ok {
+		if n, ok := v.findHost(name); ok {
 			return []int{n}, true
 		}
 		return nil, false
 	}
 	if _, err := path.Match(*name, ""); err != nil {
-		v.Fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
+		v.ReportFault(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
 		return nil, false
 	}
 	for i := range v.plan.Nodes {
@@ -218,16 +218,16 @@ func (v *traffic) matchHosts(name *string) (found []int, ok bool) {
 		}
 	}
 	if len(found) == 0 {
-		v.Fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
+		v.ReportFault(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
 	}
 	return found, len(found) > 0
 }
 
-// host finds the host with a name.
-func (v *traffic) host(name *string) (int, bool) {
-	n, ok := v.node(name, *name)
+// findHost finds the host with a name.
+func (v *traffic) findHost(name *string) (int, bool) {
+	n, ok := v.findNode(name, *name)
 	if ok && v.plan.Nodes[n].Kind != plan.Host {
-		v.Fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
+		v.ReportFault(name, "modelled traffic runs between hosts", "%s is a switch", *name)
 		ok = false
 	}
 	return n, ok
@@ -239,9 +239,9 @@ func (v *traffic) hasNIC(host int, place any) bool {
 	switch {
 	case n.NIC != nil:
 	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
-		v.Fail(place, "write nic: roce in host under kinds", "no host has a NIC")
+		v.ReportFault(place, "write nic: roce in host under kinds", "no host has a NIC")
 	default:
-		v.Fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
+		v.ReportFault(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
 	}
 	return n.NIC != nil
 }

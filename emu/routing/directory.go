@@ -70,7 +70,7 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint
 // router, to is the number of the IP destination, packet.Packet.To, else 0. From
 // is where the packet enters.
 func (d *Directory) Find(mac wire.MAC, dst netip.Addr, from packet.Endpoint) (e packet.Endpoint, to int32) {
-	if mac.Multicast() {
+	if mac.IsMulticast() {
 		return packet.Flood, 0
 	}
 	e, ok := d.byMAC[mac]

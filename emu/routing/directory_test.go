@@ -23,8 +23,8 @@ func (l *lab) udpFrame(from, to packet.Endpoint, version uint8) *packet.Packet {
 	srcMAC, src := port(from)
 	dstMAC, dst := port(to)
 	b := make([]byte, wire.EthernetHeader, 200)
-	dstMAC.Put(b)
-	srcMAC.Put(b[wire.MACLen:])
+	dstMAC.EncodeTo(b)
+	srcMAC.EncodeTo(b[wire.MACLen:])
 	if version == 6 {
 		binary.BigEndian.PutUint16(b[2*wire.MACLen:], wire.EtherTypeIPv6)
 		b = append(b, 6<<4, 0, 0, 0, 0, 146, wire.ProtoUDP, 64)

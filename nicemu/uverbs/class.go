@@ -16,9 +16,9 @@ import (
 // their files are those of Counters.
 func (s *Server) WriteClass(dir, host string) error {
 	for n, d := range s.devices {
-		at := filepath.Join(dir, "infiniband", name(n))
-		files := d.class()
-		files["node_desc"] = host + " " + name(n)
+		at := filepath.Join(dir, "infiniband", deviceName(n))
+		files := d.classFiles()
+		files["node_desc"] = host + " " + deviceName(n)
 		if err := writeFiles(at, files); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (s *Server) WriteClass(dir, host string) error {
 		if err := os.Symlink(filepath.Join("/sys/class/net", d.Netdev), filepath.Join(net, d.Netdev)); err != nil {
 			return err
 		}
-		uverbs := map[string]string{"ibdev": name(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
+		uverbs := map[string]string{"ibdev": deviceName(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
 		if err := writeFiles(filepath.Join(dir, "infiniband_verbs", fmt.Sprintf("uverbs%d", n)), uverbs); err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func (s *Server) WriteClass(dir, host string) error {
 	return writeFiles(filepath.Join(dir, "infiniband_verbs"), map[string]string{"abi_version": "6"})
 }
 
-// class returns the files of a device.
-func (d *Device) class() map[string]string {
+// classFiles returns the files of a device.
+func (d *Device) classFiles() map[string]string {
 	guid := d.GUID()
 	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
 	rate := d.Line()
@@ -77,7 +77,7 @@ func (s *Server) Counters() map[string]func() (string, error) {
 			case nicemu.OwnCounter:
 				at = nicemu.HWCounter
 			}
-			files[filepath.Join(name(n), "ports/1", at.String(), c.Name)] = func() (text string, err error) {
+			files[filepath.Join(deviceName(n), "ports/1", at.String(), c.Name)] = func() (text string, err error) {
 				err = s.do(func() {
 					d.EachCounter(func(name string, n uint64) {
 						if name == c.Name {

@@ -26,17 +26,17 @@ type arrived struct {
 	id uint64
 }
 
-// address returns the host's address.
-func (e *endpoint) address() netip.Addr {
+// hostAddress returns the host's address.
+func (e *endpoint) hostAddress() netip.Addr {
 	if !e.own.IsValid() {
 		e.own, _ = e.outlet.AddressOf(e.host.Node)
 	}
 	return e.own
 }
 
-// reach returns the address of a flow's destination and the path to it, or why the flow
+// resolveDestination returns the address of a flow's destination and the path to it, or why the flow
 // cannot start. protocol carries it.
-func (e *endpoint) reach(r *records.Record, protocol string) (to netip.Addr, path nicemu.Path, failure string) {
+func (e *endpoint) resolveDestination(r *records.Record, protocol string) (to netip.Addr, path nicemu.Path, failure string) {
 	known, reachable := false, false
 	if to, known = e.outlet.AddressOf(int(r.To)); known {
 		path, reachable = e.outlet.PathTo(to)
@@ -52,8 +52,8 @@ func (e *endpoint) reach(r *records.Record, protocol string) (to netip.Addr, pat
 	return to, path, failure
 }
 
-// transmit passes a sealed packet to the host's port. id is its identification in IPv4.
-func (e *endpoint) transmit(now units.Time, p *packet.Packet, path nicemu.Path, id uint16) {
+// transmitPacket passes a sealed packet to the host's port. id is its identification in IPv4.
+func (e *endpoint) transmitPacket(now units.Time, p *packet.Packet, path nicemu.Path, id uint16) {
 	p.IPID = id
 	if p.Version == 6 {
 		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does (RFC 6437 §3)
@@ -66,7 +66,7 @@ func (e *endpoint) transmit(now units.Time, p *packet.Packet, path nicemu.Path, 
 func (e *endpoint) reportArrived(now units.Time) {
 	for i := 0; i < len(e.arrived); i++ {
 		a := e.arrived[i]
-		e.host.Arrived(now, e.traffic, a.Flow, a.id)
+		e.host.FlowArrived(now, e.traffic, a.Flow, a.id)
 	}
 	e.arrived = e.arrived[:0]
 }
